@@ -32,7 +32,7 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   "namespace/namespace/self_eval_container_lookup_unchecked": CONTAINER,
 };
 
-const EXTENSIONS = /^(block|network|proto2)_ext$|^macros2$|^quote$|^format/;
+const EXTENSIONS = /^(block|proto2)_ext$|^macros2$/;
 /** A message that is built, of a protocol buffer's type, or handed in. */
 const PROTOBUF =
   /\b[A-Z]\w*\{|TestAllTypes|google\.protobuf\.(?!Timestamp|Duration)|GlobalEnum|NestedEnum|cel\.expr\.conformance/;

@@ -51,10 +51,11 @@ test("cel.bind names a value within an expression", () => {
   }
   assert.match(findTypeFault("cel.bind(t, tool, t > 5)", "condition")?.message ?? "", /cannot compare/);
 
-  // Eight are allowed, and no more than two around each other.
+  // Eight are allowed, and no more than three around each other.
   const bound = (body: string): string => `cel.bind(a, 1, cel.bind(b, a, cel.bind(c, b, ${body})))`;
-  assert.ok(compileCondition(bound("params.l.all(x, params.l.all(y, x + y > c))")).ok);
-  assert.ok(!compileCondition(bound("params.l.all(x, params.l.all(y, params.l.all(z, x + y > z)))")).ok);
+  assert.ok(compileCondition(bound("params.l.all(x, params.l.all(y, params.l.all(z, x + y > z)))")).ok);
+  const four = "params.l.all(x, params.l.all(y, params.l.all(z, params.l.all(w, x + y > z + w))))";
+  assert.ok(!compileCondition(bound(four)).ok);
 
   const parts = evaluateConditionParts("cel.bind(fee, params.n * 2, fee > 5)", on({ n: 3 }));
   assert.deepEqual(
@@ -107,6 +108,15 @@ test("strings, lists and numbers have the functions of the CEL extensions", () =
     ["math.greatest(1, 2.5, 2)", 2.5],
     ["math.least([3, 2])", 2],
     ["math.round(-2.5)", -3],
+    ["[[].sum(), [1, 2].sum(), [1, 2.5].sum(), [0.5, 0.25].sum(), [-3].sum()]", [0, 3, 3.5, 0.75, -3]],
+    ["[[1, 2].sum(), [1, 2.0].sum(), [1u].sum()].map(x, type(x)) == [int, double, uint]", true],
+    ["math.isNaN([1.0, 0.0 / 0.0].sum()) && math.isNaN([0.0 / 0.0, 1.0].max()) && [2, 0.0 / 0.0].min() == 2", true],
+    ["[[3, 9.5, 2u].max(), [3, 9.5, 2].min(), [7].max()]", [9.5, 2, 7]],
+    ["[['b', '\uffff', '🦊'].max(), ['b', 'ab'].min()]", ["🦊", "ab"]],
+    ["[duration('1m'), duration('1h')].max() == duration('1h') && [true, false].min() == false", true],
+    ["params.all.map(x, size(x)).sum()", 3],
+    ["'%s is %d, %.2f and %e'.format(['x', 5, 2.5, 1234.5])", "x is 5, 2.50 and 1.234500e+03"],
+    ["strings.quote('a \"b\" \\\\')", '"a \\"b\\" \\\\"'],
     ["math.abs(-3)", 3],
     [
       "[math.bitAnd(6, 3), math.bitOr(4, 1), math.bitXor(5, 1), math.bitNot(1), math.bitShiftLeft(1, 4)]",
@@ -262,8 +272,20 @@ test("regex functions find what a pattern and its group match", () => {
 
 test("addresses, networks, URLs, paths and versions are compared by their parts", () => {
   const cases: [source: string, value: unknown][] = [
-    ["ip('2001:DB8:0:0:1:0:0:1')", "2001:db8::1:0:0:1"],
-    ["[ip('::'), ip('0:0:0:0:0:0:0:1'), ip('1:0:0:2:0:0:0:3')]", ["::", "::1", "1:0:0:2::3"]],
+    ["string(ip('2001:DB8:0:0:1:0:0:1'))", "2001:db8::1:0:0:1"],
+    ["['::', '0:0:0:0:0:0:0:1', '1:0:0:2:0:0:0:3'].map(x, string(ip(x)))", ["::", "::1", "1:0:0:2::3"]],
+    ["type(ip('10.0.0.1')) == net.IP && type(cidr('10.0.0.0/8')) == net.CIDR && net.IP != net.CIDR", true],
+    ["ip('2001:db8::1') == ip('2001:DB8::1') && ip('::') != ip('::ffff')", true],
+    ["cidr('127.0.0.1/24') == cidr('127.0.0.0/24') || cidr('10.0.0.0/8') == cidr('10.0.0.0/9')", false],
+    ["ip('10.0.0.1') in [ip('10.0.0.2'), ip('10.0.0.1')] && ip('10.0.0.1') != cidr('10.0.0.1/32')", true],
+    [
+      "['127.0.0.1', '2001:db8::1', '2001:DB8::1', '2001:db8:0:0:0:0:0:1'].map(x, ip.isCanonical(x))",
+      [true, true, false, false],
+    ],
+    ["cidr('10.0.0.0/8').containsIP(ip('10.1.1.1')) && cidr('10.0.0.0/8').containsCIDR(cidr('10.0.0.0/9'))", true],
+    ["cidr('192.168.1.5/24').ip() == ip('192.168.1.5') && !cidr('192.168.1.5/24').isMask()", true],
+    ["cidr('192.168.1.5/24').masked() == cidr('192.168.1.0/24') && cidr('192.168.1.0/24').isMask()", true],
+    ["cidr('2001:db8::/32').containsIP(ip('192.168.1.1')) || cidr('1.1.1.1/32').containsIP(ip('2001:db8::1'))", false],
     [
       "['10.0.0.1', '::1', '10.1', '010.0.0.1', '1::2::3', '::ffff:10.0.0.1'].map(x, isIP(x))",
       [true, true, false, false, false, false],
@@ -274,7 +296,7 @@ test("addresses, networks, URLs, paths and versions are compared by their parts"
     ["cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16') && !cidr('10.1.0.0/16').containsCIDR('10.0.0.0/8')", true],
     ["cidr('2001:db8::/32').containsIP('2001:db8:ffff::1')", true],
     ["ip('169.254.169.254').isLinkLocalUnicast() && ip('127.8.0.1').isLoopback() && ip('fd00::1').isPrivate()", true],
-    ["cidr('10.1.2.3/8').masked() + ' ' + cidr('10.1.2.3/8').ip()", "10.0.0.0/8 10.1.2.3"],
+    ["string(cidr('10.1.2.3/8').masked()) + ' ' + string(cidr('10.1.2.3/8').ip())", "10.0.0.0/8 10.1.2.3"],
     [
       "['0.0.0.0', '224.0.0.1', '255.255.255.255', '8.8.8.8', '::'].map(x, ip(x).isGlobalUnicast())",
       [false, false, false, true, false],
@@ -307,6 +329,28 @@ test("a value that a function does not accept is an error, and is never part of 
     "ip('secret')",
     "cidr('10.0.0.0/33')",
     "cidr('10.0.0.0/8').containsIP('secret')",
+    "ip('::ffff:192.168.0.1')",
+    "ip('::ffff:c0a8:1')",
+    "ip('fe80::1%en0')",
+    "ip.isCanonical('127.0.0.1.0')",
+    "cidr('fe80::1%en0/24')",
+    "cidr('192.168.0.0/')",
+    "isIP(dyn(cidr('192.168.0.0/24')))",
+    // A comparison with a string would always be false, so a rule that denies an address would never match.
+    "ip('10.0.0.1') == dyn('10.0.0.1') || true",
+    "dyn('10.0.0.1') in [ip('10.0.0.1')]",
+    "'%d'.format(['secret'])",
+    "'%s'.format([])",
+    "'secret'.format([1, ip('10.0.0.1')]) + '%s'.format([ip('10.0.0.1')])",
+    "'%'.format([1])",
+    "'%.101f'.format([1.0])",
+    "[1, 'secret'].sum()",
+    "[1u, 1].sum()",
+    "[9223372036854775807, 1].sum()",
+    "[18446744073709551615u, 1u].sum()",
+    "[].max()",
+    "[[1]].max()",
+    "[1, 'secret'].min()",
     "url('secret')",
     "url('https://good.example\\\\@evil.example')",
     "semver('secret')",
@@ -338,6 +382,23 @@ test("the static check knows the functions, their namespaces and their arguments
   assert.equal(fault("tool.lowerAsci()"), 'there is no method "lowerAsci"; did you mean "lowerAscii"?');
   assert.match(fault("sets.contains(tool, [1])"), /"sets\.contains" does not accept a string and a list/);
   assert.match(fault("cidr('10.0.0.0/40').containsIP(params.ip)"), /cidr\("10\.0\.0\.0\/40"\) always fails/);
+  assert.match(
+    fault("isIP(cidr('10.0.0.0/8'))"),
+    /"isIP" does not accept a network; convert a string with ip\(\) or cidr\(\)/,
+  );
+  assert.match(fault("ip(tool) == tool"), /\(an IP address\) and tool \(a string\) are never equal/);
+  for (const never of ["ip(params.a) == params.b", "params.a != cidr('10.0.0.0/8')", "ip(params.a) in params.list"])
+    assert.match(fault(never), /(an IP address|a network).*(never equal|always differ|never contains)/, never);
+  assert.match(fault("params.ip.isPrivate() && tool.isPrivate()"), /"isPrivate" does not accept a string; convert/);
+  assert.equal(fault("params.ips.all(ip, ip(ip).isPrivate() && ip.isCanonical(ip))"), "");
+  assert.match(fault("'%q'.format([1])"), /there is no placeholder "%q"; write %s, %d/);
+  assert.match(fault("'%s %s'.format([1])"), /the format has 2 placeholders, and the list 1 value/);
+  assert.match(fault("'%s'.format([1, 2])"), /the format has 1 placeholder, and the list 2 values/);
+  assert.match(fault("'%d%%'.format([tool])"), /%d does not accept a string/);
+  assert.match(fault("[tool].sum()"), /"sum" adds numbers; the elements are a string/);
+  assert.equal(fault("'%s'.format(params.list) + '%d %x'.format([params.n, tool])"), "");
+  assert.equal(fault("params.list.map(x, x.price).sum() * 1.25 > 5 && [1, 2].sum() * 2 > 5"), "");
+  assert.match(fault("[1.5].sum() * 1.25 > 5.0"), /"\*" does not accept an int and a double; a value of/);
   assert.equal(fault("params.paths.exists(path, path.matches('x') && path.contains('y'))"), "");
   assert.equal(fault("sets.contains(params.a, ['x']) && math.greatest(params.n, 2) > 1"), "");
 });

@@ -228,7 +228,7 @@ test("each limit on the form of a condition reports its own fault, at its locati
       /^the condition's brackets nest deeper than 64 levels$/,
       84,
     ],
-    [nest(MAX_COMPREHENSION_NESTING + 1), /nests comprehensions \(exists, all, map, filter\) deeper than 2$/, 42],
+    [nest(MAX_COMPREHENSION_NESTING + 1), /nests comprehensions \(exists, all, map, filter\) deeper than 3$/, 59],
     [
       Array.from({ length: MAX_COMPREHENSIONS + 1 }, () => "[1].all(x, x > 0)").join(" && "),
       /^the condition has more than 8 comprehensions/,

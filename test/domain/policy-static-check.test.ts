@@ -10,6 +10,7 @@ const TOOLS = `tools:
       type: object
       properties:
         amount: { type: number }
+        count: { type: [integer, "null"] }
         currency: { enum: [USD, EUR] }
         items: { type: array, items: { type: object, properties: { price: { type: integer } } } }
         note: { $ref: "#/$defs/text" }
@@ -90,6 +91,15 @@ describe("a tool with a schema", () => {
     ["params.currency == 'eur'", /which is one of "USD", "EUR", and "eur" are never equal/],
     ["params.currency in ['USD', 'eur']", /"eur" are never equal/],
     ["params.items.exists(i, i.prize > 5)", /i has no field "prize"; did you mean "price"\?/],
+    ["params.amount * 1.25 > 5", /"\*" does not accept an int and a double; a value of "type: number" can be an int/],
+    [
+      "params.amount / 3 > 5",
+      /"\/" does not accept a double and an int; .* convert it with double\(\), and write constants/,
+    ],
+    ["params.amount + params.amount > 5", /"\+" does not accept an int and a double/],
+    ["params.amount % 2 == 0", /"%" does not accept a double and an int/],
+    ["math.ceil(params.amount) > 5.0", /"math\.ceil" does not accept an int; .*: convert it with double\(\)$/],
+    ["lists.range(params.amount) == []", /"lists\.range" does not accept a double; .*declare "type: integer"/],
     ["params.note == 5", /params\.note \(a string or null\) and 5 \(an int\) are never equal/],
   ];
   for (const [condition, message] of WRONG)
@@ -102,7 +112,9 @@ describe("a tool with a schema", () => {
   it("accepts what the schema allows", () => {
     for (const condition of [
       "params.amount <= 1000 && params.currency == 'USD'",
-      "params.amount * 2 > 5 && params.items.exists(i, i.price > 5)",
+      "double(params.amount) * 1.25 > 5 && params.items.exists(i, i.price * 2 > 5)",
+      "-params.amount < 5 && math.abs(params.amount) > 5.5 && string(params.amount) != '' && params.count * 2 > 5",
+      "[params.amount, 2].sum() > 5.5 && math.greatest(params.amount, 2.5) > 2",
       "params.note == null || params.note.startsWith('x')",
       "params.free.unknown == 5 && params.free.known == 'x'",
     ])

@@ -117,9 +117,9 @@ export function hostileCondition(random: Random): string {
     const field = (): string => `params.${random.pick(["l", "m", "s"])}`;
     const variable = (): string => (scope.length > 0 && random.random(3) > 0 ? random.pick(scope) : field());
     const loop = (macro: string, body: Kind, extra = ""): string => {
-      if (comprehensions >= 8 || scope.length >= 2) return variable();
+      if (comprehensions >= 8 || scope.length >= 3) return variable();
       comprehensions++;
-      const name = ["x", "y"][scope.length] as string;
+      const name = ["x", "y", "z"][scope.length] as string;
       return `${sub("list")}.${macro}(${name}, ${extra}${of(body, depth - 1, [...scope, name])})`;
     };
     if (depth <= 0) {
@@ -172,6 +172,7 @@ export function hostileCondition(random: Random): string {
             `${sub("time")}.${random.pick(["getHours", "getFullYear", "getDayOfYear", "getMilliseconds"])}(${random.pick(["", "params.z", '"+02:00"', sub("string")])})`,
           () => `${sub("span")}.getSeconds()`,
           () => `int(uint(${sub("int")}))`,
+          () => `${sub("list")}.${random.pick(["sum", "min", "max"])}()`,
           () => variable(),
         ])();
       case "double":
@@ -186,6 +187,9 @@ export function hostileCondition(random: Random): string {
           () => `string(${sub(random.pick<Kind>(["int", "double", "bytes", "time", "span", "bool"]))})`,
           () => `(${sub("bool")} ? ${sub("string")} : ${sub("string")})`,
           () => `params.s`,
+          () => `"%${random.pick(["s", "x", ".100f", ".100e", "b"])} %s".format([${sub("any")}, ${sub("any")}])`,
+          () => `"%s".format([${variable()}])`,
+          () => `strings.quote(${sub("string")})`,
           () => variable(),
         ])();
       case "bytes":

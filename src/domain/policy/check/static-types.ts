@@ -13,6 +13,8 @@ export type ScalarName =
   | "null"
   | "timestamp"
   | "duration"
+  | "net.IP"
+  | "net.CIDR"
   | "type";
 
 /** `values` contains all possible strings, for a JSON Schema with `enum` or `const`. */
@@ -112,6 +114,8 @@ const NAMES: Readonly<Record<MemberType["kind"], string>> = {
   null: "null",
   timestamp: "a timestamp",
   duration: "a duration",
+  "net.IP": "an IP address",
+  "net.CIDR": "a network",
   type: "a type",
 };
 

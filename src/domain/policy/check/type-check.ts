@@ -8,6 +8,7 @@ import { ACTION_STATUSES } from "../../actions.ts";
 import { findSimilarName } from "../../similar-name.ts";
 import { findFunctions, MAX_STEPS } from "../condition/cel.ts";
 import { CelFailure } from "../condition/cel-failure.ts";
+import { parseFormat, type FormatClause } from "../condition/cel-format.ts";
 import { Meter, runMetered } from "../condition/cel-meter.ts";
 import { parseExpression } from "../condition/cel-parse.ts";
 import { planExpression } from "../condition/cel-plan.ts";
@@ -280,9 +281,48 @@ class TypeChecker {
         const owner = target === undefined ? undefined : this.infer(target, scope);
         const types = args.map((arg) => this.infer(arg, scope));
         const declared = this.overload(node, name, owner, types);
-        return optionalResult(name, owner, types) ?? declared;
+        if (name === "format" && target !== undefined) this.format(target, first, scope);
+        if (name === "sum" && owner !== undefined) this.summands(node, owner);
+        return dependentResult(name, owner, types) ?? declared;
       }
     }
+  }
+
+  /** Checks a format that is a literal, and the values of its placeholders if they are a literal list. */
+  private format(format: Expr, values: Expr, scope: Scope): void {
+    const text = textConstant(format);
+    if (text === null) return;
+    let clauses: FormatClause[];
+    try {
+      clauses = parseFormat(text).filter((part) => typeof part !== "string");
+    } catch (error) {
+      return this.fail(format, (error as Error).message);
+    }
+    const list = values.exprKind.case === "listExpr" ? values.exprKind.value : null;
+    if (list === null || list.optionalIndices.length > 0) return;
+    if (list.elements.length !== clauses.length)
+      this.fail(
+        values,
+        `the format has ${clauses.length} ${clauses.length === 1 ? "placeholder" : "placeholders"}, and the list ${list.elements.length} ${list.elements.length === 1 ? "value" : "values"}`,
+      );
+    for (const [i, { verb }] of clauses.entries()) {
+      const element = list.elements[i] as Expr;
+      const type = this.infer(element, scope);
+      const accepted = FORMAT_KINDS[verb];
+      const kinds = unionMembers(type).map(({ kind }) => kind);
+      if (
+        accepted !== undefined &&
+        kinds.length > 0 &&
+        !kinds.some((kind) => kind === "dyn" || accepted.includes(kind))
+      )
+        this.fail(element, `%${verb} does not accept ${describeType(type)}`);
+    }
+  }
+
+  private summands(node: Expr, list: StaticType): void {
+    const elements = unionMembers(list).flatMap((type) => (type.kind === "list" ? unionMembers(type.element) : []));
+    if (elements.length > 0 && !elements.some(({ kind }) => kind === "dyn" || isNumber(kind)))
+      this.fail(node, `"sum" adds numbers; the elements are ${describeType(createUnion(elements))}`);
   }
 
   private requireBool(side: Expr, scope: Scope, message: string): void {
@@ -334,14 +374,14 @@ class TypeChecker {
 
   private comparable(node: Expr, left: Expr, right: Expr, scope: Scope, verb: string): void {
     const [a, b] = [this.infer(left, scope), this.infer(right, scope)];
-    const isOptionalToValue = isValueOfRequest(left, a) ? isOptional(b) : isValueOfRequest(right, b) && isOptional(a);
-    if (isOptionalToValue || !canBeEqual(a, b)) this.fail(node, `${this.sides([left, a], [right, b])} ${verb}`);
+    const isForeign = isValueOfRequest(left, a) ? isForeignToJson(b) : isValueOfRequest(right, b) && isForeignToJson(a);
+    if (isForeign || !canBeEqual(a, b)) this.fail(node, `${this.sides([left, a], [right, b])} ${verb}`);
   }
 
   private inclusion(node: Expr, value: Expr, range: Expr, scope: Scope): void {
     const [a, b] = [this.infer(value, scope), this.infer(range, scope)];
     const members = unionMembers(b);
-    const isNever = isOptional(a) && isValueOfRequest(range, b);
+    const isNever = isForeignToJson(a) && isValueOfRequest(range, b);
     if (!isNever && (members.length === 0 || members.some(({ kind }) => kind === "dyn" || kind === "map"))) return;
     if (isNever) this.fail(node, `${this.text(value)} is ${describeType(a)}, which ${this.text(range)} never contains`);
     const elements = members.filter((member) => member.kind === "list").map(({ element }) => element);
@@ -356,20 +396,23 @@ class TypeChecker {
   }
 
   private overload(node: Expr, name: string, target: StaticType | undefined, args: readonly StaticType[]): StaticType {
-    const fitting = findFunctions(name).filter(
-      (overload) =>
-        overload.arguments.length === args.length &&
-        (overload.target === undefined) === (target === undefined) &&
-        (overload.target === undefined || fits(target as StaticType, overload.target)) &&
-        overload.arguments.every((type, i) => fits(args[i] as StaticType, type)),
-    );
-    if (fitting.length > 0) return createUnion(fitting.map(({ result }) => fromCelType(result)));
-    const given = [...(target === undefined ? [] : [target]), ...args].map(describeType).join(" and ");
+    const given = target === undefined ? args : [target, ...args];
+    const fitting = fittingOverloads(name, target !== undefined, given);
     const verb = /^_[<>]=?_$/.test(name) ? "cannot compare" : "does not accept";
-    return this.fail(
-      node,
-      `"${operatorOf(name)}" ${verb} ${given}${conversionHint([...args, ...(target ? [target] : [])])}`,
+    if (fitting.length === 0)
+      this.fail(
+        node,
+        `"${operatorOf(name)}" ${verb} ${given.map(describeType).join(" and ")}${conversionHint(given, name)}`,
+      );
+    const unfit = numberChoices(given).find(
+      (choice) => fittingOverloads(name, target !== undefined, choice).length === 0,
     );
+    if (unfit !== undefined)
+      this.fail(
+        node,
+        `"${operatorOf(name)}" ${verb} ${unfit.map(describeType).join(" and ")}; a value of "type: number" can be an int, such as 5, or a double, such as 5.5: ${numberHint(name)}`,
+      );
+    return createUnion(fitting.map(({ result }) => fromCelType(result)));
   }
 
   private comprehension(loop: ComprehensionExpr, scope: Scope): StaticType {
@@ -451,19 +494,29 @@ class TypeChecker {
   }
 }
 
-/** Returns true if every value of the type is optional. */
-function isOptional(type: StaticType): boolean {
+const FOREIGN: readonly string[] = ["optional", "net.IP", "net.CIDR"];
+
+/** Returns true if no value of the type is JSON: every value is optional, an address or a network. */
+function isForeignToJson(type: StaticType): boolean {
   const members = unionMembers(type);
-  return members.length > 0 && members.every(({ kind }) => kind === "optional");
+  return members.length > 0 && members.every(({ kind }) => FOREIGN.includes(kind));
 }
 
-/**
- * Returns true if the expression reads one untyped value of the request, such as `params.amount`, which is never
- * optional.
- */
+/** Returns true if the expression reads one untyped value of the request, such as `params.amount`, which is JSON. */
 function isValueOfRequest(expr: Expr, { kind }: StaticType): boolean {
   return kind === "dyn" && findRequestPath(expr) !== null;
 }
+
+/** Kinds of values that the placeholders of a format accept; `%s` accepts all. */
+const FORMAT_KINDS: Readonly<Record<string, readonly string[]>> = {
+  d: ["int", "uint", "double"],
+  f: ["int", "uint", "double"],
+  e: ["int", "uint", "double"],
+  b: ["int", "uint", "bool"],
+  o: ["int", "uint"],
+  x: ["int", "uint", "string", "bytes"],
+  X: ["int", "uint", "string", "bytes"],
+};
 
 const CONSTANT_HINTS: Readonly<Record<string, string>> = {
   duration: '; write hours, minutes or seconds, such as duration("720h") for 30 days',
@@ -471,12 +524,22 @@ const CONSTANT_HINTS: Readonly<Record<string, string>> = {
 };
 
 /** Returns a hint for the types that are confused most often: strings and numbers. */
-function conversionHint(types: readonly StaticType[]): string {
+function conversionHint(types: readonly StaticType[], name = ""): string {
   const kinds: readonly string[] = types.flatMap(unionMembers).map(({ kind }) => kind);
+  const accepted = findFunctions(name).flatMap(({ target }) => target?.name ?? []);
+  if ([...kinds, ...accepted].some((kind) => kind.startsWith("net.")))
+    return "; convert a string with ip() or cidr(), and an address or a network with string()";
   if (kinds.includes("optional")) return "; read the optional with orValue(), such as params.?amount.orValue(0)";
   if (kinds.includes("string") && kinds.some(isNumber)) return "; convert the text with int() or double()";
   if (kinds.includes("int") && kinds.includes("double")) return "; convert the int with double()";
   return "";
+}
+
+/** Returns how to pass a number that can be an int or a double. */
+function numberHint(name: string): string {
+  if (/^_.*_$/.test(name)) return "convert it with double(), and write constants such as 2.0";
+  const takesDouble = findFunctions(name).some((overload) => overload.arguments.some((type) => type.name === "double"));
+  return takesDouble ? "convert it with double()" : 'declare "type: integer", or convert it with int()';
 }
 
 const isNumber = (kind: string): boolean => kind === "int" || kind === "uint" || kind === "double";
@@ -531,8 +594,8 @@ function fromCelType(type: CelTypeName & { readonly element?: CelTypeName }): St
   return { kind: SCALARS[name] ?? (name as ScalarName) };
 }
 
-/** Returns the type of a call whose result has the type of an operand; null for other functions. */
-function optionalResult(name: string, owner: StaticType | undefined, args: readonly StaticType[]): StaticType | null {
+/** Returns the type of a call whose result has the type of an operand or of its elements; null for other functions. */
+function dependentResult(name: string, owner: StaticType | undefined, args: readonly StaticType[]): StaticType | null {
   const optional = (element: StaticType): StaticType => ({ kind: "optional", element });
   const [first = DYN] = args;
   const elements = (list: StaticType): StaticType =>
@@ -557,12 +620,63 @@ function optionalResult(name: string, owner: StaticType | undefined, args: reado
       ]);
       return name === "or" ? optional(value) : value;
     }
+    case "sum":
+    case "min":
+    case "max": {
+      if (owner === undefined) return null;
+      const element = elements(owner);
+      const isEmptyInt = name === "sum" && unionMembers(element).some(({ kind }) => kind === "double");
+      // The sum of no doubles is the int 0.
+      return isEmptyInt ? createUnion([{ kind: "int" }, element]) : element;
+    }
     case "first":
     case "last":
       return owner === undefined ? null : optional(elements(owner));
     default:
       return null;
   }
+}
+
+/** Returns the overloads that accept values of these types. The target of a method is the first operand. */
+function fittingOverloads(
+  name: string,
+  isMethod: boolean,
+  operands: readonly StaticType[],
+): readonly ReturnType<typeof findFunctions>[number][] {
+  return findFunctions(name).filter(({ target, arguments: args }) => {
+    const declared = target === undefined ? args : [target, ...args];
+    return (
+      (target !== undefined) === isMethod &&
+      declared.length === operands.length &&
+      declared.every((type, i) => fits(operands[i] as StaticType, type))
+    );
+  });
+}
+
+/** Maximum number of operands of a call that are tried as an int and as a double. */
+const MAX_NUMBERS = 4;
+
+/**
+ * Returns the operands with every number that can be an int or a double as each of them. JSON does not distinguish 5
+ * from 5.0, so a value of `type: number` can be both, and an overload must accept both. Returns an empty list if no
+ * operand is such a number.
+ */
+function numberChoices(operands: readonly StaticType[]): StaticType[][] {
+  const isEither = (type: StaticType): boolean => {
+    const kinds: readonly string[] = unionMembers(type).map(({ kind }) => kind);
+    return kinds.includes("int") && kinds.includes("double");
+  };
+  const count = operands.filter(isEither).length;
+  if (count === 0 || count > MAX_NUMBERS) return [];
+  return operands.reduce<StaticType[][]>(
+    (choices, operand) =>
+      choices.flatMap((choice) =>
+        isEither(operand)
+          ? (["int", "double"] as const).map((kind): StaticType[] => [...choice, { kind }])
+          : [[...choice, operand]],
+      ),
+    [[]],
+  );
 }
 
 /** Returns true if a value of `type` can be passed where the library declares `declared`. */

@@ -1,7 +1,7 @@
 /** The runtime types of CEL values, which determine the overload of a call. */
 import { isCelList, isCelMap, isCelType, isCelUint } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
-import { CelOptional, JsonList, JsonMap } from "./cel-values.ts";
+import { CelCidr, CelIp, CelOptional, JsonList, JsonMap } from "./cel-values.ts";
 
 /** A type that a function declares. */
 export interface DeclaredType {
@@ -25,6 +25,8 @@ const NAMES = [
   "type",
   "message",
   "optional_type",
+  "net.IP",
+  "net.CIDR",
 ];
 
 /** Number of kinds. */
@@ -59,6 +61,8 @@ export function kindOf(value: unknown): number {
   if (value instanceof JsonList) return 6;
   if (value instanceof Uint8Array) return 7;
   if (value instanceof CelOptional) return 13;
+  if (value instanceof CelIp) return 14;
+  if (value instanceof CelCidr) return 15;
   if (isCelList(value)) return 6;
   if (isCelMap(value)) return 5;
   if (isCelUint(value)) return 8;

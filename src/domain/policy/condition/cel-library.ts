@@ -4,8 +4,10 @@
  * and characters that they visit.
  */
 import { toBase64 } from "../../hash.ts";
-import { celFunc, celMethod, CelScalar, celUint, isCelUint, listType, type CelList } from "@bufbuild/cel";
-import { equalValues, listContains, toCelList } from "./cel-lists.ts";
+import { celFunc, celMethod, CelScalar, celUint, listType, type CelList } from "@bufbuild/cel";
+import { AGGREGATE_FUNCTIONS, compareNumbers, isNumber } from "./cel-aggregates.ts";
+import { FORMAT_FUNCTIONS } from "./cel-format.ts";
+import { comparePoints, elementsOf, equalValues, listContains, toCelList } from "./cel-lists.ts";
 import { chargeSteps } from "./cel-meter.ts";
 import { isList } from "./cel-values.ts";
 
@@ -121,12 +123,6 @@ function join(this: CelList, separator = ""): string {
   return texts.join(separator);
 }
 
-/** Charges for the elements of a list and returns them. */
-function elementsOf(list: CelList): unknown[] {
-  chargeSteps(1 + list.size);
-  return [...list];
-}
-
 function slice(this: CelList, from: bigint, to: bigint): unknown {
   const end = position(to, this.size);
   return toCelList(elementsOf(this).slice(position(from, end), end));
@@ -156,12 +152,6 @@ function sort(this: CelList): unknown {
   return toCelList(elements.sort((a, b) => comparePoints(keys.get(a) ?? [], keys.get(b) ?? [])));
 }
 
-function comparePoints(a: readonly number[], b: readonly number[]): number {
-  const at = a.findIndex((point, i) => point !== b[i]);
-  chargeSteps(1 + ((at < 0 ? a.length : at) >> 3));
-  return at < 0 ? a.length - b.length : (a[at] as number) - (b[at] ?? -1);
-}
-
 function reverseList(this: CelList): unknown {
   return toCelList(elementsOf(this).reverse());
 }
@@ -174,29 +164,6 @@ function range(count: bigint): unknown {
 /** Returns true if `list` contains each element of `part`. */
 const containsAll = (list: CelList, part: CelList): boolean =>
   elementsOf(part).every((element) => listContains(element, list));
-
-type CelNumber = bigint | number | { value: bigint };
-
-const isNumber = (value: unknown): value is CelNumber =>
-  typeof value === "bigint" || typeof value === "number" || isCelUint(value);
-const plain = (value: CelNumber): bigint | number => (typeof value === "object" ? value.value : value);
-
-/**
- * Compares numbers exactly, even of different types. NaN is larger than all other numbers, so that the order is total.
- */
-function compareNumbers(left: CelNumber, right: CelNumber): number {
-  const [a, b] = [plain(left), plain(right)];
-  if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
-/** Returns the largest number if `sign` is 1, the smallest if it is -1. A single argument can be a list. */
-function extreme(sign: 1 | -1, args: readonly unknown[]): CelNumber {
-  const [first] = args;
-  const numbers = args.length === 1 && isList(first) ? elementsOf(first) : args;
-  if (numbers.length === 0 || !numbers.every(isNumber)) throw new Error("the arguments are not numbers");
-  return numbers.reduce((best, value) => (compareNumbers(value, best) * sign > 0 ? value : best));
-}
 
 const MAX_INT = 2n ** 63n - 1n;
 
@@ -245,8 +212,6 @@ function bitShift(name: string, direction: 1n | -1n): unknown[] {
 
 /** Rounds halves away from zero. */
 const roundHalfAway = (value: number): number => Math.sign(value) * Math.round(Math.abs(value));
-
-const DYNS = [1, 2, 3, 4, 5].map((count) => Array.from({ length: count }, () => DYN));
 
 function encodeBase64(bytes: Uint8Array): string {
   chargeSteps(1 + (bytes.length >> 2));
@@ -297,10 +262,6 @@ export const CEL_LIBRARY_FUNCTIONS: readonly unknown[] = [
   ),
   celFunc("sets.intersects", [LIST, LIST], BOOL, ((a: CelList, b: CelList) =>
     elementsOf(b).some((element) => listContains(element, a))) as never),
-  ...DYNS.flatMap((types) => [
-    celFunc("math.greatest", types, DYN, (...args: unknown[]) => extreme(1, args) as never),
-    celFunc("math.least", types, DYN, (...args: unknown[]) => extreme(-1, args) as never),
-  ]),
   celFunc("math.abs", [INT], INT, absolute),
   celFunc("math.abs", [UINT], UINT, (value) => value),
   celFunc("math.abs", [DOUBLE], DOUBLE, Math.abs),
@@ -326,4 +287,6 @@ export const CEL_LIBRARY_FUNCTIONS: readonly unknown[] = [
   ...bitShift("math.bitShiftRight", -1n),
   celFunc("base64.encode", [BYTES], STRING, encodeBase64),
   celFunc("base64.decode", [STRING], BYTES, decodeBase64),
+  ...AGGREGATE_FUNCTIONS,
+  ...FORMAT_FUNCTIONS,
 ];

@@ -2,7 +2,7 @@
 import { isCelMap, isCelType, isCelUint, type CelList } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
 import { chargeSteps, valueLength } from "./cel-meter.ts";
-import { CelOptional, isList } from "./cel-values.ts";
+import { CelCidr, CelIp, CelOptional, isList } from "./cel-values.ts";
 
 /**
  * Backing array of each concatenated list. A list shares the array of the list that it extends; each list has its own
@@ -64,6 +64,7 @@ export function equalValues(a: unknown, b: unknown): boolean {
   // Throw instead of returning false.
   if (a instanceof CelOptional || b instanceof CelOptional)
     throw new Error("an optional value is compared with another value; use orValue");
+  if (isNetworkValue(a) || isNetworkValue(b)) return equalNetworkValues(a, b);
   if (isList(a)) return isList(b) && equalLists(a, b);
   if (isCelMap(a)) return isCelMap(b) && equalMaps(a, b);
   const [x, y] = [isCelUint(a) ? a.value : a, isCelUint(b) ? b.value : b];
@@ -106,6 +107,18 @@ interface Moment {
   nanos: number;
 }
 
+const isNetworkValue = (value: unknown): value is CelIp | CelCidr => value instanceof CelIp || value instanceof CelCidr;
+
+/**
+ * Compares addresses or networks. Throws if one of the values is a string, because the comparison of a forbidden address
+ * with its text would never match.
+ */
+function equalNetworkValues(a: unknown, b: unknown): boolean {
+  if (typeof a === "string" || typeof b === "string")
+    throw new Error("an address is compared with a string; use ip(), cidr() or string()");
+  return isNetworkValue(a) && isNetworkValue(b) && a.constructor === b.constructor && a.text === b.text;
+}
+
 function equalOptionals(a: CelOptional, b: CelOptional): boolean {
   return a.value === undefined || b.value === undefined ? a.value === b.value : equalValues(a.value, b.value);
 }
@@ -124,6 +137,19 @@ function equalMaps(a: ReadonlyMap<unknown, unknown>, b: ReadonlyMap<unknown, unk
     if (other === undefined || !equalValues(value, other)) return false;
   }
   return true;
+}
+
+/** Charges for the elements of a list and returns them. */
+export function elementsOf(list: CelList): unknown[] {
+  chargeSteps(1 + list.size);
+  return [...list];
+}
+
+/** Compares two strings, given as code points. Returns a negative number, zero or a positive number. */
+export function comparePoints(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((point, i) => point !== b[i]);
+  chargeSteps(1 + ((at < 0 ? a.length : at) >> 3));
+  return at < 0 ? a.length - b.length : (a[at] as number) - (b[at] ?? -1);
 }
 
 export function listContains(value: unknown, list: CelList): boolean {

@@ -1,12 +1,18 @@
 /**
  * Functions on IP addresses, networks, URLs, paths and semantic versions, with the names of Kubernetes' CEL library
- * where it has such a function. Addresses, networks, URLs and versions are strings in canonical form. A string that two
- * programs could interpret differently is an error, so the policy denies.
+ * where it has such a function. Addresses and networks have the types `net.IP` and `net.CIDR`, as in cel-go; URLs and
+ * versions are strings in canonical form. A string that two programs could interpret differently is an error, so the
+ * policy denies.
  */
-import { celFunc, celList, celMap, celMethod, CelScalar, listType, mapType } from "@bufbuild/cel";
+import { celFunc, celList, celMap, celMethod, CelScalar, listType, mapType, objectType } from "@bufbuild/cel";
 import { chargeSteps } from "./cel-meter.ts";
+import { CelCidr, CelIp } from "./cel-values.ts";
 
 const { BOOL, INT, STRING } = CelScalar;
+
+/** The types of addresses and networks. */
+export const IP: ReturnType<typeof objectType> = objectType("net.IP");
+export const CIDR: ReturnType<typeof objectType> = objectType("net.CIDR");
 
 /** Maximum number of characters of an address, network or version. */
 const MAX_SHORT = 256;
@@ -18,29 +24,26 @@ function bounded(text: string, most: number, steps: number): string {
   return text;
 }
 
-/** An address as a number of 32 or 128 bits. */
-interface Address {
-  bits: 32 | 128;
-  value: bigint;
-}
-
 /**
  * Parses an address. Throws for leading zeros, zones and IPv4 addresses within IPv6, which programs interpret
  * differently.
  */
-function parseAddress(given: string): Address {
+function parseAddress(given: string): CelIp {
   const text = bounded(given, MAX_SHORT, 10);
   return text.includes(":") ? parseIpv6(text) : parseIpv4(text);
 }
 
-function parseIpv4(text: string): Address {
+function parseIpv4(text: string): CelIp {
   if (!/^(0|[1-9][0-9]{0,2})(\.(0|[1-9][0-9]{0,2})){3}$/.test(text)) throw new Error("no address");
   const bytes = text.split(".").map(Number);
   if (bytes.some((byte) => byte > 255)) throw new Error("no address");
-  return { bits: 32, value: bytes.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n) };
+  return new CelIp(
+    32,
+    bytes.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n),
+  );
 }
 
-function parseIpv6(text: string): Address {
+function parseIpv6(text: string): CelIp {
   const halves = text.split("::");
   if (halves.length > 2) throw new Error("no address");
   const [head, tail] = halves.map((half) => (half === "" ? [] : half.split(":"))) as [string[], string[] | undefined];
@@ -50,44 +53,31 @@ function parseIpv6(text: string): Address {
   if (!groups.every((group) => /^[0-9a-fA-F]{1,4}$/.test(group))) throw new Error("no address");
   const value = groups.reduce((sum, group) => (sum << 16n) | BigInt(`0x${group}`), 0n);
   if (value >> 32n === 0xffffn) throw new Error("an IPv4 address within IPv6");
-  return { bits: 128, value };
+  return new CelIp(128, value);
 }
 
-function formatAddress({ bits, value }: Address): string {
-  const width = bits === 32 ? 8n : 16n;
-  const groups = Array.from({ length: bits === 32 ? 4 : 8 }, (_, i, all = bits === 32 ? 4 : 8) =>
-    Number((value >> (width * BigInt(all - 1 - i))) & ((1n << width) - 1n)),
-  );
-  if (bits === 32) return groups.join(".");
-  const text = groups.map((group) => group.toString(16)).join(":");
-  // RFC 5952: the longest run of at least two zero groups becomes "::"; of equally long runs, the first.
-  const runs = [...text.matchAll(/(?:^|:)0(?::0)+(?=:|$)/g)].sort((a, b) => b[0].length - a[0].length);
-  const [longest] = runs;
-  if (longest === undefined) return text;
-  return `${text.slice(0, longest.index)}::${text.slice(longest.index + longest[0].length + 1)}`;
-}
-
-interface Network {
-  address: Address;
-  prefix: number;
-}
-
-function parseNetwork(text: string): Network {
+function parseNetwork(text: string): CelCidr {
   const [, address, prefix] = /^([^/]+)\/(0|[1-9][0-9]{0,2})$/.exec(bounded(text, MAX_SHORT, 10)) ?? [];
   if (address === undefined) throw new Error("no network");
   const parsed = parseAddress(address);
   if (Number(prefix) > parsed.bits) throw new Error("no network");
-  return { address: parsed, prefix: Number(prefix) };
+  return new CelCidr(parsed, Number(prefix));
 }
 
 /** Returns true if the network contains every address whose first `prefix` bits equal those of `address`. */
-function contains(network: Network, { address, prefix }: Network): boolean {
+function contains(network: CelCidr, { address, prefix }: CelCidr): boolean {
   if (network.address.bits !== address.bits || prefix < network.prefix) return false;
   const ignored = BigInt(address.bits - network.prefix);
   return network.address.value >> ignored === address.value >> ignored;
 }
 
-const single = (address: Address): Network => ({ address, prefix: address.bits });
+/** Returns the network with zeros after its prefix. */
+function mask({ address, prefix }: CelCidr): CelCidr {
+  const ignored = BigInt(address.bits - prefix);
+  return new CelCidr(new CelIp(address.bits, (address.value >> ignored) << ignored), prefix);
+}
+
+const single = (address: CelIp): CelCidr => new CelCidr(address, address.bits);
 const LOOPBACK = ["127.0.0.0/8", "::1/128"];
 const LINK_LOCAL = ["169.254.0.0/16", "fe80::/10"];
 const UNSPECIFIED = ["0.0.0.0/32", "::/128"];
@@ -97,19 +87,14 @@ const BROADCAST = ["255.255.255.255/32"];
 const NOT_GLOBAL = [...UNSPECIFIED, ...LOOPBACK, ...LINK_LOCAL, ...MULTICAST, ...BROADCAST];
 const PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"];
 
-const isWithin = (networks: readonly string[]) =>
-  function (this: string): boolean {
-    const address = single(parseAddress(this));
-    return networks.some((network) => contains(parseNetwork(network), address));
+const isWithin =
+  (networks: readonly string[]) =>
+  (address: CelIp): boolean => {
+    const one = single(address);
+    return networks.some((network) => contains(parseNetwork(network), one));
   };
 
-/** Returns a method that is true for an address in none of the networks. */
-const isOutside = (networks: readonly string[]) => {
-  const isInside = isWithin(networks);
-  return function (this: string): boolean {
-    return !isInside.call(this);
-  };
-};
+const isNotGlobal = isWithin(NOT_GLOBAL);
 
 const succeeds =
   (parse: (text: string) => unknown) =>
@@ -206,30 +191,45 @@ const compare = (name: string, result: typeof BOOL | typeof INT, read: (a: strin
     return read(this, other) as never;
   });
 
+/** Declares a method of addresses or of networks. */
+const methodOf = (type: typeof IP, name: string, args: readonly unknown[], result: unknown, call: unknown): unknown =>
+  celMethod(
+    name,
+    type,
+    args as never,
+    result as never,
+    function (this: unknown, ...rest: unknown[]) {
+      return (call as (...operands: unknown[]) => never)(this, ...rest);
+    } as never,
+  );
+
 export const NETWORK_FUNCTIONS: readonly unknown[] = [
   celFunc("isIP", [STRING], BOOL, succeeds(parseAddress)),
-  celFunc("ip", [STRING], STRING, (text) => formatAddress(parseAddress(text))),
-  method("family", INT, (text) => (parseAddress(text).bits === 32 ? 4n : 6n)),
-  celMethod("isLoopback", STRING, [], BOOL, isWithin(LOOPBACK)),
-  celMethod("isLinkLocalUnicast", STRING, [], BOOL, isWithin(LINK_LOCAL)),
-  celMethod("isPrivate", STRING, [], BOOL, isWithin(PRIVATE)),
-  celMethod("isUnspecified", STRING, [], BOOL, isWithin(UNSPECIFIED)),
-  celMethod("isLinkLocalMulticast", STRING, [], BOOL, isWithin(LINK_LOCAL_MULTICAST)),
-  celMethod("isGlobalUnicast", STRING, [], BOOL, isOutside(NOT_GLOBAL)),
+  celFunc("ip", [STRING], IP, parseAddress as never),
+  celFunc("ip.isCanonical", [STRING], BOOL, (text) => parseAddress(text).text === text),
+  celFunc("string", [IP], STRING, (({ text }: CelIp) => text) as never),
+  methodOf(IP, "family", [], INT, ({ bits }: CelIp) => (bits === 32 ? 4n : 6n)),
+  methodOf(IP, "isLoopback", [], BOOL, isWithin(LOOPBACK)),
+  methodOf(IP, "isLinkLocalUnicast", [], BOOL, isWithin(LINK_LOCAL)),
+  methodOf(IP, "isPrivate", [], BOOL, isWithin(PRIVATE)),
+  methodOf(IP, "isUnspecified", [], BOOL, isWithin(UNSPECIFIED)),
+  methodOf(IP, "isLinkLocalMulticast", [], BOOL, isWithin(LINK_LOCAL_MULTICAST)),
+  methodOf(IP, "isGlobalUnicast", [], BOOL, (address: CelIp) => !isNotGlobal(address)),
   celFunc("isCIDR", [STRING], BOOL, succeeds(parseNetwork)),
-  celFunc("cidr", [STRING], STRING, (text) => {
-    const { address, prefix } = parseNetwork(text);
-    return `${formatAddress(address)}/${prefix}`;
-  }),
-  compare("containsIP", BOOL, (network, address) => contains(parseNetwork(network), single(parseAddress(address)))),
-  compare("containsCIDR", BOOL, (network, other) => contains(parseNetwork(network), parseNetwork(other))),
-  method("prefixLength", INT, (text) => BigInt(parseNetwork(text).prefix)),
-  method("masked", STRING, (text) => {
-    const { address, prefix } = parseNetwork(text);
-    const ignored = BigInt(address.bits - prefix);
-    return `${formatAddress({ ...address, value: (address.value >> ignored) << ignored })}/${prefix}`;
-  }),
-  method("ip", STRING, (text) => formatAddress(parseNetwork(text).address)),
+  celFunc("cidr", [STRING], CIDR, parseNetwork as never),
+  celFunc("string", [CIDR], STRING, (({ text }: CelCidr) => text) as never),
+  methodOf(CIDR, "containsIP", [IP], BOOL, (network: CelCidr, address: CelIp) => contains(network, single(address))),
+  methodOf(CIDR, "containsIP", [STRING], BOOL, (network: CelCidr, address: string) =>
+    contains(network, single(parseAddress(address))),
+  ),
+  methodOf(CIDR, "containsCIDR", [CIDR], BOOL, contains),
+  methodOf(CIDR, "containsCIDR", [STRING], BOOL, (network: CelCidr, other: string) =>
+    contains(network, parseNetwork(other)),
+  ),
+  methodOf(CIDR, "prefixLength", [], INT, ({ prefix }: CelCidr) => BigInt(prefix)),
+  methodOf(CIDR, "masked", [], CIDR, mask),
+  methodOf(CIDR, "isMask", [], BOOL, (network: CelCidr) => mask(network).text === network.text),
+  methodOf(CIDR, "ip", [], IP, ({ address }: CelCidr) => address),
   celFunc("isURL", [STRING], BOOL, succeeds(parseUrl)),
   celFunc("url", [STRING], STRING, (text) => parseUrl(text).href),
   method("getScheme", STRING, (text) => parseUrl(text).protocol.slice(0, -1)),

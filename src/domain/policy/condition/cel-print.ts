@@ -2,7 +2,7 @@
 import { isCelMap, isCelType, isCelUint } from "@bufbuild/cel";
 import { clipText } from "../../text.ts";
 import { toRfc3339 } from "../../time.ts";
-import { CelOptional, isList } from "./cel-values.ts";
+import { CelCidr, CelIp, CelOptional, isList } from "./cel-values.ts";
 
 const MAX_TEXT = 200;
 const MAX_ITEMS = 20;
@@ -22,6 +22,8 @@ function print(value: unknown, depth: number): string {
   if (isCelUint(value)) return `${value.value}u`;
   if (value instanceof CelOptional)
     return value.value === undefined ? "optional.none()" : `optional.of(${print(value.value, depth)})`;
+  if (value instanceof CelIp) return `ip("${value.text}")`;
+  if (value instanceof CelCidr) return `cidr("${value.text}")`;
   if (isCelType(value)) return value.name;
   if (isList(value))
     return printItems(

@@ -33,10 +33,10 @@ export function createDuration(nanos: bigint): object {
   return reflect(DurationSchema, create(DurationSchema, parts));
 }
 
-type Time = ReflectMessage & { message: unknown };
+type Time = Pick<ReflectMessage, "message">;
 
 /** Returns the nanoseconds of a duration, or the nanoseconds from the epoch to a timestamp. */
-function nanosOf({ message }: Time): bigint {
+export function nanosOf({ message }: Time): bigint {
   const { seconds, nanos } = message as unknown as { seconds: bigint; nanos: number };
   return seconds * SECOND + BigInt(nanos);
 }

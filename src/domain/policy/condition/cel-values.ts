@@ -94,15 +94,20 @@ export class JsonList {
 }
 
 /**
- * An optional value. It looks like a list with one element or none to the library, because the library accepts only
- * values that it recognizes. `isList` distinguishes optionals from lists.
+ * A value of a type that the library does not have. It looks like a list to the library, because the library accepts
+ * only values that it recognizes. `isList` distinguishes such values from lists.
  */
-export class CelOptional {
+abstract class ForeignValue {
   readonly [LIST] = {};
+}
+
+/** An optional value. It looks like a list with one element or none. */
+export class CelOptional extends ForeignValue {
   /** Undefined if there is no value. */
   readonly value: unknown;
 
   constructor(value: unknown) {
+    super();
     this.value = value;
   }
   get size(): number {
@@ -119,5 +124,49 @@ export class CelOptional {
 /** The optional without a value. */
 export const OPTIONAL_NONE = new CelOptional(undefined);
 
-/** Returns true if a value is a list, and not an optional. */
-export const isList = (value: unknown): value is CelList => isCelList(value) && !(value instanceof CelOptional);
+/** A value of the type `net.IP`. `value` is the address as a number of 32 or 128 bits. */
+export class CelIp extends ForeignValue {
+  readonly bits: 32 | 128;
+  readonly value: bigint;
+  /** The canonical text, as RFC 5952 defines it. */
+  readonly text: string;
+
+  constructor(bits: 32 | 128, value: bigint) {
+    super();
+    this.bits = bits;
+    this.value = value;
+    this.text = formatAddress(bits, value);
+  }
+}
+
+/** A value of the type `net.CIDR`. The address can have bits after the prefix. */
+export class CelCidr extends ForeignValue {
+  readonly address: CelIp;
+  readonly prefix: number;
+  readonly text: string;
+
+  constructor(address: CelIp, prefix: number) {
+    super();
+    this.address = address;
+    this.prefix = prefix;
+    this.text = `${address.text}/${prefix}`;
+  }
+}
+
+function formatAddress(bits: 32 | 128, value: bigint): string {
+  const width = bits === 32 ? 8n : 16n;
+  const count = bits === 32 ? 4 : 8;
+  const groups = Array.from({ length: count }, (_, i) =>
+    Number((value >> (width * BigInt(count - 1 - i))) & ((1n << width) - 1n)),
+  );
+  if (bits === 32) return groups.join(".");
+  const text = groups.map((group) => group.toString(16)).join(":");
+  // RFC 5952: the longest run of at least two zero groups becomes "::"; of equally long runs, the first.
+  const runs = [...text.matchAll(/(?:^|:)0(?::0)+(?=:|$)/g)].sort((a, b) => b[0].length - a[0].length);
+  const [longest] = runs;
+  if (longest === undefined) return text;
+  return `${text.slice(0, longest.index)}::${text.slice(longest.index + longest[0].length + 1)}`;
+}
+
+/** Returns true if a value is a list, and not a value of another type that looks like one. */
+export const isList = (value: unknown): value is CelList => isCelList(value) && !(value instanceof ForeignValue);

@@ -21,7 +21,7 @@ import {
 import { CONVERSION_FUNCTIONS, REMOVED_CONVERSIONS } from "./cel-conversions.ts";
 import { HISTORY_FUNCTIONS } from "./cel-history.ts";
 import { CEL_LIBRARY_FUNCTIONS } from "./cel-library.ts";
-import { NETWORK_FUNCTIONS } from "./cel-network.ts";
+import { CIDR, IP, NETWORK_FUNCTIONS } from "./cel-network.ts";
 import { OPTIONAL, OPTIONAL_FUNCTIONS } from "./cel-optional.ts";
 import { concatLists, listContains, equalValues } from "./cel-lists.ts";
 import {
@@ -35,7 +35,7 @@ import {
 import { matchesPattern } from "./cel-patterns.ts";
 import { PATTERN_FUNCTIONS } from "./cel-pattern-functions.ts";
 import { CALENDAR_METHODS, TIME_ARITHMETIC, TIMESTAMP, wallClock } from "./cel-time.ts";
-import { CelOptional } from "./cel-values.ts";
+import { CelCidr, CelIp, CelOptional } from "./cel-values.ts";
 
 /**
  * Maximum number of steps of one condition, one named value or one other expression. They do not share their steps, so
@@ -140,6 +140,12 @@ function compareTexts(a: string, b: string): number {
   return isHalf(x) === isHalf(y) ? x - y : isHalf(x) ? 1 : -1;
 }
 
+function typeOf(value: unknown): ReturnType<typeof celType> {
+  if (value instanceof CelOptional) return OPTIONAL;
+  if (value instanceof CelIp) return IP;
+  return value instanceof CelCidr ? CIDR : celType(value as never);
+}
+
 const overrides = [
   celFunc("size", [STRING], INT, countCodePoints),
   celMethod("size", STRING, [], INT, function () {
@@ -166,9 +172,7 @@ const overrides = [
   celFunc("_<=_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) <= 0),
   celFunc("_>_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) > 0),
   celFunc("_>=_", [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) >= 0),
-  celFunc("type", [DYN], CelScalar.TYPE, (value: unknown) =>
-    value instanceof CelOptional ? OPTIONAL : celType(value as never),
-  ),
+  celFunc("type", [DYN], CelScalar.TYPE, (value: unknown) => typeOf(value)),
   ...CEL_LIBRARY_FUNCTIONS,
   ...HISTORY_FUNCTIONS,
   ...NETWORK_FUNCTIONS,
@@ -213,6 +217,8 @@ const TYPES: Readonly<Record<string, CelInput>> = {
   null_type: CelScalar.NULL,
   optional_type: OPTIONAL,
   type: CelScalar.TYPE,
+  "net.IP": IP,
+  "net.CIDR": CIDR,
 };
 
 /** Returns the type with this name, such as `int` or `google.protobuf.Timestamp`, or undefined. */

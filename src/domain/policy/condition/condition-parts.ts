@@ -80,7 +80,7 @@ export function evaluateConditionParts(
   }
 
   function visit(expr: Expr, depth: number, scope: Scope, element: string | null): void {
-    if (isPlain(expr)) return;
+    if (isPlain(expr, scope)) return;
     const result = add(expr, depth, scope, element);
     const kind = expr.exprKind;
     if (kind.case === "callExpr") {
@@ -136,10 +136,13 @@ function addVariable({ variables, bindings }: Scope, name: string, value: CelInp
 }
 
 /** Returns true if the value should not be displayed, because it is a constant or a whole map of the request. */
-function isPlain({ exprKind }: Expr): boolean {
+function isPlain({ exprKind }: Expr, { variables }: Scope): boolean {
   if (exprKind.case === "constExpr") return true;
-  if (exprKind.case === "identExpr")
-    return ["params", "context", "principal", "agent_metadata", ...TYPE_NAMES].includes(exprKind.value.name);
+  if (exprKind.case === "identExpr") {
+    const { name } = exprKind.value;
+    const isType = TYPE_NAMES.includes(name) && !variables.includes(name);
+    return isType || ["params", "context", "principal", "agent_metadata"].includes(name);
+  }
   return (
     exprKind.case === "listExpr" && exprKind.value.elements.every((element) => element.exprKind.case === "constExpr")
   );

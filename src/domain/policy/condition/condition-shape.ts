@@ -18,7 +18,7 @@ import {
 } from "./cel-tree.ts";
 
 export const MAX_EXPRESSION_DEPTH = 64;
-export const MAX_COMPREHENSION_NESTING = 2;
+export const MAX_COMPREHENSION_NESTING = 3;
 export const MAX_COMPREHENSIONS = 8;
 
 export const VARIABLES = [
@@ -45,6 +45,7 @@ export const TYPE_NAMES = [
   "optional_type",
   "type",
   "google",
+  "net",
 ];
 const MACROS: Readonly<Record<string, string>> = {
   has: "has(params.amount)",
