@@ -1,5 +1,6 @@
 /**
- * Builds dist/, which has the layout of the clone: dist/src, dist/plugins, dist/policies, dist/docs/errors.md.
+ * Builds dist/, which has the layout of the clone: dist/src, dist/plugins, dist/policies, dist/docs/errors.md. Also writes
+ * the JSON Schemas for editors, dist/policy.schema.json and dist/policy-test.schema.json.
  *
  *   node .ci/build.mjs           checks types, writes JavaScript, declarations and source maps, and bundles dependencies
  *                                into dist/vendor. The package contains this build
@@ -33,15 +34,15 @@ export class BuildError extends Error {}
  * Builds, unless dist/ is up to date, which takes a few milliseconds to find out.
  * @param bundle bundles dependencies into the given folder, for callers that start the service often
  */
-export function ensureBuilt(bundle = null) {
+export async function ensureBuilt(bundle = null) {
   // Before the compiler reads the sources, so that the next start notices a change in between.
   const sources = fingerprint();
   const last = stamp();
   if (last?.sources === sources && (bundle === null || last.bundled)) return;
   const begun = Date.now();
   report("building dist/, because it is missing or a source file has changed; this takes up to a minute");
-  inFreshFolder((fresh) => {
-    compileInto(fresh, ["--noCheck", "--declaration", "false"]);
+  await inFreshFolder(async (fresh) => {
+    await compileInto(fresh, ["--noCheck", "--declaration", "false"]);
     bundle?.(fresh);
     place(fresh, { sources, types: false, bundled: bundle !== null });
   });
@@ -58,8 +59,10 @@ async function buildWhole() {
   const sources = fingerprint();
   // Imported here, because a quick build does not need it and delays the start of a clone.
   const { bundlePackages } = await import("./bundle.mjs");
-  inFreshFolder((fresh) => {
-    compileInto(fresh, ["--noEmitOnError"]);
+  const { renderClientTypes } = await import("./client-types.mjs");
+  await inFreshFolder(async (fresh) => {
+    await compileInto(fresh, ["--noEmitOnError"]);
+    put(fresh, "src/client/api.d.ts", await renderClientTypes(fresh));
     const declarations = filesIn(fresh, "").filter((name) => name.endsWith(".d.ts"));
     for (const path of declarations) declare(join(fresh, path));
     // No one can import the others. They are large, and name packages that are bundled.
@@ -70,27 +73,34 @@ async function buildWhole() {
   });
 }
 
-function inFreshFolder(work) {
+async function inFreshFolder(work) {
   // Next to dist/ and not in it, because source maps name sources relative to the output folder.
   const fresh = join(ROOT, `.dist-${process.pid}`);
   try {
-    work(fresh);
+    await work(fresh);
   } finally {
     rmSync(fresh, { recursive: true, force: true });
   }
 }
 
-function compileInto(fresh, options) {
+async function compileInto(fresh, options) {
   report("compiling the sources");
   compile(["-p", join(ROOT, "tsconfig.build.json"), "--outDir", fresh, ...options]);
   for (const path of assets()) put(fresh, path, readFileSync(join(ROOT, path)));
   copyVendored(fresh);
+  await writeEditorSchemas(fresh);
   report("bundling the pages of the console");
   try {
     bundlePages(fresh);
   } catch (error) {
     throw new BuildError(error.message);
   }
+}
+
+/** Writes the JSON Schemas that the policies of the clone name in their first lines. */
+async function writeEditorSchemas(fresh) {
+  const { renderEditorSchema } = await import(pathToFileURL(join(fresh, "src/config/editor-schemas.js")).href);
+  for (const name of ["policy", "policy-test"]) put(fresh, `${name}.schema.json`, renderEditorSchema(name, {}));
 }
 
 /** Moves all files into dist/, removes other files there, and writes the stamp. */
@@ -194,7 +204,7 @@ function filesIn(root, folder) {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
   try {
-    if (process.argv.includes("--quick")) ensureBuilt();
+    if (process.argv.includes("--quick")) await ensureBuilt();
     else await buildWhole();
   } catch (error) {
     if (!(error instanceof BuildError)) throw error;

@@ -157,6 +157,7 @@ export {
   type RequestContext,
   type Route,
 } from "./contract/resource.ts";
+export type { ApiCalls } from "./contract/api-calls.ts";
 export { toRfc3339 } from "./domain/time.ts";
 export { cutPage, decodeCursor, DEFAULT_LIMIT, nextLink, PAGE_QUERY, slicePage } from "./http/resource/paging.ts";
 export { assertIfMatch, IF_MATCH } from "./http/resource/preconditions.ts";

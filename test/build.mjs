@@ -15,8 +15,8 @@ const BUILD = join(ROOT, "build");
 const COMPILED = ["src", "plugins", "test", "bench", join("docs", "examples")];
 
 /** Builds ./build. @param dist also builds dist/, for tests that start the package as its users have it */
-export function build({ dist = true } = {}) {
-  if (dist) ensureBuilt(bundlePackages);
+export async function build({ dist = true } = {}) {
+  if (dist) await ensureBuilt(bundlePackages);
   // Set by a caller that has just run tests, such as .ci/run.
   if (process.env["ASSENT_TEST_BUILT"] === "1") return;
   rmSync(BUILD, { recursive: true, force: true });
@@ -38,4 +38,4 @@ export function build({ dist = true } = {}) {
     if (name !== "examples") symlinkSync(join("..", "..", "docs", name), join(BUILD, "docs", name));
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) build();
+if (process.argv[1] === fileURLToPath(import.meta.url)) await build();

@@ -275,7 +275,7 @@ function folderOnDisk() {
 
 const begun = performance.now();
 const files = select(process.argv.slice(2));
-build({ dist: files.some(isSlow) });
+await build({ dist: files.some(isSlow) });
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
 process.env["FORCE_COLOR"] = "0";
 // Node starts each file with the flags of this process.

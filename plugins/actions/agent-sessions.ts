@@ -12,7 +12,7 @@ import {
   type SessionFact,
   computeSessionId,
 } from "../../src/core.ts";
-import { type Credential, defineRoute, Refusal, type Reply, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { type Credential, defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import { SESSION_HEADER } from "./schemas.ts";
 
 const DAY_SECONDS = 86_400;
@@ -89,7 +89,7 @@ const macOf =
   (message: Uint8Array): Uint8Array =>
     vault.mac("actions/session", message);
 
-export function agentSessionRoutes(host: CoreHost, tag: string): Route[] {
+export function agentSessionRoutes(host: CoreHost, tag: string) {
   return [
     defineRoute({
       method: "POST",

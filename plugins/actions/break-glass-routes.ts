@@ -8,16 +8,7 @@ import {
   textSchema,
   timeSchema,
 } from "../../src/core.ts";
-import {
-  defineRoute,
-  nextLink,
-  PAGE_QUERY,
-  type Route,
-  slicePage,
-  type Static,
-  toRfc3339,
-  Type,
-} from "../../src/plugin.ts";
+import { defineRoute, nextLink, PAGE_QUERY, slicePage, type Static, toRfc3339, Type } from "../../src/plugin.ts";
 import { canSeeUse, reviewBreakGlass } from "./break-glass-review.ts";
 
 const Status = Type.Union([Type.Literal("open"), Type.Literal("reviewed")]);
@@ -55,7 +46,7 @@ const UseRecord = Type.Object(
 );
 const UseList = Type.Object({ break_glass: Type.Array(UseRecord), next_cursor: orNull(Type.String()) }, closed);
 
-export function breakGlassRoutes(host: CoreHost, tag: string): Route[] {
+export function breakGlassRoutes(host: CoreHost, tag: string) {
   return [
     defineRoute({
       method: "GET",

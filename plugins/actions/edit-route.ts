@@ -1,12 +1,12 @@
 /** The route with which an approver changes parameters of a pending action. */
 import type { CoreHost } from "../../src/core.ts";
-import { defineRoute, type Route } from "../../src/plugin.ts";
+import { defineRoute } from "../../src/plugin.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { editAction } from "./edit-action.ts";
 import { createFactReadingHost } from "./read-inputs.ts";
 import * as schema from "./schemas.ts";
 
-export function editRoute(host: CoreHost, tag: string): Route {
+export function editRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "POST",
     path: "/v1/actions/:id/edit",

@@ -1,7 +1,7 @@
 /** Routes that erase one action, or all matching actions. */
 import { Type, type Static } from "@sinclair/typebox";
 import { type CoreHost, legalHoldState, parseRfc3339 } from "../../src/core.ts";
-import { type Credential, defineRoute, type Route } from "../../src/plugin.ts";
+import { type Credential, defineRoute } from "../../src/plugin.ts";
 import { selectVisibleHolds } from "./hold-changes.ts";
 import { eraseAction, eraseMatching } from "./erase-actions.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
@@ -75,7 +75,7 @@ const ErasuresAnswer = Type.Object(
   { additionalProperties: false },
 );
 
-export function erasureRoutes(host: CoreHost, tag: string): Route[] {
+export function erasureRoutes(host: CoreHost, tag: string) {
   return [
     defineRoute({
       method: "POST",

@@ -1,6 +1,6 @@
 /** Routes that issue permits, start actions and report their results. */
 import { type CoreHost, type JsonObject, REPLAYED_HEADERS } from "../../src/core.ts";
-import { defineRoute, type Route } from "../../src/plugin.ts";
+import { defineRoute } from "../../src/plugin.ts";
 import { reportResult, startAction } from "./execute.ts";
 import type { ExpiryTask } from "./expiry.ts";
 import { isDeniedByRedecision, noLongerAllowedError } from "./redecision.ts";
@@ -11,11 +11,11 @@ import { settleOutcome } from "./unknown-outcome.ts";
 import * as schema from "./schemas.ts";
 import { tracedAction, tracedExecution } from "./traced-action.ts";
 
-export function executionRoutes(host: CoreHost, tag: string, expiry: ExpiryTask): Route[] {
+export function executionRoutes(host: CoreHost, tag: string, expiry: ExpiryTask) {
   return [permitRoute(host, tag, expiry), startRoute(host, tag), resultRoute(host, tag), settleRoute(host, tag)];
 }
 
-function permitRoute(host: CoreHost, tag: string, expiry: ExpiryTask): Route {
+function permitRoute(host: CoreHost, tag: string, expiry: ExpiryTask) {
   return defineRoute({
     method: "POST",
     path: "/v1/actions/:id/permit",
@@ -59,7 +59,7 @@ function permitRoute(host: CoreHost, tag: string, expiry: ExpiryTask): Route {
   });
 }
 
-function startRoute(host: CoreHost, tag: string): Route {
+function startRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "POST",
     path: "/v1/actions/:id/start",
@@ -107,7 +107,7 @@ function startRoute(host: CoreHost, tag: string): Route {
   });
 }
 
-function resultRoute(host: CoreHost, tag: string): Route {
+function resultRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "POST",
     path: "/v1/actions/:id/result",
@@ -136,7 +136,7 @@ function resultRoute(host: CoreHost, tag: string): Route {
   });
 }
 
-function settleRoute(host: CoreHost, tag: string): Route {
+function settleRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "POST",
     path: "/v1/actions/:id/settle",

@@ -29,7 +29,6 @@ import {
   defineRoute,
   nextLink,
   Refusal,
-  type Route,
   toRfc3339,
 } from "../../src/plugin.ts";
 import { createGrant } from "./grant-create.ts";
@@ -46,11 +45,11 @@ const READERS = ["grants:write", "actions:read"] as const;
 const BODY_BYTES = 16_384;
 const MICROS_PER_UNIT = 1_000_000;
 
-export function grantRoutes(host: CoreHost, tag: string): Route[] {
+export function grantRoutes(host: CoreHost, tag: string) {
   return [...readRoutes(host, tag), ...changeRoutes(host, tag), suggestionRoute(host, tag)];
 }
 
-function readRoutes(host: CoreHost, tag: string): Route[] {
+function readRoutes(host: CoreHost, tag: string) {
   return [
     defineRoute({
       method: "GET",
@@ -101,7 +100,7 @@ function readRoutes(host: CoreHost, tag: string): Route[] {
   ];
 }
 
-function changeRoutes(host: CoreHost, tag: string): Route[] {
+function changeRoutes(host: CoreHost, tag: string) {
   const one = { description: "The grant.", schema: schema.GrantRecord };
   return [
     defineRoute({

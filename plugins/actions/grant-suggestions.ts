@@ -1,7 +1,7 @@
 /** The route that suggests scopes for a grant with the vote on a pending action. */
 import { Type } from "@sinclair/typebox";
 import { closed, type CoreHost, countSchema, suggestGrants, textSchema, timeSchema } from "../../src/core.ts";
-import { defineRoute, Refusal, type Route } from "../../src/plugin.ts";
+import { defineRoute, Refusal } from "../../src/plugin.ts";
 import { assertNotErased, isOverdue, visibleAction } from "./visible-action.ts";
 import { ActionRecord, IdParams } from "./schemas.ts";
 import { recordAlteredError } from "./verify-record.ts";
@@ -55,7 +55,7 @@ const Answer = Type.Object(
   closed,
 );
 
-export function suggestionRoute(host: CoreHost, tag: string): Route {
+export function suggestionRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "GET",
     path: "/v1/actions/:id/grant-suggestions",

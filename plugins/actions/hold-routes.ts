@@ -11,7 +11,7 @@ import {
   REPLAYED_HEADERS,
   timeSchema,
 } from "../../src/core.ts";
-import { type Credential, defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { type Credential, defineRoute, toRfc3339 } from "../../src/plugin.ts";
 import { selectVisibleHolds, findVisibleHold, placeHold, readSubject, releaseHold } from "./hold-changes.ts";
 import { validationError } from "./content-filter.ts";
 
@@ -101,7 +101,7 @@ const HoldList = Type.Object(
   closed,
 );
 
-export function holdRoutes(host: CoreHost, tag: string): Route[] {
+export function holdRoutes(host: CoreHost, tag: string) {
   const one = { description: "The legal hold.", schema: HoldRecord };
   return [
     defineRoute({

@@ -90,3 +90,21 @@ export default defineCorePlugin({
     };
   },
 });
+
+declare module "../../src/contract/resource.ts" {
+  interface FeatureRoutes {
+    actions:
+      | typeof submissionRoutes
+      | typeof agentSessionRoutes
+      | typeof readRoutes
+      | typeof voteRoutes
+      | typeof planRoutes
+      | typeof executionRoutes
+      | typeof erasureRoutes
+      | typeof holdRoutes
+      | typeof grantRoutes
+      | typeof suggestedRuleRoutes
+      | typeof rotaRoute
+      | typeof breakGlassRoutes;
+  }
+}

@@ -12,7 +12,7 @@ import {
   userState,
   requiresSignature,
 } from "../../src/core.ts";
-import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { defineRoute, toRfc3339 } from "../../src/plugin.ts";
 import { castVoteOnAction } from "./cast-vote.ts";
 import {
   readRowWithVotes,
@@ -84,7 +84,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
   };
 }
 
-export function linkRoutes(host: CoreHost, tag: string): Route[] {
+export function linkRoutes(host: CoreHost, tag: string) {
   return [
     defineRoute({
       method: "POST",

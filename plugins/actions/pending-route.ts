@@ -21,7 +21,6 @@ import {
   nextLink,
   PAGE_QUERY,
   Refusal,
-  type Route,
 } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
 import { readActionRecord } from "./action-record.ts";
@@ -61,7 +60,7 @@ const Answer = Type.Object(
   { additionalProperties: false },
 );
 
-export function pendingRoute(host: CoreHost, tag: string): Route {
+export function pendingRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "GET",
     path: "/v1/approvals",

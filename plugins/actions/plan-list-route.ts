@@ -1,6 +1,6 @@
 /** Route that lists plans, with the status of each action. */
 import { type CoreHost, decodeSeqCursor } from "../../src/core.ts";
-import { cutPage, defineRoute, nextLink, Refusal, type Route } from "../../src/plugin.ts";
+import { cutPage, defineRoute, nextLink, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import * as schema from "./plan-schemas.ts";
 import { readPlanEntry, readRowsOfVisiblePlan } from "./plan-state.ts";
@@ -8,7 +8,7 @@ import { withCurrentStatus } from "./visible-action.ts";
 
 const LIST = "plans";
 
-export function planListRoute(host: CoreHost, tag: string): Route {
+export function planListRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "GET",
     path: "/v1/plans",

@@ -9,7 +9,7 @@ import {
   voteDigest,
   type VoteStatement,
 } from "../../src/core.ts";
-import { type Credential, defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { type Credential, defineRoute, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ExpiryTask } from "./expiry.ts";
 import { cancelPlan } from "./plan-cancel.ts";
 import { planListRoute } from "./plan-list-route.ts";
@@ -44,7 +44,7 @@ const VOTE_ERRORS = [
   "RECORD_ALTERED",
 ] as const;
 
-export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask): Route[] {
+export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask) {
   return [
     defineRoute({
       method: "POST",
@@ -142,7 +142,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask): Rou
   ];
 }
 
-function signedPlanRoutes(host: CoreHost, tag: string): Route[] {
+function signedPlanRoutes(host: CoreHost, tag: string) {
   return [
     defineRoute({
       method: "POST",

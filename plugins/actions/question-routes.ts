@@ -1,6 +1,6 @@
 /** Routes for questions: an approver asks the agent of a pending action, and the agent answers. */
 import { type CoreHost, MAX_QUESTIONS } from "../../src/core.ts";
-import { defineRoute, type Route } from "../../src/plugin.ts";
+import { defineRoute } from "../../src/plugin.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { answerQuestion, askQuestion } from "./ask-agent.ts";
 import * as schema from "./schemas.ts";
@@ -13,7 +13,7 @@ const ERRORS = [
   "RECORD_ALTERED",
 ] as const;
 
-export function questionRoutes(host: CoreHost, tag: string): Route[] {
+export function questionRoutes(host: CoreHost, tag: string) {
   return [
     defineRoute({
       method: "POST",

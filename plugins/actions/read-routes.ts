@@ -9,15 +9,7 @@ import {
   readPage,
   toHex,
 } from "../../src/core.ts";
-import {
-  type Credential,
-  DEFAULT_LIMIT,
-  defineRoute,
-  nextLink,
-  Refusal,
-  type Route,
-  toRfc3339,
-} from "../../src/plugin.ts";
+import { type Credential, DEFAULT_LIMIT, defineRoute, nextLink, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionFilter, ActionRow } from "../../src/storage/index.ts";
 import type { ExpiryTask } from "./expiry.ts";
 import { buildActionReply, readActionRecord, ACTION_RESPONSE, readPendingPolicySet } from "./action-record.ts";
@@ -29,7 +21,7 @@ import type { ActionWaits } from "./wait.ts";
 const LIST = "actions";
 const SCOPES = ["actions:read", "actions:read_own"] as const;
 
-export function readRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: ActionWaits): Route[] {
+export function readRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: ActionWaits) {
   return [
     defineRoute({
       method: "GET",

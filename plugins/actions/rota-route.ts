@@ -11,7 +11,7 @@ import {
   timeSchema,
   userState,
 } from "../../src/core.ts";
-import { defineRoute, type Route, toRfc3339, Type } from "../../src/plugin.ts";
+import { defineRoute, toRfc3339, Type } from "../../src/plugin.ts";
 
 const Shift = Type.Object(
   {
@@ -32,7 +32,7 @@ const RotaRecord = Type.Object(
   { title: "Rota", ...closed },
 );
 
-export function rotaRoute(host: CoreHost, tag: string): Route {
+export function rotaRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "GET",
     path: "/v1/rotas",

@@ -12,7 +12,7 @@ import {
   createVotesChallenge,
   type VoteStatement,
 } from "../../src/core.ts";
-import { type Credential, defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { type Credential, defineRoute, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { assertNotErased, visibleAction } from "./visible-action.ts";
 import { SignedVotesBody, SignedVotesResult, VoteChallenge, VoteChallengeBody } from "./signed-vote-schemas.ts";
@@ -33,7 +33,7 @@ const READ_ERRORS = [
   "VOTE_SIGNATURE_INVALID",
 ] as const;
 
-export function signedVoteRoutes(host: CoreHost, tag: string): Route[] {
+export function signedVoteRoutes(host: CoreHost, tag: string) {
   return [
     defineRoute({
       method: "POST",

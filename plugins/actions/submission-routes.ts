@@ -19,14 +19,7 @@ import {
   type SessionFact,
   userState,
 } from "../../src/core.ts";
-import {
-  type Credential,
-  defineRoute,
-  Refusal,
-  type Reply,
-  type RequestContext,
-  type Route,
-} from "../../src/plugin.ts";
+import { type Credential, defineRoute, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { BarredError } from "./barred.ts";
 import type { ExpiryTask } from "./expiry.ts";
@@ -99,11 +92,11 @@ const SUBMISSION_ERRORS = [
   "INVALID_SESSION_TOKEN",
 ] as const;
 
-export function submissionRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: ActionWaits): Route[] {
+export function submissionRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: ActionWaits) {
   return [submitRoute(host, tag, expiry, waiters), gateRoute(host, tag, expiry)];
 }
 
-function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: ActionWaits): Route {
+function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: ActionWaits) {
   return defineRoute({
     method: "POST",
     path: "/v1/actions",
@@ -158,7 +151,7 @@ function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: A
   });
 }
 
-function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask): Route {
+function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask) {
   return defineRoute({
     method: "POST",
     path: "/v1/gate/decide",

@@ -17,7 +17,7 @@ import {
   timeSchema,
   toActor,
 } from "../../src/core.ts";
-import { type Credential, defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { type Credential, defineRoute, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import { suggestedPoliciesOf } from "./suggested-rule-results.ts";
 import { visibleAction } from "./visible-action.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
@@ -83,7 +83,7 @@ type RuleRecord = Static<typeof RuleRecord>;
 
 const RuleList = Type.Object({ suggested_rules: Type.Array(RuleRecord) }, closed);
 
-export function suggestedRuleRoutes(host: CoreHost, tag: string): Route[] {
+export function suggestedRuleRoutes(host: CoreHost, tag: string) {
   const one = { description: "The rule.", schema: RuleRecord };
   return [
     defineRoute({

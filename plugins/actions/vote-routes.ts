@@ -1,6 +1,6 @@
 /** Routes that vote on, cancel and list pending actions. */
 import type { CoreHost } from "../../src/core.ts";
-import { defineRoute, type Route } from "../../src/plugin.ts";
+import { defineRoute } from "../../src/plugin.ts";
 import { cancelAction, castVoteOnAction } from "./cast-vote.ts";
 import { linkRoutes } from "./link-routes.ts";
 import { signedVoteRoutes } from "./signed-vote-routes.ts";
@@ -14,7 +14,7 @@ import { liftRejection } from "./lift-rejection.ts";
 import { LiftRejectionBody } from "./rejection-schemas.ts";
 import * as schema from "./schemas.ts";
 
-export function voteRoutes(host: CoreHost, tag: string): Route[] {
+export function voteRoutes(host: CoreHost, tag: string) {
   return [
     defineRoute({
       method: "POST",

@@ -15,7 +15,6 @@ import {
   IF_MATCH,
   nextLink,
   type Reply,
-  type Route,
   toRfc3339,
 } from "../../src/plugin.ts";
 import type { AgentRow } from "../../src/storage/index.ts";
@@ -35,7 +34,7 @@ const AGENT_RESPONSE = { description: "The agent.", schema: schema.AgentRecord }
 /** Errors of routes that change one existing agent. */
 const CHANGE_ERRORS = ["AGENT_NOT_FOUND", "AGENT_MISMATCH", "PRECONDITION_FAILED"] as const;
 
-export function agentRoutes(host: CoreHost, tag: string): Route[] {
+export function agentRoutes(host: CoreHost, tag: string) {
   return [
     listRoute(host, tag),
     registerRoute(host, tag),
@@ -46,7 +45,7 @@ export function agentRoutes(host: CoreHost, tag: string): Route[] {
   ];
 }
 
-function listRoute(host: CoreHost, tag: string): Route {
+function listRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "GET",
     path: "/v1/agents",
@@ -115,7 +114,7 @@ async function readVisibleAgents(
   return isLimited ? rows.slice(skipped, wanted) : rows;
 }
 
-function registerRoute(host: CoreHost, tag: string): Route {
+function registerRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "POST",
     path: "/v1/agents",
@@ -145,7 +144,7 @@ function registerRoute(host: CoreHost, tag: string): Route {
   });
 }
 
-function readRoute(host: CoreHost, tag: string): Route {
+function readRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "GET",
     path: "/v1/agents/:id",
@@ -163,7 +162,7 @@ function readRoute(host: CoreHost, tag: string): Route {
   });
 }
 
-function changeRoute(host: CoreHost, tag: string): Route {
+function changeRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "PATCH",
     path: "/v1/agents/:id",
@@ -185,7 +184,7 @@ function changeRoute(host: CoreHost, tag: string): Route {
   });
 }
 
-function suspendRoute(host: CoreHost, tag: string): Route {
+function suspendRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "POST",
     path: "/v1/agents/:id/suspend",
@@ -203,7 +202,7 @@ function suspendRoute(host: CoreHost, tag: string): Route {
   });
 }
 
-function resumeRoute(host: CoreHost, tag: string): Route {
+function resumeRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "POST",
     path: "/v1/agents/:id/resume",

@@ -1,7 +1,7 @@
 /**
  * Counts the actions of a time range by status, decision, agent, tool and rule, and measures the time until answers.
  */
-import { Type, type Static } from "@sinclair/typebox";
+import { Type, type Static, type TInteger, type TString } from "@sinclair/typebox";
 import { ACTION_STATUSES, type CoreHost, defineCorePlugin, intersectLimits, type Visibility } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionCounts } from "../../src/storage/index.ts";
@@ -49,13 +49,16 @@ const Query = Type.Object(
 type Query = Static<typeof Query>;
 
 const Count = Type.Integer({ minimum: 0 });
-const Named = (name: string) => Type.Object({ [name]: Type.String(), count: Count }, { additionalProperties: false });
-const Statuses = Type.Object(Object.fromEntries(ACTION_STATUSES.map((status) => [status, Count])), {
-  additionalProperties: false,
-});
-const Decisions = Type.Object(Object.fromEntries(EFFECTS.map((effect) => [effect, Count])), {
-  additionalProperties: false,
-});
+const Named = <Name extends string>(name: Name) =>
+  Type.Object({ [name]: Type.String(), count: Count } as Record<Name, TString> & { count: TInteger }, {
+    additionalProperties: false,
+  });
+const Counts = <Name extends string>(names: readonly Name[]) =>
+  Type.Object(Object.fromEntries(names.map((name) => [name, Count])) as Record<Name, TInteger>, {
+    additionalProperties: false,
+  });
+const Statuses = Counts(ACTION_STATUSES);
+const Decisions = Counts(EFFECTS);
 const Time = Type.String({ format: "date-time" });
 const NullableString = Type.Union([Type.String(), Type.Null()]);
 const Wait = (description: string) => Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], { description });
@@ -109,25 +112,27 @@ const Answer = Type.Object(
 
 export default defineCorePlugin({
   name: "analytics",
-  setup: (host) => ({
-    routes: [
-      defineRoute({
-        method: "GET",
-        path: "/v1/analytics",
-        tag: "analytics",
-        summary: "Count actions over time",
-        scope: "analytics:read",
-        query: Query,
-        description:
-          "Counts the actions that were created in the range and that this key may see, by their current state.",
-        responses: { 200: { description: "The counts.", schema: Answer } },
-        errors: ["INVALID_RANGE", "AGENT_MISMATCH"],
-        handle: ({ query, credential }) => analytics(host, query, credential),
-      }),
-      oversightRoute(host),
-    ],
-  }),
+  setup: (host) => ({ routes: routes(host) }),
 });
+
+function routes(host: CoreHost) {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/v1/analytics",
+      tag: "analytics",
+      summary: "Count actions over time",
+      scope: "analytics:read",
+      query: Query,
+      description:
+        "Counts the actions that were created in the range and that this key may see, by their current state.",
+      responses: { 200: { description: "The counts.", schema: Answer } },
+      errors: ["INVALID_RANGE", "AGENT_MISMATCH"],
+      handle: ({ query, credential }) => analytics(host, query, credential),
+    }),
+    oversightRoute(host),
+  ];
+}
 
 async function analytics(host: CoreHost, query: Query, { visibility }: Credential): Promise<Reply> {
   // Include actions that were decided in the current millisecond.
@@ -233,4 +238,10 @@ function top<T extends { count: number }>(
 ): { listed: T[]; others: number } {
   const ordered = [...items].sort((a, b) => b.count - a.count || (name(a) < name(b) ? -1 : 1));
   return { listed: ordered.slice(0, LISTED), others: sum(ordered.slice(LISTED)) };
+}
+
+declare module "../../src/contract/resource.ts" {
+  interface FeatureRoutes {
+    analytics: typeof routes;
+  }
 }

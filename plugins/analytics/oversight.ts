@@ -12,7 +12,7 @@ import {
   findFirstEntry,
   parseRfc3339,
 } from "../../src/core.ts";
-import { type Credential, defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { type Credential, defineRoute, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { readInstant } from "./calendar.ts";
 
@@ -70,7 +70,7 @@ const Answer = Type.Object(
 );
 type Answer = Static<typeof Answer>;
 
-export function oversightRoute(host: CoreHost): Route {
+export function oversightRoute(host: CoreHost) {
   return defineRoute({
     method: "GET",
     path: "/v1/analytics/oversight",

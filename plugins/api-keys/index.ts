@@ -40,74 +40,75 @@ const TAG = "api-keys";
 
 export default defineCorePlugin({
   name: "api-keys",
-  setup: (host) => ({
-    routes: [
-      ...meRoutes(host),
-      defineRoute({
-        method: "GET",
-        path: "/v1/api-keys",
-        tag: TAG,
-        summary: "List keys, newest first",
-        description:
-          "A key without `keys:manage` sees only itself. A key that is bound to an agent sees the keys of that agent.",
-        scope: host.scopes,
-        query: schema.ListQuery,
-        responses: { 200: { description: "A page, including revoked and expired keys.", schema: schema.KeyList } },
-        errors: ["INVALID_CURSOR"],
-        handle: ({ query, credential }) => list(host, query, credential),
-      }),
-      defineRoute({
-        method: "POST",
-        path: "/v1/api-keys",
-        tag: TAG,
-        summary: "Create a key",
-        scope: "keys:manage",
-        body: schema.keyBody(host.scopes),
-        idempotent: true,
-        responses: {
-          200: {
-            description:
-              "An earlier request with this Idempotency-Key created the key; its value is not returned again.",
-            schema: schema.CreatedKey,
-          },
-          201: { description: "The key. Only this response contains its value.", schema: schema.CreatedKey },
-        },
-        errors: ["SCOPE_ESCALATION", "KEY_NAME_TAKEN", "IDEMPOTENCY_CONFLICT"],
-        handle: ({ body, headers, credential }) => create(host, body, headers, credential),
-      }),
-      defineRoute({
-        method: "GET",
-        path: "/v1/api-keys/:id",
-        tag: TAG,
-        summary: "Read a key",
-        description:
-          "A key without `keys:manage` sees only itself. A key that is bound to an agent sees the keys of that agent.",
-        scope: host.scopes,
-        params: schema.IdParams,
-        responses: { 200: { description: "The key, even if it is revoked or expired.", schema: schema.KeyRecord } },
-        errors: ["KEY_NOT_FOUND"],
-        async handle({ params, credential }) {
-          const key = await host.storage.key(params.id);
-          if (key === null || !canSee(credential, key))
-            throw new Refusal("KEY_NOT_FOUND", `there is no key ${params.id} that this key may see`);
-          return { status: 200, json: renderKey(key) };
-        },
-      }),
-      defineRoute({
-        method: "DELETE",
-        path: "/v1/api-keys/:id",
-        tag: TAG,
-        summary: "Revoke a key",
-        description: "Cancels its actions that are pending, allowed or approved.",
-        scope: "keys:manage",
-        params: schema.IdParams,
-        responses: { 200: { description: "The revoked key.", schema: schema.KeyRecord } },
-        errors: ["KEY_NOT_FOUND", "LAST_ADMIN_KEY", "SCOPE_ESCALATION"],
-        handle: ({ params, credential }) => revoke(host, params.id, credential),
-      }),
-    ],
-  }),
+  setup: (host) => ({ routes: routes(host) }),
 });
+
+function routes(host: CoreHost) {
+  return [
+    ...meRoutes(host),
+    defineRoute({
+      method: "GET",
+      path: "/v1/api-keys",
+      tag: TAG,
+      summary: "List keys, newest first",
+      description:
+        "A key without `keys:manage` sees only itself. A key that is bound to an agent sees the keys of that agent.",
+      scope: host.scopes,
+      query: schema.ListQuery,
+      responses: { 200: { description: "A page, including revoked and expired keys.", schema: schema.KeyList } },
+      errors: ["INVALID_CURSOR"],
+      handle: ({ query, credential }) => list(host, query, credential),
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/api-keys",
+      tag: TAG,
+      summary: "Create a key",
+      scope: "keys:manage",
+      body: schema.keyBody(host.scopes),
+      idempotent: true,
+      responses: {
+        200: {
+          description: "An earlier request with this Idempotency-Key created the key; its value is not returned again.",
+          schema: schema.CreatedKey,
+        },
+        201: { description: "The key. Only this response contains its value.", schema: schema.CreatedKey },
+      },
+      errors: ["SCOPE_ESCALATION", "KEY_NAME_TAKEN", "IDEMPOTENCY_CONFLICT"],
+      handle: ({ body, headers, credential }) => create(host, body, headers, credential),
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/v1/api-keys/:id",
+      tag: TAG,
+      summary: "Read a key",
+      description:
+        "A key without `keys:manage` sees only itself. A key that is bound to an agent sees the keys of that agent.",
+      scope: host.scopes,
+      params: schema.IdParams,
+      responses: { 200: { description: "The key, even if it is revoked or expired.", schema: schema.KeyRecord } },
+      errors: ["KEY_NOT_FOUND"],
+      async handle({ params, credential }) {
+        const key = await host.storage.key(params.id);
+        if (key === null || !canSee(credential, key))
+          throw new Refusal("KEY_NOT_FOUND", `there is no key ${params.id} that this key may see`);
+        return { status: 200, json: renderKey(key) };
+      },
+    }),
+    defineRoute({
+      method: "DELETE",
+      path: "/v1/api-keys/:id",
+      tag: TAG,
+      summary: "Revoke a key",
+      description: "Cancels its actions that are pending, allowed or approved.",
+      scope: "keys:manage",
+      params: schema.IdParams,
+      responses: { 200: { description: "The revoked key.", schema: schema.KeyRecord } },
+      errors: ["KEY_NOT_FOUND", "LAST_ADMIN_KEY", "SCOPE_ESCALATION"],
+      handle: ({ params, credential }) => revoke(host, params.id, credential),
+    }),
+  ];
+}
 
 /**
  * Whether the credential can manage the key. A credential that is bound to an agent can manage only that agent's keys,
@@ -332,4 +333,10 @@ function renderKey(key: KeyRow): schema.KeyRecord {
     revoked_at: time(key.revoked_at),
     last_used_at: time(key.last_used_at),
   };
+}
+
+declare module "../../src/contract/resource.ts" {
+  interface FeatureRoutes {
+    "api-keys": typeof routes;
+  }
 }

@@ -2,7 +2,7 @@
 import { userState } from "../../src/core.ts";
 import { Type } from "@sinclair/typebox";
 import { canSeeAgent, type CoreHost, principalOfUser, readPrincipalNames, type User } from "../../src/core.ts";
-import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { defineRoute, toRfc3339 } from "../../src/plugin.ts";
 import type { KeyRow } from "../../src/storage/index.ts";
 
 const TAG = "api-keys";
@@ -61,7 +61,7 @@ function renderAsKey(user: User | undefined): Pick<KeyRow, "id" | "name" | "owne
   return user === undefined ? null : { id: user.id, name: user.name, owner: principalOfUser(user.id), agent_id: null };
 }
 
-export function meRoutes(host: CoreHost): Route[] {
+export function meRoutes(host: CoreHost) {
   return [
     defineRoute({
       method: "GET",

@@ -9,7 +9,6 @@ import {
   nextLink,
   parseRfc3339,
   Refusal,
-  type Route,
 } from "../../src/plugin.ts";
 import { listExecutions } from "./executions.ts";
 import { gapNotice } from "./notice.ts";
@@ -27,7 +26,7 @@ export default defineCorePlugin({
   setup: (host) => ({ routes: routes(host), gauges: gauges(host) }),
 });
 
-function routes(host: CoreHost): Route[] {
+function routes(host: CoreHost) {
   return [
     defineRoute({
       method: "GET",
@@ -125,4 +124,10 @@ function gauges(host: CoreHost): Gauge[] {
         })),
     },
   ];
+}
+
+declare module "../../src/contract/resource.ts" {
+  interface FeatureRoutes {
+    coverage: typeof routes;
+  }
 }

@@ -13,7 +13,6 @@ import {
   defineRoute,
   nextLink,
   Refusal,
-  type Route,
   toRfc3339,
 } from "../../src/plugin.ts";
 import type { DeliveryRow } from "../../src/storage/index.ts";
@@ -21,7 +20,7 @@ import * as schema from "./schemas.ts";
 
 export default defineCorePlugin({ name: "deliveries", setup: (host) => ({ routes: routes(host) }) });
 
-function routes(host: CoreHost): Route[] {
+function routes(host: CoreHost) {
   const one = { description: "The delivery.", schema: schema.DeliveryRecord };
   const tag = "deliveries";
   return [
@@ -149,4 +148,10 @@ function show(row: DeliveryRow): schema.DeliveryRecord {
     created_at: toRfc3339(row.created_at),
     updated_at: toRfc3339(row.updated_at),
   };
+}
+
+declare module "../../src/contract/resource.ts" {
+  interface FeatureRoutes {
+    deliveries: typeof routes;
+  }
 }

@@ -1,7 +1,7 @@
 /** Serves the ledger as events: as server-sent events, or in pages by sequence number. */
 import { Type } from "@sinclair/typebox";
 import { defineCorePlugin, type EntryType } from "../../src/core.ts";
-import { defineRoute, type Route } from "../../src/plugin.ts";
+import { defineRoute } from "../../src/plugin.ts";
 import { LedgerEvents } from "./ledger-events.ts";
 import { Event, EventPage, eventsQuery, pageQuery, Position } from "./schemas.ts";
 
@@ -63,7 +63,7 @@ export default defineCorePlugin({
   },
 });
 
-function streamRoute(events: LedgerEvents, types: readonly EntryType[]): Route {
+function streamRoute(events: LedgerEvents, types: readonly EntryType[]) {
   return defineRoute({
     method: "GET",
     path: "/v1/events",
@@ -91,7 +91,7 @@ function streamRoute(events: LedgerEvents, types: readonly EntryType[]): Route {
   });
 }
 
-function pageRoute(events: LedgerEvents, types: readonly EntryType[]): Route {
+function pageRoute(events: LedgerEvents, types: readonly EntryType[]) {
   return defineRoute({
     method: "GET",
     path: "/v1/events/page",
@@ -105,4 +105,10 @@ function pageRoute(events: LedgerEvents, types: readonly EntryType[]): Route {
     errors: ["INVALID_RANGE"],
     handle: (context) => events.page(context),
   });
+}
+
+declare module "../../src/contract/resource.ts" {
+  interface FeatureRoutes {
+    events: typeof streamRoute | typeof pageRoute;
+  }
 }

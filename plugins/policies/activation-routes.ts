@@ -1,11 +1,11 @@
 /** Routes that activate and deactivate policies. */
 import type { CoreHost } from "../../src/core.ts";
-import { defineRoute, IF_MATCH, type Route } from "../../src/plugin.ts";
+import { defineRoute, IF_MATCH } from "../../src/plugin.ts";
 import { activatePolicy, CHANGE_ERRORS, deactivatePolicy } from "./policy-changes.ts";
 import { policyReply, POLICY_RESPONSE } from "./policy-record.ts";
 import * as schema from "./schemas.ts";
 
-export function activateRoute(host: CoreHost, tag: string): Route {
+export function activateRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "POST",
     path: "/v1/policies/:id/activate",
@@ -24,7 +24,7 @@ export function activateRoute(host: CoreHost, tag: string): Route {
   });
 }
 
-export function deactivateRoute(host: CoreHost, tag: string): Route {
+export function deactivateRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "POST",
     path: "/v1/policies/:id/deactivate",

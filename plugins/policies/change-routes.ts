@@ -1,6 +1,6 @@
 /** Routes that store and delete policies. */
 import { type CoreHost, readIdempotentCall, REPLAYED_HEADERS } from "../../src/core.ts";
-import { defineRoute, IF_MATCH, type Route } from "../../src/plugin.ts";
+import { defineRoute, IF_MATCH } from "../../src/plugin.ts";
 import { FILE_TYPES, parsePolicyBody, YAML_TYPES } from "./parse-body.ts";
 import { CHANGE_ERRORS, createPolicy, deletePolicy, importPolicies, updatePolicy } from "./policy-changes.ts";
 import { policyReply, POLICY_RESPONSE, renderPolicy, listWarnings } from "./policy-record.ts";
@@ -10,7 +10,7 @@ import { findVersion } from "./stored-policies.ts";
 /** Errors of parsing, compiling and testing a policy. */
 const PARSE_ERRORS = ["POLICY_INVALID", "TOO_MANY_TRIALS", "TRIAL_TOO_LONG", "TRIAL_LOST"] as const;
 
-export function createRoute(host: CoreHost, tag: string, bodyLimit: number): Route {
+export function createRoute(host: CoreHost, tag: string, bodyLimit: number) {
   return defineRoute({
     method: "POST",
     path: "/v1/policies",
@@ -50,7 +50,7 @@ export function createRoute(host: CoreHost, tag: string, bodyLimit: number): Rou
   });
 }
 
-export function importRoute(host: CoreHost, tag: string, bodyLimit: number): Route {
+export function importRoute(host: CoreHost, tag: string, bodyLimit: number) {
   return defineRoute({
     method: "POST",
     path: "/v1/policies/import-yaml",
@@ -91,7 +91,7 @@ export function importRoute(host: CoreHost, tag: string, bodyLimit: number): Rou
   });
 }
 
-export function updateRoute(host: CoreHost, tag: string, bodyLimit: number): Route {
+export function updateRoute(host: CoreHost, tag: string, bodyLimit: number) {
   return defineRoute({
     method: "PUT",
     path: "/v1/policies/:id",
@@ -119,7 +119,7 @@ export function updateRoute(host: CoreHost, tag: string, bodyLimit: number): Rou
   });
 }
 
-export function deleteRoute(host: CoreHost, tag: string): Route {
+export function deleteRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "DELETE",
     path: "/v1/policies/:id",

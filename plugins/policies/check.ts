@@ -14,7 +14,7 @@ import {
   PolicyTestSchema,
   textSchema,
 } from "../../src/core.ts";
-import { defineRoute, type Route } from "../../src/plugin.ts";
+import { defineRoute } from "../../src/plugin.ts";
 import { findUnconfiguredNames } from "./policy-record.ts";
 import { VersionChange } from "./schemas.ts";
 import { findVersion, parseStoredDocument } from "./stored-policies.ts";
@@ -168,7 +168,7 @@ const Vocabulary = Type.Object(
 );
 
 /** Returns the routes for editors. */
-export function editorRoutes(host: CoreHost, tag: string, bodyLimit: number): Route[] {
+export function editorRoutes(host: CoreHost, tag: string, bodyLimit: number) {
   return [
     defineRoute({
       method: "POST",

@@ -12,7 +12,7 @@ import {
   parseCandidates,
   parseRfc3339,
 } from "../../src/core.ts";
-import { defineRoute, type Reply, type Route } from "../../src/plugin.ts";
+import { defineRoute, type Reply } from "../../src/plugin.ts";
 import { EXAMPLE_DEFINITION } from "./schemas.ts";
 
 const SampleAction = Type.Object(
@@ -96,7 +96,7 @@ const DryRun = Type.Object(
   },
 );
 
-export function dryRunRoute(host: CoreHost, tag: string, bodyLimit: number): Route {
+export function dryRunRoute(host: CoreHost, tag: string, bodyLimit: number) {
   return defineRoute({
     method: "POST",
     path: "/v1/policies/dry-run",

@@ -1,6 +1,5 @@
 /** Policies over the API: immutable versions, activation, rollback, diffs and dry runs. */
 import { type CoreHost, defineCorePlugin } from "../../src/core.ts";
-import type { Route } from "../../src/plugin.ts";
 import { activateRoute, deactivateRoute } from "./activation-routes.ts";
 import { createRoute, deleteRoute, importRoute, updateRoute } from "./change-routes.ts";
 import { editorRoutes } from "./check.ts";
@@ -16,7 +15,7 @@ const TAG = "policies";
 
 export default defineCorePlugin({ name: "policies", setup: (host) => ({ routes: routes(host) }) });
 
-function routes(host: CoreHost): Route[] {
+function routes(host: CoreHost) {
   return [
     listRoute(host, TAG),
     createRoute(host, TAG, MAX_BODY),
@@ -32,4 +31,10 @@ function routes(host: CoreHost): Route[] {
     suggestRoute(host, TAG),
     ...versionRoutes(host, TAG),
   ];
+}
+
+declare module "../../src/contract/resource.ts" {
+  interface FeatureRoutes {
+    policies: typeof routes;
+  }
 }

@@ -1,11 +1,11 @@
 /** Routes that list policies and read one policy. */
 import type { CoreHost } from "../../src/core.ts";
-import { defineRoute, nextLink, type Route, slicePage } from "../../src/plugin.ts";
+import { defineRoute, nextLink, slicePage } from "../../src/plugin.ts";
 import { policyReply, POLICY_RESPONSE, renderSummary } from "./policy-record.ts";
 import * as schema from "./schemas.ts";
 import { findPolicy, findVersion } from "./stored-policies.ts";
 
-export function listRoute(host: CoreHost, tag: string): Route {
+export function listRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "GET",
     path: "/v1/policies",
@@ -31,7 +31,7 @@ export function listRoute(host: CoreHost, tag: string): Route {
   });
 }
 
-export function readRoute(host: CoreHost, tag: string): Route {
+export function readRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "GET",
     path: "/v1/policies/:id",

@@ -1,7 +1,7 @@
 /** Reports which decisions a policy in shadow mode would have changed, from its recorded results. */
 import { Type } from "@sinclair/typebox";
 import { type CoreHost, FlipFields, parseBacktestRange, renderBacktest, BacktestRangeParams } from "../../src/core.ts";
-import { defineRoute, type Route } from "../../src/plugin.ts";
+import { defineRoute } from "../../src/plugin.ts";
 import { findPolicy } from "./stored-policies.ts";
 import { PolicyParams } from "./schemas.ts";
 
@@ -19,7 +19,7 @@ const Shadow = Type.Object(
   { additionalProperties: false },
 );
 
-export function shadowRoute(host: CoreHost, tag: string): Route {
+export function shadowRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "GET",
     path: "/v1/policies/:id/shadow",

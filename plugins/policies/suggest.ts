@@ -1,7 +1,7 @@
 /** The route that suggests policies based on what people approved. */
 import { Type, type Static } from "@sinclair/typebox";
 import { closed, type CoreHost, countSchema, orNull, parseRfc3339, textSchema, timeSchema } from "../../src/core.ts";
-import { defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { defineRoute, Refusal, toRfc3339 } from "../../src/plugin.ts";
 
 const DAY = 86_400_000;
 const DEFAULT_DAYS = 90;
@@ -154,7 +154,7 @@ const Suggestions = Type.Object(
   { title: "Suggestions", ...closed },
 );
 
-export function suggestRoute(host: CoreHost, tag: string): Route {
+export function suggestRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "POST",
     path: "/v1/policies/suggest",

@@ -1,11 +1,11 @@
 /** Routes that list the versions of a policy and compare two of them. */
 import { type CoreHost, diffPolicies } from "../../src/core.ts";
-import { defineRoute, nextLink, type Route, slicePage, toRfc3339 } from "../../src/plugin.ts";
+import { defineRoute, nextLink, slicePage, toRfc3339 } from "../../src/plugin.ts";
 import { parseStoredDocument, findPolicy, findVersion } from "./stored-policies.ts";
 import * as schema from "./schemas.ts";
 import { renderVersion } from "./policy-record.ts";
 
-export function versionRoutes(host: CoreHost, tag: string): Route[] {
+export function versionRoutes(host: CoreHost, tag: string) {
   return [
     defineRoute({
       method: "GET",

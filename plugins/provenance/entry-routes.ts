@@ -14,7 +14,7 @@ import {
   toHex,
   utf8,
 } from "../../src/core.ts";
-import { type Credential, defineRoute, Refusal, type Reply, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { type Credential, defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { EntryRow } from "../../src/storage/index.ts";
 import * as schema from "./schemas.ts";
 import { witnessedCheckpoint } from "./witnessed-checkpoint.ts";
@@ -28,7 +28,7 @@ interface ProofRequest {
   credential: Credential;
 }
 
-export function entryRoutes(host: CoreHost): Route[] {
+export function entryRoutes(host: CoreHost) {
   return [
     defineRoute({
       method: "GET",

@@ -20,3 +20,9 @@ export default defineCorePlugin({
   options: Options,
   setup: (host, options) => ({ routes: [...logRoutes(host, options.public), ...entryRoutes(host)] }),
 });
+
+declare module "../../src/contract/resource.ts" {
+  interface FeatureRoutes {
+    provenance: typeof logRoutes | typeof entryRoutes;
+  }
+}

@@ -3,7 +3,7 @@
  * credential.
  */
 import { type CoreHost, parseVkey, toHex } from "../../src/core.ts";
-import { defineRoute, Refusal, type Reply, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import * as schema from "./schemas.ts";
 import { replyWithEntryBundle, replyWithHashTile } from "./tile-replies.ts";
 import { witnessedCheckpoint } from "./witnessed-checkpoint.ts";
@@ -15,7 +15,7 @@ const CHECKPOINT_RESPONSES = { 200: { description: "C2SP tlog-checkpoint.", cont
  * Returns the routes of the log.
  * @param open true if the routes do not need a credential; bundles of entries always do
  */
-export function logRoutes(host: CoreHost, open: boolean): Route[] {
+export function logRoutes(host: CoreHost, open: boolean) {
   const scope = open ? null : "provenance:read";
   // Declare this error for open routes, because the core adds it only to routes that need a key.
   const unkeyed = open ? (["STORAGE_UNAVAILABLE"] as const) : [];

@@ -50,66 +50,65 @@ const BACKTEST_ERRORS = [
 export default defineCorePlugin({
   name: "replay",
   options: Options,
-  setup(host, options) {
-    const backtests = createBacktests(host, options);
-    return {
-      routes: [
-        defineRoute({
-          method: "POST",
-          path: "/v1/replay",
-          tag: "replay",
-          summary: "Evaluate recorded decisions again",
-          scope: "replay:run",
-          body: ReplayBody,
-          bodyLimit: 1 << 20,
-          description:
-            "With `hash` or `action_id`, replays one decision with the recorded policy set, facts and clock; the result must be identical. With `policy` or `policy_set: current`, also returns the decision that these policies would make now. " +
-            "With a range instead (`since`, `until`, `limit`), runs a backtest: replays every decision of the range with its own facts and clock under the candidate (`policy`, `yaml` or `policy_set: current`), and returns which decisions flip.",
-          responses: {
-            200: {
-              description: "The comparison of one decision, or the report of a backtest.",
-              schema: Type.Union([ReplayAnswer, ReplayedRange], { discriminator: { propertyName: "kind" } }),
-            },
-          },
-          errors: [
-            "ENTRY_NOT_FOUND",
-            "ACTION_NOT_FOUND",
-            "NOT_REPLAYABLE",
-            "ACTION_ERASED",
-            "RECORD_ALTERED",
-            ...BACKTEST_ERRORS,
-          ],
-          async handle({ body, credential, signal }) {
-            const single = body.hash !== undefined || body.action_id !== undefined;
-            const ranged = RANGE.filter((name) => body[name] !== undefined);
-            if (single && ranged.length > 0)
-              throw validationError(
-                `/${ranged[0]}`,
-                "send either one decision (`hash` or `action_id`) or a range (`since`, `until`, `limit`)",
-              );
-            return ranged.length > 0
-              ? backtests.result(body, { credential, signal })
-              : replay(host, body, credential, signal);
-          },
-        }),
-        defineRoute({
-          method: "POST",
-          path: "/v1/replay/progress",
-          tag: "replay",
-          summary: "Run a backtest with progress",
-          scope: "replay:run",
-          body: RangeBody,
-          bodyLimit: 1 << 20,
-          description:
-            "The same backtest as `POST /v1/replay`, as lines of JSON: a line of the type `progress` twice a second, and the `result` as the last line. If there is no `result` line, the backtest has failed.",
-          responses: { 200: { description: "Lines of JSON.", contentType: NDJSON } },
-          errors: BACKTEST_ERRORS,
-          handle: ({ body, credential, signal }) => backtests.progress(body, { credential, signal }),
-        }),
-      ],
-    };
-  },
+  setup: (host, options) => ({ routes: routes(host, createBacktests(host, options)) }),
 });
+
+function routes(host: CoreHost, backtests: ReturnType<typeof createBacktests>) {
+  return [
+    defineRoute({
+      method: "POST",
+      path: "/v1/replay",
+      tag: "replay",
+      summary: "Evaluate recorded decisions again",
+      scope: "replay:run",
+      body: ReplayBody,
+      bodyLimit: 1 << 20,
+      description:
+        "With `hash` or `action_id`, replays one decision with the recorded policy set, facts and clock; the result must be identical. With `policy` or `policy_set: current`, also returns the decision that these policies would make now. " +
+        "With a range instead (`since`, `until`, `limit`), runs a backtest: replays every decision of the range with its own facts and clock under the candidate (`policy`, `yaml` or `policy_set: current`), and returns which decisions flip.",
+      responses: {
+        200: {
+          description: "The comparison of one decision, or the report of a backtest.",
+          schema: Type.Union([ReplayAnswer, ReplayedRange], { discriminator: { propertyName: "kind" } }),
+        },
+      },
+      errors: [
+        "ENTRY_NOT_FOUND",
+        "ACTION_NOT_FOUND",
+        "NOT_REPLAYABLE",
+        "ACTION_ERASED",
+        "RECORD_ALTERED",
+        ...BACKTEST_ERRORS,
+      ],
+      async handle({ body, credential, signal }) {
+        const single = body.hash !== undefined || body.action_id !== undefined;
+        const ranged = RANGE.filter((name) => body[name] !== undefined);
+        if (single && ranged.length > 0)
+          throw validationError(
+            `/${ranged[0]}`,
+            "send either one decision (`hash` or `action_id`) or a range (`since`, `until`, `limit`)",
+          );
+        return ranged.length > 0
+          ? backtests.result(body, { credential, signal })
+          : replay(host, body, credential, signal);
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/replay/progress",
+      tag: "replay",
+      summary: "Run a backtest with progress",
+      scope: "replay:run",
+      body: RangeBody,
+      bodyLimit: 1 << 20,
+      description:
+        "The same backtest as `POST /v1/replay`, as lines of JSON: a line of the type `progress` twice a second, and the `result` as the last line. If there is no `result` line, the backtest has failed.",
+      responses: { 200: { description: "Lines of JSON.", contentType: NDJSON } },
+      errors: BACKTEST_ERRORS,
+      handle: ({ body, credential, signal }) => backtests.progress(body, { credential, signal }),
+    }),
+  ];
+}
 
 async function replay(host: CoreHost, body: ReplayBody, credential: Credential, signal: AbortSignal): Promise<Reply> {
   if ((body.hash === undefined) === (body.action_id === undefined))
@@ -230,4 +229,10 @@ async function candidate(
 
 function validationError(pointer: string, detail: string): Refusal {
   return new Refusal("VALIDATION_FAILED", detail, { errors: [{ pointer, detail }] });
+}
+
+declare module "../../src/contract/resource.ts" {
+  interface FeatureRoutes {
+    replay: typeof routes;
+  }
 }

@@ -6,7 +6,7 @@ import {
   readIdempotentCall,
   REPLAYED_HEADERS,
 } from "../../src/core.ts";
-import { type Credential, defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { type Credential, defineRoute, toRfc3339 } from "../../src/plugin.ts";
 import { stopAuditor } from "./audit.ts";
 import { STOP_ENTRY } from "./entry.ts";
 import { ERRORS } from "./errors.ts";
@@ -40,7 +40,7 @@ export default defineCorePlugin({
 });
 
 /** @param needed the number of people who must lift a stop */
-function routes(host: CoreHost, needed: number): Route[] {
+function routes(host: CoreHost, needed: number) {
   const one = { description: "The stop.", schema: schema.StopRecord };
   const render = (credential: Credential, stop: Stop) => renderStop(host, needed, credential, stop);
   return [
@@ -157,4 +157,10 @@ function renderStop(host: CoreHost, needed: number, credential: Credential, stop
 
 function formatTime(ms: number | null): string | null {
   return ms === null ? null : toRfc3339(ms);
+}
+
+declare module "../../src/contract/resource.ts" {
+  interface FeatureRoutes {
+    stop: typeof routes;
+  }
 }

@@ -9,16 +9,7 @@ import {
   textSchema,
   timeSchema,
 } from "../../src/core.ts";
-import {
-  defineRoute,
-  nextLink,
-  PAGE_QUERY,
-  type Route,
-  slicePage,
-  type Static,
-  toRfc3339,
-  Type,
-} from "../../src/plugin.ts";
+import { defineRoute, nextLink, PAGE_QUERY, slicePage, type Static, toRfc3339, Type } from "../../src/plugin.ts";
 import {
   createDelegation,
   delegableGroups,
@@ -108,11 +99,11 @@ const DelegationList = Type.Object(
 
 const ONE = { description: "The delegation.", schema: DelegationRecord };
 
-export function delegationRoutes(host: CoreHost): Route[] {
+export function delegationRoutes(host: CoreHost) {
   return [...readRoutes(host), ...changeRoutes(host)];
 }
 
-function readRoutes(host: CoreHost): Route[] {
+function readRoutes(host: CoreHost) {
   return [
     defineRoute({
       method: "GET",
@@ -181,7 +172,7 @@ function readRoutes(host: CoreHost): Route[] {
   ];
 }
 
-function changeRoutes(host: CoreHost): Route[] {
+function changeRoutes(host: CoreHost) {
   return [
     defineRoute({
       method: "POST",

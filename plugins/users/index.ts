@@ -73,3 +73,15 @@ function assertDistinct(providers: readonly ProviderOptions[]): void {
   if (shared !== undefined)
     throw new Error(`two providers have the e-mail domain "${shared}"; only one can verify its addresses`);
 }
+
+declare module "../../src/contract/resource.ts" {
+  interface FeatureRoutes {
+    users:
+      | typeof sessionRoutes
+      | typeof providerRoutes
+      | typeof userRoutes
+      | typeof delegationRoutes
+      | typeof pushRoutes
+      | typeof accessReviewRoute;
+  }
+}

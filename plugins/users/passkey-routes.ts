@@ -1,5 +1,5 @@
 /** Routes with which users change their own passkeys and recovery codes, in a session. */
-import { type Credential, defineRoute, type Route } from "../../src/plugin.ts";
+import { type Credential, defineRoute } from "../../src/plugin.ts";
 import { type CoreHost } from "../../src/core.ts";
 import { type OwnSession, PasskeyChanges } from "./passkey-changes.ts";
 import * as schema from "./schemas.ts";
@@ -14,7 +14,7 @@ const CONFIRMED =
 const START_ERRORS = [ERRORS.SESSION_REQUIRED, ERRORS.INSECURE, ERRORS.SIGN_IN_TOO_OLD];
 const CHANGE_ERRORS = [...START_ERRORS, ERRORS.CHALLENGE_INVALID, ERRORS.PASSKEY_INVALID, ERRORS.PASSKEY_CLONED];
 
-export function passkeyChangeRoutes(host: CoreHost, sessions: Sessions): Route[] {
+export function passkeyChangeRoutes(host: CoreHost, sessions: Sessions) {
   const changes = new PasskeyChanges(host, sessions);
   const own = (credential: Credential, id: string): OwnSession => {
     requireOwnUser(credential, id);
@@ -29,7 +29,7 @@ export function passkeyChangeRoutes(host: CoreHost, sessions: Sessions): Route[]
 
 type FindOwn = (credential: Credential, id: string) => OwnSession;
 
-function additionRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): Route[] {
+function additionRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn) {
   return [
     defineRoute({
       method: "POST",
@@ -67,7 +67,7 @@ function additionRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): 
   ];
 }
 
-function removalRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): Route[] {
+function removalRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn) {
   const errors = [ERRORS.PASSKEY_NOT_FOUND, ERRORS.LAST_PASSKEY];
   return [
     defineRoute({
@@ -104,7 +104,7 @@ function removalRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): R
   ];
 }
 
-function codeRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): Route[] {
+function codeRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn) {
   return [
     defineRoute({
       method: "POST",

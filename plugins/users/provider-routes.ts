@@ -1,6 +1,6 @@
 /** Routes for signing in at an identity provider. Browsers navigate to them. */
 import type { CoreHost } from "../../src/core.ts";
-import { defineRoute, Refusal, type Reply, type Route } from "../../src/plugin.ts";
+import { defineRoute, Refusal, type Reply } from "../../src/plugin.ts";
 import { endSessionsByLogoutToken } from "./back-channel-logout.ts";
 import { ERRORS } from "./user-errors.ts";
 import type { Provider } from "./provider.ts";
@@ -17,7 +17,7 @@ const PROVIDER_ERRORS = [
   ERRORS.PROVIDER_INVALID,
 ];
 
-export function providerRoutes(host: CoreHost, sessions: Sessions, providers: readonly Provider[]): Route[] {
+export function providerRoutes(host: CoreHost, sessions: Sessions, providers: readonly Provider[]) {
   const find = (id: string): Provider => {
     const provider = providers.find(({ options }) => options.id === id);
     if (provider === undefined)

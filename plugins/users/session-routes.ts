@@ -1,6 +1,6 @@
 /** Routes that sign users in, and that read and end the caller's session. */
 import { userState, type CoreHost } from "../../src/core.ts";
-import { defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { defineRoute, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import { clearSessionCookie } from "./cookies.ts";
 import { findEnrolment } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
@@ -16,11 +16,7 @@ const CEREMONY_ERRORS = [ERRORS.INSECURE, ERRORS.CROSS_SITE];
 const ANSWER_ERRORS = [...CEREMONY_ERRORS, ERRORS.CHALLENGE_INVALID, ERRORS.PASSKEY_INVALID];
 
 /** @param providers configured providers, in the order in which the sign-in page shows them */
-export function sessionRoutes(
-  host: CoreHost,
-  sessions: Sessions,
-  providers: readonly { id: string; name: string }[],
-): Route[] {
+export function sessionRoutes(host: CoreHost, sessions: Sessions, providers: readonly { id: string; name: string }[]) {
   const listed = providers.map(({ id, name }) => ({ id, name, url: `/v1/sign-in/${id}` }));
   return [
     methodsRoute(host, listed),
@@ -31,7 +27,7 @@ export function sessionRoutes(
   ];
 }
 
-function methodsRoute(host: CoreHost, providers: readonly { id: string; name: string; url: string }[]): Route {
+function methodsRoute(host: CoreHost, providers: readonly { id: string; name: string; url: string }[]) {
   return defineRoute({
     method: "GET",
     path: "/v1/sign-in-methods",
@@ -51,7 +47,7 @@ function methodsRoute(host: CoreHost, providers: readonly { id: string; name: st
   });
 }
 
-function ownSessionRoutes(host: CoreHost, sessions: Sessions): Route[] {
+function ownSessionRoutes(host: CoreHost, sessions: Sessions) {
   return [
     defineRoute({
       method: "GET",
@@ -94,7 +90,7 @@ function ownSessionRoutes(host: CoreHost, sessions: Sessions): Route[] {
   ];
 }
 
-function passkeyRoutes(host: CoreHost, sessions: Sessions): Route[] {
+function passkeyRoutes(host: CoreHost, sessions: Sessions) {
   return [
     defineRoute({
       method: "POST",
@@ -138,7 +134,7 @@ function passkeyRoutes(host: CoreHost, sessions: Sessions): Route[] {
   ];
 }
 
-function enrolmentRoutes(host: CoreHost, sessions: Sessions): Route[] {
+function enrolmentRoutes(host: CoreHost, sessions: Sessions) {
   return [
     defineRoute({
       method: "POST",
@@ -180,7 +176,7 @@ function enrolmentRoutes(host: CoreHost, sessions: Sessions): Route[] {
   ];
 }
 
-function terminalRoutes(host: CoreHost, sessions: Sessions): Route[] {
+function terminalRoutes(host: CoreHost, sessions: Sessions) {
   return [
     defineRoute({
       method: "POST",

@@ -1,5 +1,5 @@
 /** Routes that list and change users, their sessions and their passkeys. */
-import { type Credential, defineRoute, nextLink, Refusal, type Route, slicePage } from "../../src/plugin.ts";
+import { type Credential, defineRoute, nextLink, Refusal, slicePage } from "../../src/plugin.ts";
 import {
   userState,
   confirmCredential,
@@ -26,7 +26,7 @@ import type { Sessions } from "./sessions.ts";
 import { OPENAPI_TAG } from "./session-routes.ts";
 import { requireSite } from "./site.ts";
 
-export function userRoutes(host: CoreHost, sessions: Sessions): Route[] {
+export function userRoutes(host: CoreHost, sessions: Sessions) {
   return [
     ...listRoutes(host, sessions),
     ...managementRoutes(host, sessions),
@@ -37,7 +37,7 @@ export function userRoutes(host: CoreHost, sessions: Sessions): Route[] {
 }
 
 /** Returns the routes that list users and add a user. */
-function listRoutes(host: CoreHost, sessions: Sessions): Route[] {
+function listRoutes(host: CoreHost, sessions: Sessions) {
   return [
     defineRoute({
       method: "GET",
@@ -82,7 +82,7 @@ function listRoutes(host: CoreHost, sessions: Sessions): Route[] {
 }
 
 /** Returns the routes with which callers read and manage one user. */
-function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
+function managementRoutes(host: CoreHost, sessions: Sessions) {
   const one = { description: "The user.", schema: schema.UserRecord };
   const changeErrors = [ERRORS.NOT_FOUND, ERRORS.ENDED, "SCOPE_ESCALATION" as const];
   return [
@@ -171,7 +171,7 @@ async function describeUser(sessions: Sessions, user: User): Promise<object> {
   return schema.renderUserDetails(user, await sessions.lastSignIn(user.id));
 }
 
-function rightsRoute(host: CoreHost): Route {
+function rightsRoute(host: CoreHost) {
   return defineRoute({
     method: "GET",
     path: "/v1/users/:id/rights",
@@ -203,7 +203,7 @@ function rightsRoute(host: CoreHost): Route {
   });
 }
 
-function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
+function sessionListRoutes(host: CoreHost, sessions: Sessions) {
   const description = "For the user, and for callers with `users:manage`.";
   return [
     defineRoute({

@@ -9,7 +9,7 @@ if (major < 20 || (major === 20 && minor < 14)) {
 }
 const { BuildError, ensureBuilt } = await import("../../.ci/build.mjs");
 try {
-  ensureBuilt();
+  await ensureBuilt();
 } catch (error) {
   if (!(error instanceof BuildError)) throw error;
   process.stderr.write(`assent: ${error.message}\n`);

@@ -1,7 +1,4 @@
-/**
- * JSON Schemas for completion and validation in editors, generated from the schemas that the service uses. A test keeps
- * the published files in sync.
- */
+/** JSON Schemas for completion and validation in editors, generated from the schemas that the service uses. */
 import type { TSchema } from "@sinclair/typebox";
 import { ConfigSchema } from "./index.ts";
 import { PolicySchema, PolicyTestSchema } from "../domain/policy/parse/policy-schema.ts";
@@ -10,12 +7,6 @@ export const EDITOR_SCHEMAS = ["policy", "policy-test", "config"] as const;
 export type EditorSchema = (typeof EDITOR_SCHEMAS)[number];
 
 const DIALECT = "https://json-schema.org/draft/2020-12/schema";
-
-/** Paths of the files that the policies in this repository refer to, relative to `src/`. */
-export const EDITOR_SCHEMA_FILES: Readonly<Record<Exclude<EditorSchema, "config">, string>> = {
-  policy: "domain/policy/parse/policy.schema.json",
-  "policy-test": "domain/policy/parse/policy-test.schema.json",
-};
 
 /**
  * Returns the schema as JSON text that ends in a newline.

@@ -154,29 +154,60 @@ type BodyOf<Body, Texts> =
   | (Body extends TSchema ? Static<Body> : never)
   | (Texts extends readonly string[] ? string : never)
   | (Body extends undefined ? (Texts extends undefined ? undefined : never) : never);
+type Given<Schema> = Exclude<Schema, undefined>;
 type CredentialOf<Scopes> = [Scopes] extends [null] ? null : null extends Scopes ? Credential | null : Credential;
 
+/** A route with the types of its schemas. */
+export interface TypedRoute<
+  Verb extends Method,
+  Path extends string,
+  Query extends TObject,
+  Body extends TSchema,
+  Responses extends Record<number, ResponseSpec>,
+> extends Route {
+  method: Verb;
+  path: Path;
+  query?: Query;
+  body?: Body;
+  responses: Responses;
+}
+
+/**
+ * The functions that return the routes of each feature. A feature adds its own with a module augmentation. `ApiCalls`
+ * has the types of their requests and responses.
+ */
+// oxlint-disable-next-line typescript/no-empty-interface
+export interface FeatureRoutes {}
+
 interface RouteDefinition<
+  Verb extends Method,
   Path extends string,
   Scopes extends Scope | readonly Scope[] | null,
   Params extends TObject | undefined,
   Query extends TObject | undefined,
   Body extends TSchema | undefined,
   Texts extends readonly string[] | undefined,
-> extends Omit<Route, "path" | "scope" | "params" | "query" | "body" | "textBodies" | "handle"> {
+  Responses extends Record<number, ResponseSpec>,
+> extends Omit<
+  Route,
+  "method" | "path" | "scope" | "params" | "query" | "body" | "textBodies" | "responses" | "handle"
+> {
+  method: Verb;
   path: Path;
   scope: Scopes;
   params?: Params;
   query?: Query;
   body?: Body;
   textBodies?: Texts;
+  responses: Responses;
   handle(
     context: RequestContext<ParamsOf<Path, Params>, QueryOf<Query>, BodyOf<Body, Texts>, CredentialOf<Scopes>>,
   ): Promise<Reply> | Reply;
 }
 
 /**
- * Returns the route unchanged. Infers the types of the handler's `params`, `query` and `body` from the schemas.
+ * Returns the route unchanged. Infers the types of the handler's `params`, `query` and `body` from the schemas, and
+ * keeps the types of the schemas for `ApiCalls`.
  * `credential` is not null if `scope` is a scope.
  * @example
  * defineRoute({
@@ -190,14 +221,18 @@ interface RouteDefinition<
  * });
  */
 export function defineRoute<
+  const Verb extends Method,
   const Path extends string,
   const Scopes extends Scope | readonly Scope[] | null,
   Params extends TObject | undefined = undefined,
   Query extends TObject | undefined = undefined,
   Body extends TSchema | undefined = undefined,
   Texts extends readonly string[] | undefined = undefined,
->(route: RouteDefinition<Path, Scopes, Params, Query, Body, Texts>): Route {
-  return route as Route;
+  Responses extends Record<number, ResponseSpec> = Record<number, ResponseSpec>,
+>(
+  route: RouteDefinition<Verb, Path, Scopes, Params, Query, Body, Texts, Responses>,
+): TypedRoute<NoInfer<Verb>, NoInfer<Path>, Given<NoInfer<Query>>, Given<NoInfer<Body>>, NoInfer<Responses>> {
+  return route as unknown as TypedRoute<Verb, Path, Given<Query>, Given<Body>, Responses>;
 }
 
 /** A request and its response, for observers. */

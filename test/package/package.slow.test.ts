@@ -288,6 +288,32 @@ describe("the package", () => {
     }
   });
 
+  it("declares the client's types without the service, equal to the types of the routes", async () => {
+    const declared = join(plain, "node_modules/assent/dist/src/client/api.d.ts");
+    assert.doesNotMatch(readFileSync(declared, "utf8"), /\bimport\b/);
+    const source = join(ROOT, "src/client/api.ts");
+    const names = [...readFileSync(source, "utf8").matchAll(/^export type (\w+)/gm)].map(([, name]) => name as string);
+    writeFileSync(
+      join(scratch, "same.mts"),
+      [
+        `import type * as Declared from ${JSON.stringify(declared)};`,
+        `import type * as Source from ${JSON.stringify(source)};`,
+        "type Same<A, B> = [A, B] extends [B, A] ? true : false;",
+        ...names.map((name) => `export const is${name}: Same<Declared.${name}, Source.${name}> = true;`),
+      ].join("\n"),
+    );
+    const config = {
+      extends: join(ROOT, "tsconfig.json"),
+      compilerOptions: { rootDir: "/", typeRoots: [join(ROOT, "node_modules/@types")] },
+      include: [join(ROOT, "plugins/*/index.ts"), "same.mts"],
+    };
+    writeFileSync(join(scratch, "tsconfig.json"), JSON.stringify(config));
+    const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
+    const { code, out, err } = await run(process.execPath, [tsc, "-p", scratch]);
+    assert.equal(code, 0, out + err);
+    assert.ok(names.length === 10, names.join(" "));
+  });
+
   it("does not change the project's frameworks, and its adapter rejects a version that it does not support", async () => {
     const project = join(scratch, "beside-ai");
     const framework = join(scratch, "ai");

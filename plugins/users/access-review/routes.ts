@@ -1,6 +1,6 @@
 /** `GET /v1/access-review`. */
 import { closed, type CoreHost } from "../../../src/core.ts";
-import { defineRoute, type Route, Type } from "../../../src/plugin.ts";
+import { defineRoute, Type } from "../../../src/plugin.ts";
 import { OPENAPI_TAG } from "../session-routes.ts";
 import type { Sessions } from "../sessions.ts";
 import { renderCsv } from "./csv.ts";
@@ -81,7 +81,7 @@ const Row = Type.Object(
 
 const OpenReviews = Type.Array(Text, { description: "Ids of emergency approvals that no one has reviewed." });
 
-export function accessReviewRoute(host: CoreHost, sessions: Sessions): Route {
+export function accessReviewRoute(host: CoreHost, sessions: Sessions) {
   return defineRoute({
     method: "GET",
     path: "/v1/access-review",

@@ -1,6 +1,6 @@
 /** Routes with which users manage the devices on which they are notified. */
 import { userState, closed, type CoreHost, timeSchema } from "../../../src/core.ts";
-import { defineRoute, parseTargetUrl, Refusal, type Route, type Static, toRfc3339, Type } from "../../../src/plugin.ts";
+import { defineRoute, parseTargetUrl, Refusal, type Static, toRfc3339, Type } from "../../../src/plugin.ts";
 import { decodeBase64UrlOrNull } from "../challenges.ts";
 import { UserParams } from "../schemas.ts";
 import { readBrowserName, OPENAPI_TAG } from "../session-routes.ts";
@@ -76,7 +76,7 @@ const TestResult = Type.Object(
   closed,
 );
 
-export function pushRoutes(host: CoreHost, options: PushOptions, send: SendPush): Route[] {
+export function pushRoutes(host: CoreHost, options: PushOptions, send: SendPush) {
   const description = "Only the user themselves can do this, in a session.";
   const errors = [ERRORS.SESSION_REQUIRED];
   return [

@@ -6,7 +6,7 @@ export const textSchema = (description: string) => Type.String({ description });
 export const timeSchema = (description: string) => Type.String({ format: "date-time", description });
 export const digestSchema = (description: string) => Type.String({ pattern: "^[0-9a-f]{64}$", description });
 export const countSchema = (description: string) => Type.Integer({ minimum: 0, description });
-export const oneOfSchema = (description: string, ...values: string[]) =>
+export const oneOfSchema = <const Value extends string>(description: string, ...values: Value[]) =>
   Type.Union(
     values.map((value) => Type.Literal(value)),
     { description },

@@ -1,14 +1,14 @@
 /** Texts of the page of API keys. */
-import type { Api } from "../core/api-types.ts";
+import type { Api, PluginScope } from "../core/api-types.ts";
 
 type Body = Api["POST /v1/api-keys"]["body"];
 export type KeyScope = NonNullable<Body["scopes"]>[number];
 export type KeyPreset = NonNullable<Body["preset"]>;
 
 /**
- * Describes what each scope permits. The type makes the compiler require a description for each new scope of the API.
+ * Describes what each scope permits. The type makes the compiler require a description for each new scope of the core.
  */
-export const SCOPES: Readonly<Record<KeyScope, string>> = {
+export const SCOPES: Readonly<Record<Exclude<KeyScope, PluginScope>, string> & Record<string, string>> = {
   admin: "everything, always",
   "actions:submit": "submit actions",
   "actions:read": "see all actions",

@@ -1,54 +1,19 @@
 /** Renders a one-line summary for each type of ledger entry. */
 import type { ComponentChildren } from "preact";
-import type {
-  AgentEntry,
-  ApprovalEntry,
-  BreakGlassEntry,
-  DecisionEntry,
-  DelegationEntry,
-  ErasureEntry,
-  ExecutionEntry,
-  GrantEntry,
-  KeyEntry,
-  LegalHoldEntry,
-  PartErasureEntry,
-  PlanEntry,
-  PolicySetEntry,
-  QuestionEntry,
-  RedecisionEntry,
-  ReviewEntry,
-  StopEntry,
-  SuggestedRuleEntry,
-  ThrottleEntry,
-  UserEntry,
-} from "../core/api-types.ts";
+import type { EntryBody, EntryOf } from "../core/api-types.ts";
 import type { LedgerEvent } from "../core/live-events.ts";
 import { Badge, MarkedValue } from "../ui/elements.tsx";
 import { OCCASIONS, VERDICTS } from "../ui/entry-texts.ts";
 import { formatCounted } from "../ui/format.ts";
 import { PrincipalName } from "../ui/person.tsx";
 
-type Entry =
-  | AgentEntry
-  | ApprovalEntry
-  | BreakGlassEntry
-  | DecisionEntry
-  | DelegationEntry
-  | ErasureEntry
-  | ExecutionEntry
-  | GrantEntry
-  | KeyEntry
-  | LegalHoldEntry
-  | PartErasureEntry
-  | PlanEntry
-  | PolicySetEntry
-  | QuestionEntry
-  | RedecisionEntry
-  | ReviewEntry
-  | StopEntry
-  | SuggestedRuleEntry
-  | ThrottleEntry
-  | UserEntry;
+/** What the page shows of a stop's entry, also in a service without stops. */
+interface StopEntry {
+  type: "stop";
+  change: string;
+  stop: { reason: string };
+}
+type Entry = EntryBody | StopEntry;
 
 const words = (name: string): string => name.replaceAll("_", " ");
 
@@ -113,15 +78,9 @@ function summarize(entry: Entry): ComponentChildren {
   }
 }
 
-type ActionEntry =
-  | ApprovalEntry
-  | DecisionEntry
-  | ErasureEntry
-  | ExecutionEntry
-  | PolicySetEntry
-  | QuestionEntry
-  | RedecisionEntry
-  | ReviewEntry;
+type ActionEntry = EntryOf<
+  "approval" | "decision" | "erasure" | "execution" | "policy_set" | "question" | "redecision" | "review"
+>;
 
 /** Summarizes the other types of entries, such as changes of keys and grants. */
 function summarizeChange(entry: Exclude<Entry, ActionEntry>): ComponentChildren {

@@ -1,0 +1,81 @@
+/** Prints the types of src/client/api.ts from the schemas of the routes, with the descriptions as comments. */
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+/** Returns the declarations. @param build a compiled copy of the project, with the layout of dist/ */
+export async function renderClientTypes(build) {
+  const load = (path) => import(pathToFileURL(join(build, path)).href);
+  const actions = await load("plugins/actions/schemas.js");
+  const grants = await load("plugins/actions/grant-schemas.js");
+  const plans = await load("plugins/actions/plan-schemas.js");
+  const events = await load("plugins/events/schemas.js");
+  const { Components } = await load("src/http/openapi-components.js");
+  return printTypes(new Components(), [
+    { name: "Action", schema: actions.ActionRecord },
+    { name: "Grant", schema: grants.GrantRecord },
+    { name: "Plan", schema: plans.PlanRecord },
+    { name: "ListedPlan", schema: plans.PlanSummary },
+    { name: "ActionList", schema: actions.ActionList },
+    { name: "Submission", schema: actions.ActionBody, sent: true },
+    { name: "Result", schema: actions.ResultBody, sent: true },
+    { name: "ListQuery", schema: actions.ListQuery, sent: true, without: ["agent", "offset"] },
+    { name: "Event", schema: events.Event },
+    { name: "EventsQuery", schema: events.eventsQuery(["decision", "approval", "…"]), sent: true, without: ["agent"] },
+  ]);
+}
+
+/**
+ * Returns an interface for each type. Optional members of types that clients send (`sent`) also accept undefined.
+ * A nested schema becomes a reference if its title is a name of `types`, and `Record<string, unknown>` if it has another title.
+ */
+function printTypes(components, types) {
+  const names = new Map(types.map(({ name, schema }) => [schema.title, name]));
+  return types
+    .map(({ name, schema, sent = false, without = [] }) => {
+      const { properties, required } = components.inline(schema);
+      const printed = Object.fromEntries(Object.entries(properties).filter(([member]) => !without.includes(member)));
+      return `export interface ${name} ${objectOf({ properties: printed, required }, sent, names, "")}\n`;
+    })
+    .join("\n");
+}
+
+function objectOf({ properties, required = [] }, sent, names, indent) {
+  const inner = `${indent}  `;
+  const lines = Object.entries(properties).flatMap(([name, schema]) => {
+    const optional = !required.includes(name);
+    const words = schema.description ?? schema.anyOf?.find(({ description }) => description)?.description;
+    return [
+      ...(words === undefined ? [] : [`${inner}/** ${words.replaceAll("*/", "*\\/")} */`]),
+      `${inner}${name}${optional ? "?" : ""}: ${typeOf(schema, sent, names, inner)}${optional && sent ? " | undefined" : ""};`,
+    ];
+  });
+  return `{\n${lines.join("\n")}\n${indent}}`;
+}
+
+function typeOf(schema, sent, names, indent) {
+  const print = (part) => typeOf(part, sent, names, indent);
+  if (schema.$ref !== undefined) return names.get(/[^/]+$/.exec(schema.$ref)[0]) ?? "Record<string, unknown>";
+  if (schema.anyOf !== undefined) return [...new Set(schema.anyOf.map(print))].join(" | ");
+  if (schema.enum !== undefined) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  switch (schema.type) {
+    case "integer":
+    case "number":
+      return "number";
+    case "array": {
+      const item = print(schema.items);
+      return item.includes(" | ") ? `(${item})[]` : `${item}[]`;
+    }
+    case "object":
+      if (schema.properties !== undefined) return objectOf(schema, sent, names, indent);
+      return `Record<string, ${schema.additionalProperties?.type === "string" ? "string" : "unknown"}>`;
+    case "string":
+    case "boolean":
+    case "null":
+      return schema.type;
+    case undefined:
+      return "unknown";
+    default:
+      throw new Error(`cannot print a type for ${JSON.stringify(schema)}`);
+  }
+}
