@@ -19,15 +19,12 @@ export interface OpenWriter extends BulkWriter {
  * than inserting each one into a large index.
  */
 const INDEXES = [
-  "entries_by_leaf_hash",
   "actions_by_agent",
   "actions_by_submitter",
   "actions_by_status",
   "actions_by_tool",
   "actions_by_operation",
-  "actions_by_request",
   "actions_by_time",
-  "actions_startable",
   "actions_open_of_agent",
   "actions_open_of_key",
 ];

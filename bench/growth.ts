@@ -1,95 +1,136 @@
 /**
- * Grows a ledger to 1,000,000 entries through POST /v1/actions. At 10^4, 10^5 and 10^6 entries it measures the
- * throughput of the last part, the memory of the process, the time of a proof, and the size of the database. With
- * `DATABASE_URL=start` it uses a Postgres that it starts. Memory must not grow with the ledger.
+ * Measures how the CPU of a decision grows with what a store contains, on SQLite. Each shape is measured in turns with
+ * a small case of the same shape. Prints the median of the ratios, and marks ratios over 1.1.
+ *
+ *   BENCH_SHAPES="500,000 entries;10,000 pending" BENCH_TURNS=6 BENCH_AMOUNT=3000 npm run bench:growth
  */
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import postgres from "postgres";
-import { startPostgres } from "../test/support/postgres.ts";
-import { end, measure, start } from "./load.ts";
-import { memoryOf } from "./meter.ts";
+import { fillStore, policiesOf, prepareFolder, refundBody } from "./fill.ts";
+import { ALLOWED, end, measure, start, type Server, type Work } from "./load.ts";
+import { cpuOf } from "./meter.ts";
+import { ASKED, prepareData } from "./works.ts";
 
-const SIZES = (process.env["BENCH_SIZES"] ?? "10000,100000,1000000").split(",").map(Number);
-const PROOFS = 500;
+const TURNS = Number(process.env["BENCH_TURNS"] ?? 6);
+const AMOUNT = Number(process.env["BENCH_AMOUNT"] ?? 3_000);
+const CONNECTIONS = 32;
+const MARKED = 1.1;
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
+const [SMALL, LARGE] = [10, 10_000];
 
-const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
-const server =
-  process.env["DATABASE_URL"] === "start" ? (delete process.env["DATABASE_URL"], await startPostgres()) : null;
-const database = server === null ? null : await server.database();
-const service = await start("service", folder, {
-  ASSENT_ADMIN_KEY: ADMIN,
-  ...(database === null ? {} : { DATABASE_URL: database }),
-});
-const auth = { authorization: `Bearer ${ADMIN}` };
-const out = (line: string): boolean => process.stdout.write(`${line}\n`);
-
-async function size(): Promise<number> {
-  const note = await (await fetch(`${service.url}/v1/provenance/checkpoint`, { headers: auth })).text();
-  return Number(note.split("\n")[1]);
+interface Shape {
+  work: Work;
+  /** Prepares a data folder with the policies in its folder `policies`. */
+  prepare(data: string, isLarge: boolean): Promise<void> | void;
+  /** Changes the running service. */
+  change?(server: Server, isLarge: boolean): Promise<void>;
 }
 
-/** Returns the milliseconds of proofs for entries from all parts of the ledger. */
-async function proofs(): Promise<{ p50: number; p99: number }> {
-  const hashes: string[] = [];
-  const total = await size();
-  for (let i = 0; i < PROOFS; i++) {
-    const from = Math.floor((total * i) / PROOFS);
-    const { events } = (await (
-      await fetch(`${service.url}/v1/events/page?after=${Math.max(0, from - 1)}&limit=1`, {
-        headers: auth,
-      })
-    ).json()) as { events: { hash: string }[] };
-    if (events[0] !== undefined) hashes.push(events[0].hash);
-  }
-  const times: number[] = [];
-  for (const hash of hashes) {
-    const before = performance.now();
-    const answer = await fetch(`${service.url}/v1/provenance/${hash}/proof`, { headers: auth });
-    await answer.arrayBuffer();
-    if (!answer.ok) throw new Error(`a proof was answered with ${answer.status}`);
-    times.push(performance.now() - before);
-  }
-  times.sort((a, b) => a - b);
-  return { p50: times[Math.floor(times.length / 2)] ?? NaN, p99: times[Math.floor(times.length * 0.99)] ?? NaN };
+/** The default policies, and a policy with `count` rules. */
+function withRules(rule: (n: number) => string): Shape {
+  return {
+    work: ALLOWED,
+    prepare(data, isLarge) {
+      const policies = prepareData(data);
+      const rules = Array.from({ length: isLarge ? LARGE : SMALL }, (_, n) => `  - name: rule ${n}\n    ${rule(n)}`);
+      writeFileSync(join(policies, "many.yaml"), `policy: many\nrules:\n${rules.join("\n")}\n`);
+    },
+  };
 }
 
-/** Returns the size of the store on disk in MiB. */
-async function stored(): Promise<number> {
-  if (database === null)
-    return (
-      readdirSync(folder)
-        .filter((name) => name.startsWith("assent.db"))
-        .reduce((sum, name) => sum + statSync(join(folder, name)).size, 0) /
-      (1 << 20)
+function withActions(small: number, large: number, pending: (isLarge: boolean) => number, amount: number): Shape {
+  let sent = 0;
+  const next = () => ({ body: JSON.stringify(refundBody(1_000_000_000 + sent++, amount)) });
+  return {
+    work: { path: "/v1/actions", next },
+    async prepare(data, isLarge) {
+      prepareFolder(data);
+      const count = isLarge ? large : small;
+      const last = pending(isLarge);
+      const body = (n: number) => refundBody(n, n >= count - last ? 500 : 1 + (n % 100));
+      await fillStore({ data, adminKey: ADMIN }, { count, last, body });
+    },
+  };
+}
+
+/** Places and lifts stops, which remain in the ledger. */
+async function placeStops({ url, key }: Server, count: number): Promise<void> {
+  const post = async (path: string, body: object): Promise<{ id: string }> => {
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
+    if (!response.ok) throw new Error(`${path} was answered with ${response.status} ${await response.text()}`);
+    return (await response.json()) as { id: string };
+  };
+  await Promise.all(
+    Array.from({ length: 16 }, async (_, worker) => {
+      for (let n = worker; n < count; n += 16) {
+        const { id } = await post("/v1/stop", { tool: `tool-${n}`, reason: "benchmark" });
+        await post(`/v1/stop/${id}/lift`, {});
+      }
+    }),
+  );
+}
+
+const SHAPES: Readonly<Record<string, Shape>> = {
+  "10,000 rules spread over tools": withRules((n) => `tool: tool-${n}\n    effect: allow`),
+  "10,000 rules on one tool": withRules((n) => `tool: stripe\n    operation: other-${n}\n    effect: deny`),
+  "10,000 rules with globs": withRules((n) => `tool: "other-${n}-*"\n    effect: allow`),
+  "500,000 entries": withActions(10_000, 500_000, () => 0, 1),
+  "10,000 pending": withActions(11_000, 11_000, (isLarge) => (isLarge ? LARGE : SMALL), 500),
+  "10,000 stops in the past": {
+    work: ASKED,
+    prepare: (data) => void prepareData(data),
+    change: (server, isLarge) => placeStops(server, isLarge ? LARGE : SMALL),
+  },
+};
+const NAMES = process.env["BENCH_SHAPES"]?.split(";") ?? Object.keys(SHAPES);
+
+const median = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? NaN;
+
+async function cost(server: Server, work: Work): Promise<number> {
+  const before = cpuOf(server.child.pid);
+  const { requests } = await measure([server], CONNECTIONS, 0, { amount: AMOUNT, work });
+  return (cpuOf(server.child.pid) - before) / requests;
+}
+
+async function measureShape(name: string, { work, prepare, change }: Shape): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
+  const servers: Server[] = [];
+  try {
+    for (const isLarge of [false, true]) {
+      const data = join(folder, isLarge ? "large" : "small");
+      mkdirSync(data);
+      await prepare(data, isLarge);
+      const server = await start("service", data, { ASSENT_ADMIN_KEY: ADMIN }, { policies: policiesOf(data) });
+      servers.push(server);
+      await change?.(server, isLarge);
+    }
+    for (const server of servers) await cost(server, work);
+    const turns: [number, number][] = [];
+    for (let turn = 0; turn < TURNS; turn++) {
+      const costs: [number, number] = [NaN, NaN];
+      for (const i of turn % 2 === 0 ? [0, 1] : [1, 0]) costs[i] = await cost(servers[i] as Server, work);
+      turns.push(costs);
+    }
+    const ratio = median(turns.map(([small, large]) => large / small));
+    const cells = [0, 1].map((i) =>
+      median(turns.map((costs) => costs[i] as number))
+        .toFixed(0)
+        .padStart(9),
     );
-  const client = postgres(database, { max: 1 });
-  const [row] = await client`select pg_database_size(current_database())::float8 as bytes`;
-  await client.end();
-  return Number(row?.["bytes"]) / (1 << 20);
+    process.stdout.write(
+      `${name.padEnd(34)}${cells.join("")}${ratio.toFixed(2).padStart(8)}${ratio > MARKED ? "  <-- over 1.1" : ""}\n`,
+    );
+  } finally {
+    await Promise.all(servers.map(end));
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
-out(`${database === null ? "SQLite" : "Postgres"}, 64 connections`);
-out("entries      req/s   memory MiB   proof p50 ms   proof p99 ms   database MiB   bytes an entry");
-out(`${"at rest".padEnd(18)}${memoryOf(service).toFixed(0).padStart(13)}`);
-try {
-  await measure([service], 64, 0, { amount: 2000 });
-  for (const target of SIZES) {
-    const missing = target - (await size());
-    const { rps } = missing > 0 ? await measure([service], 64, 0, { amount: missing }) : { rps: NaN };
-    await new Promise((resolve) => setTimeout(resolve, 3000));
-    const held = memoryOf(service);
-    const { p50, p99 } = await proofs();
-    const mib = await stored();
-    const cell = (n: number, digits: number, width: number): string => n.toFixed(digits).padStart(width);
-    out(
-      `${String(await size()).padEnd(9)}${cell(rps, 0, 9)}${cell(held, 0, 13)}${cell(p50, 2, 15)}${cell(p99, 2, 15)}${cell(mib, 0, 15)}${cell((mib * (1 << 20)) / (await size()), 0, 17)}`,
-    );
-  }
-} finally {
-  await end(service);
-  await server?.stop();
-  rmSync(folder, { recursive: true, force: true });
+process.stdout.write(`${"CPU µs per decision".padEnd(34)}    small    large   ratio\n`);
+for (const name of NAMES) {
+  const shape = SHAPES[name];
+  if (shape === undefined) throw new Error(`BENCH_SHAPES must name ${Object.keys(SHAPES).join("; ")}; got "${name}"`);
+  await measureShape(name, shape);
 }

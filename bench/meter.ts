@@ -21,6 +21,8 @@ export interface Reading {
   rows: number;
   /** Size of the database on disk. */
   bytes: number;
+  /** Bytes that the service has written to the disk. */
+  written: number;
   /** Microseconds for which the lock of the ledger's head was held. */
   locked: number;
 }
@@ -44,6 +46,15 @@ export function cpuOf(pid: number | undefined, children = false): number {
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     // utime, stime, cutime, cstime: fields 14 to 17 of proc(5).
     return fields.slice(11, children ? 15 : 13).reduce((sum, field) => sum + Number(field), 0) * TICK;
+  } catch {
+    return NaN;
+  }
+}
+
+/** Returns the bytes that a process has written to the disk, which excludes files in memory; NaN without /proc. */
+export function writtenBy(pid: number | undefined): number {
+  try {
+    return Number(/^write_bytes: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1]);
   } catch {
     return NaN;
   }
@@ -73,6 +84,7 @@ export function sqliteMeter(server: Server, data: string, file: string | null): 
         database: 0,
         ...(counts === null ? { batches: NaN, statements: NaN, rows: NaN } : totals(counts)),
         bytes: file === null ? NaN : await sqliteBytes(join(data, file)),
+        written: writtenBy(server.child.pid),
         locked: NaN,
       };
     },
@@ -104,6 +116,7 @@ export async function postgresMeter(servers: readonly Server[], database: string
           ),
         ),
         bytes: size?.bytes ?? NaN,
+        written: NaN,
         locked: sum(await Promise.all(servers.map(lockedOf))),
       };
     },
@@ -124,6 +137,7 @@ export function perDecision(before: Reading, after: Reading, decisions: number):
     statements: each("statements"),
     rows: each("rows"),
     bytes: each("bytes"),
+    written: each("written"),
     locked: each("locked"),
   };
 }

@@ -68,7 +68,7 @@ const JOIN = Type.Object(
     join: Type.Optional(
       Type.Literal("open", {
         description:
-          "Returns the open action of this key with the same request, if there is one, with the header `Action-Joined: true`. An action is open while it is pending, or allowed or approved and not started. It keeps the `meta` that it was created with.",
+          "Returns the open action of this key with the same request, if there is one, with the header `Action-Joined: true`. An action is open while it is pending, or allowed or approved and not started. Of allowed actions, only the key's 1,000 newest are searched. The action keeps the `meta` that it was created with.",
       }),
     ),
   },

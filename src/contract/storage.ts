@@ -7,7 +7,7 @@
  * `write` rejects, the caller does NOT know whether the transaction was committed. It must read the head again before
  * it relies on any earlier read. The folder `storage/` has one file for each subject; this file exports all of them.
  */
-export type * from "./storage/actions.ts";
+export * from "./storage/actions.ts";
 export type * from "./storage/analytics.ts";
 export * from "./storage/copying.ts";
 export * from "./storage/deliveries.ts";

@@ -50,6 +50,7 @@ const {
   bundledEntries: _b,
   agentNames: _f,
   faultyTotals: _o,
+  hashIndexSize: _h,
   ...reads
 } = prepareReads(writer, sqliteDialect);
 const {
@@ -249,16 +250,27 @@ describe("query plans", () => {
       "SEARCH actions USING INDEX actions_open_of_agent (<expr>=? AND <expr>>?)",
     ]);
     assert.deepEqual(planOf(openActionsOf.key_id), [
-      "SEARCH actions USING INDEX actions_open_of_key (submitted_by=? AND <expr>>?)",
+      "SEARCH actions USING INDEX actions_open_of_key (submitted_by=? AND status=? AND <expr>>?)",
     ]);
   });
 
   it("the action that a submission can join is the first row of an index that contains only open actions", () => {
     for (const [name, search] of [
       ["waiting", "actions_open_waiting (status=? AND submitted_by=? AND request_hash=? AND expires_at>?)"],
-      ["startable", "actions_startable (submitted_by=? AND request_hash=? AND approved_until>?)"],
+      ["approved", "actions_open_approved (status=? AND submitted_by=? AND request_hash=? AND approved_until>?)"],
     ] as const)
       assert.deepEqual(planOf(openAction[name]), [`SEARCH actions USING INDEX ${search}`]);
+  });
+
+  it("the allowed action that a submission can join is found in an index over open actions, without reading rows", () => {
+    assert.deepEqual(planOf(openAction.allowed), [
+      "SEARCH actions USING INTEGER PRIMARY KEY (rowid=?)",
+      "SCALAR SUBQUERY 2",
+      "CO-ROUTINE newest",
+      "SEARCH actions USING COVERING INDEX actions_open_of_key (submitted_by=? AND status=? AND <expr>>?)",
+      "SCAN newest",
+      "USE TEMP B-TREE FOR LAST TERM OF ORDER BY",
+    ]);
   });
 
   it("the active rejection of a request is a row of an index that contains only rejections", () => {
@@ -281,7 +293,7 @@ describe("query plans", () => {
   });
 
   it("the actions of one request or one grant are found by its hash or its id, whatever the other filters are", () => {
-    const by = "SEARCH actions USING INDEX actions_by_request (request_hash=?)";
+    const by = "SEARCH actions USING INTEGER PRIMARY KEY (rowid=?)";
     const granted = "SEARCH actions USING INDEX actions_granted (grant_id=?)";
     for (const visibility of [{ all: true }, { agent_id: "a" }, { key_id: "k" }] as const)
       for (const more of [

@@ -57,6 +57,7 @@ it(
       const { openAction, rejectedAction } = prepareReads(postgresDialect.db, postgresDialect);
       const statements = [
         ["waiting", openAction.waiting, /Index Scan Backward using actions_open_waiting/],
+        ["approved", openAction.approved, /Index Scan Backward using actions_open_approved/],
         ["rejected", rejectedAction.submitted, /Index Scan Backward using actions_rejected on/],
         ["rejected_edit", rejectedAction.edited, /Index Scan Backward using actions_rejected_edits/],
       ] as const;

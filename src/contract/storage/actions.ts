@@ -211,6 +211,12 @@ export interface DecisionInput {
   bytes: Uint8Array;
 }
 
+/**
+ * Number of a key's open allowed actions that `openAction` searches. Bounds the time under the ledger's lock for a key
+ * that submits many actions and starts none. A person approved an approved action, so all of those are searched.
+ */
+export const MAX_JOINABLE_ALLOWED = 1000;
+
 export interface ActionReads {
   action(id: string): Promise<ActionRow | null>;
   /** Returns the actions with these ids that exist, once each, in any order. */
@@ -218,7 +224,8 @@ export interface ActionReads {
   /**
    * Returns an open action that this key submitted with this request hash. Prefers allowed and approved actions with
    * `approved_until > now` over pending actions with `expires_at > now`. Of these, returns the action with the latest
-   * deadline; of actions with the same deadline, returns the newest.
+   * deadline; of actions with the same deadline, returns the newest. Can ignore allowed actions other than the
+   * `MAX_JOINABLE_ALLOWED` of this key with the latest deadlines.
    */
   openAction(submittedBy: string, requestHash: string, now: number): Promise<ActionRow | null>;
   /**

@@ -2,6 +2,7 @@
 import { sql, type Kysely } from "kysely";
 import type { ActionChange, ActionGuard, ActionWrites } from "../../contract/storage.ts";
 import { ERASABLE_PARTS, type ErasablePart } from "../../domain/erasure.ts";
+import { removeRequestHash, type prepareHashIndexReads, type prepareHashIndexWrites } from "./hash-index.ts";
 import { foldAgentName } from "./open-actions.ts";
 import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
 import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
@@ -57,7 +58,8 @@ export function prepareActionWrites(db: Kysely<Tables>) {
 
 export function createActionWriter(
   moves: StatusChangeCollector,
-  writes: ReturnType<typeof prepareActionWrites>,
+  reads: ReturnType<typeof prepareHashIndexReads>,
+  writes: ReturnType<typeof prepareActionWrites> & ReturnType<typeof prepareHashIndexWrites>,
   db: SqlExecutor,
 ): Pick<ActionWrites, "insertAction" | "noteAsked" | "updateAction" | "eraseAction" | "eraseActionPart"> {
   return {
@@ -80,6 +82,7 @@ export function createActionWriter(
       return moved;
     },
     async eraseAction(id, at) {
+      await removeRequestHash(reads, writes, db, id);
       return (await db.run(writes.eraseAction, { id, at })) === 1;
     },
     async eraseActionPart(id, part) {

@@ -3,6 +3,7 @@ import { sql, type Kysely } from "kysely";
 import type { EntryRow, LedgerReads, TileRow } from "../../contract/storage.ts";
 import type { EntryType } from "../../domain/entries.ts";
 import { prepareBundleReads, type BundleReader } from "./bundles.ts";
+import { findEntriesByHash, type prepareHashIndexReads } from "./hash-index.ts";
 import { prepareFollowedEntries } from "./lists.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
@@ -59,7 +60,7 @@ export function prepareLedgerReads(db: Kysely<Tables>) {
         .orderBy("index"),
     ),
     ...prepareBundleReads(db),
-    entryByHash: prepare(entries.where("leaf_hash", "=", param("leaf_hash")).orderBy("seq").limit(sql.lit(1))),
+    entryWithHash: prepare(entries.where("seq", "=", param("seq")).where("leaf_hash", "=", param("leaf_hash"))),
   };
 }
 
@@ -67,7 +68,7 @@ type StoredEntry = Tables["entries"];
 type Reads = Omit<LedgerReads, "head" | "checkpoint">;
 
 export function createLedgerReader(
-  reads: ReturnType<typeof prepareLedgerReads>,
+  reads: ReturnType<typeof prepareLedgerReads> & ReturnType<typeof prepareHashIndexReads>,
   db: SqlReader,
   bundles: BundleReader,
 ): Reads {
@@ -77,7 +78,14 @@ export function createLedgerReader(
   }
   return {
     entries: (from, to) => entries(reads.entries, { from, to }),
-    entryByHash: async (leaf_hash) => (await entries(reads.entryByHash, { leaf_hash }))[0] ?? null,
+    async entryByHash(leaf_hash) {
+      for await (const seqs of findEntriesByHash(reads, db, leaf_hash))
+        for (const seq of seqs) {
+          const [entry] = await entries(reads.entryWithHash, { seq, leaf_hash });
+          if (entry !== undefined) return entry;
+        }
+      return null;
+    },
     entriesOfAction: (action_id) => entries(reads.entriesOfAction, { action_id }),
     followedEntries: (from, limit) => entries(reads.followedEntries, { from, limit }),
     leafHashes: async (from, to) =>

@@ -1,10 +1,16 @@
 /** Lists of actions and decisions, with one statement for each combination of filters. */
 import { sql, type Kysely, type SelectQueryBuilder } from "kysely";
-import type { ActionFilter, AgentFilter, DecisionInput } from "../../contract/storage.ts";
+import {
+  MAX_JOINABLE_ALLOWED,
+  type ActionFilter,
+  type AgentFilter,
+  type DecisionInput,
+} from "../../contract/storage.ts";
 import { type ContainsDialect, containsText } from "./contained-text.ts";
 import type { SqlDialect } from "./dialect.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
+import { IS_OPEN, OPEN_UNTIL } from "./migrations/initial.ts";
 import { param, prepare, type Statement, unindexed } from "./statement.ts";
 
 /** Use a literal, so that the planner can use the partial index over pending actions. */
@@ -13,8 +19,8 @@ export const PENDING_CONDITION = sql<boolean>`status = 'pending_approval'`;
 /** Use a literal, so that the planner can use the partial index over the first actions of plans. */
 const isFirstOfPlan = sql<boolean>`plan_position = 1`;
 
-/** Use a literal, so that the planner can use the partial index over startable actions. */
-const startable = sql<boolean>`status in ('allowed', 'approved')`;
+/** Use a literal, so that the planner can use the partial index over approved actions. */
+const APPROVED_CONDITION = sql<boolean>`status = 'approved'`;
 
 /**
  * Sequence numbers of the first action at or after `since`, and of the last action before `until`. A list between these
@@ -24,9 +30,25 @@ const startable = sql<boolean>`status in ('allowed', 'approved')`;
 const FIRST_SINCE = sql<number>`(select decision_seq from actions where created_at >= ${param("since")} order by created_at, decision_seq limit 1)`;
 const LAST_UNTIL = sql<number>`(select decision_seq from actions where created_at < ${param("until")} order by created_at desc, decision_seq desc limit 1)`;
 
+/** Names of the sequence numbers in which a statement with a request hash searches. */
+const SEQ_NAMES = Array.from({ length: 64 }, (_, i) => `seq_${i}`);
+const GIVEN_SEQS = sql<number>`(${sql.join(SEQ_NAMES.map((name) => sql`${param(name)}`))})`;
+const NO_SEQ = -1;
+
+/** Splits the sequence numbers into values of a statement with a request hash. */
+export function splitGivenSeqs(seqs: readonly number[]): Record<string, number>[] {
+  const parts: Record<string, number>[] = [];
+  for (let at = 0; at < seqs.length; at += SEQ_NAMES.length)
+    parts.push(Object.fromEntries(SEQ_NAMES.map((name, i) => [name, seqs[at + i] ?? NO_SEQ])));
+  return parts;
+}
+
 const NAMES = ["agent_id", "tool", "operation", "decision", "policy", "rule"] as const;
 
-/** Returns the statement for a combination of filters. Prepares it on first use. */
+/**
+ * Returns the statement for a combination of filters. Prepares it on first use. A statement with a request hash
+ * searches only in the values of `splitGivenSeqs`.
+ */
 export function prepareActionLists(db: Kysely<Tables>, dialect: ContainsDialect): (filter: ActionFilter) => Statement {
   const statements = new Map<string, Statement>();
   const optional = [
@@ -58,7 +80,8 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: ContainsDialect)
       let query = db.selectFrom("actions").select("decision_seq");
       const text = (column: "submitted_by" | "status" | (typeof NAMES)[number]) =>
         hashed ? unindexed(column) : sql<string>`${sql.ref(column)}`;
-      if (filter.request_hash !== undefined) query = query.where("request_hash", "=", param("request_hash", "hash"));
+      if (filter.request_hash !== undefined)
+        query = query.where("request_hash", "=", param("request_hash", "hash")).where("decision_seq", "in", GIVEN_SEQS);
       if (filter.grant_id !== undefined) query = query.where("grant_id", "=", param("grant_id"));
       if (filter.first_of_plan !== undefined) query = query.where(isFirstOfPlan);
       if (filter.plan_id !== undefined) query = query.where("plan_id", "=", param("plan_id"));
@@ -195,19 +218,42 @@ export function prepareApprovedList(db: Kysely<Tables>): Statement {
 }
 
 /**
- * Prepares the statements that find the startable action and the pending action of a key with the same request. If
- * there are several, they return the action that expires last.
+ * Prepares the statements that find the allowed, approved and pending action of a key with the same request. If there
+ * are several, they return the action that expires last.
  */
 export function prepareOpenLists(
   db: Kysely<Tables>,
   { usesGenericPlans }: Pick<SqlDialect, "usesGenericPlans">,
-): { startable: Statement; waiting: Statement } {
+): { allowed: Statement; approved: Statement; waiting: Statement } {
   const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
   const list = usesGenericPlans ? lastOfRange : lastOfRequest;
   return {
-    startable: list(actions.where(startable), "approved_until", []),
-    waiting: list(actions.where(PENDING_CONDITION), "expires_at", ["status"]),
+    allowed: lastAllowed(db),
+    approved: list(actions.where(APPROVED_CONDITION), "approved_until", "approved"),
+    waiting: list(actions.where(PENDING_CONDITION), "expires_at", "pending_approval"),
   };
+}
+
+/** Searches only in the index, among the allowed actions of the key that end last. */
+function lastAllowed(db: Kysely<Tables>): Statement {
+  const until = sql.raw<number>(OPEN_UNTIL);
+  const newest = db
+    .selectFrom("actions")
+    .select(["decision_seq", "request_hash", until.as("until")])
+    .where(sql.raw<boolean>(IS_OPEN))
+    .where("submitted_by", "=", SUBMITTED_BY)
+    .where(sql<boolean>`status = 'allowed'`)
+    .where(sql<boolean>`${until} > ${param("now")}`)
+    .orderBy(until, "desc")
+    .limit(sql.lit(MAX_JOINABLE_ALLOWED));
+  const last = db
+    .selectFrom(newest.as("newest"))
+    .select("decision_seq")
+    .where("request_hash", "=", REQUEST_HASH)
+    .orderBy("until", "desc")
+    .orderBy("decision_seq", "desc")
+    .limit(sql.lit(1));
+  return prepare(db.selectFrom("actions").select(schema.ACTION_COLUMNS).where("decision_seq", "=", last));
 }
 
 type Actions = SelectQueryBuilder<Tables, "actions", object>;
@@ -231,10 +277,14 @@ function lastOfRequest(actions: Actions, ends: "approved_until" | "expires_at"):
  * this order. If each column had its own comparison, a generic plan would underestimate the rows and read every action
  * with the same request, under the ledger's lock.
  */
-function lastOfRange(actions: Actions, ends: "approved_until" | "expires_at", first: readonly "status"[]): Statement {
-  const names = [...first, "submitted_by", "request_hash"] as const;
+function lastOfRange(
+  actions: Actions,
+  ends: "approved_until" | "expires_at",
+  status: "approved" | "pending_approval",
+): Statement {
+  const names = ["status", "submitted_by", "request_hash"] as const;
   const columns = sql.join(names.map((name) => sql.ref(name)));
-  const values = sql.join([...first.map(() => sql`'pending_approval'`), SUBMITTED_BY, REQUEST_HASH]);
+  const values = sql.join([sql.lit(status), SUBMITTED_BY, REQUEST_HASH]);
   const range = actions
     .where(sql<boolean>`(${columns}, ${sql.ref(ends)}) > (${values}, ${param("now")})`)
     .where(sql<boolean>`(${columns}) <= (${values})`);

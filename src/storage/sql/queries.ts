@@ -25,11 +25,13 @@ import { prepareDocumentReads, createDocumentReader } from "./documents.ts";
 import { prepareActionsById, createActionsByIdReader } from "./actions-by-id.ts";
 import { prepareIdempotencyReads, createIdempotencyReader } from "./idempotency.ts";
 import { readCounts } from "./counts.ts";
+import { findDecisionsByRequest, prepareHashIndexReads } from "./hash-index.ts";
 import { prepareLimitReads, createLimitReader } from "./limits.ts";
 import { createPastActionReader, preparePastActionReads } from "./past-actions.ts";
 import { prepareAgentNames, prepareOpenActions } from "./open-actions.ts";
 import {
   prepareActionLists,
+  splitGivenSeqs,
   prepareAgentListQueries,
   prepareDecisionLists,
   prepareOpenLists,
@@ -74,6 +76,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
       db.selectFrom("checkpoint").select(["size", "note"]).where("id", "=", sql.lit(1)).where("note", "is not", null),
     ),
     ...prepareLedgerReads(db),
+    ...prepareHashIndexReads(db),
     action: prepare(actions.where("id", "=", param("id", "uuid"))),
     ...prepareActionsById(db, dialect),
     openAction: prepareOpenLists(db, dialect),
@@ -220,24 +223,30 @@ export function createReader(reads: ReadStatements, db: Readable, bundles: Bundl
     ...createActionsByIdReader(reads, db),
     async openAction(submitted_by, request_hash, now) {
       const values = { submitted_by, request_hash, now };
-      return (
-        (await one<ActionRow>(reads.openAction.startable, values)) ??
-        (await one<ActionRow>(reads.openAction.waiting, values))
-      );
+      const allowed = await one<ActionRow>(reads.openAction.allowed, values);
+      const approved = await one<ActionRow>(reads.openAction.approved, values);
+      if (allowed !== null && approved !== null) return endsLater(allowed, approved) ? allowed : approved;
+      return allowed ?? approved ?? (await one<ActionRow>(reads.openAction.waiting, values));
     },
     async rejectedAction(hash, now) {
       const submitted = await one<ActionRow>(reads.rejectedAction.submitted, { hash, now });
       const edited = await one<ActionRow>(reads.rejectedAction.edited, { hash, now });
       return (edited?.rejection_until ?? 0) > (submitted?.rejection_until ?? 0) ? edited : submitted;
     },
-    actions(filter) {
-      const values = {
-        ...filter,
-        offset: filter.offset ?? 0,
-        ...visibleTo(filter.visibility),
-        ...containsValues(filter.contains),
-      };
-      return many<ActionRow>(reads.actions(filter), values);
+    async actions(filter) {
+      const { limit, offset = 0, request_hash } = filter;
+      const values = { ...filter, offset, ...visibleTo(filter.visibility), ...containsValues(filter.contains) };
+      const statement = reads.actions(filter);
+      if (request_hash === undefined) return many<ActionRow>(statement, values);
+      const rows: ActionRow[] = [];
+      const end = offset + limit;
+      for await (const seqs of findDecisionsByRequest(reads, db, request_hash))
+        for (const given of splitGivenSeqs(seqs))
+          if (rows.length < end)
+            rows.push(
+              ...(await many<ActionRow>(statement, { ...values, ...given, offset: 0, limit: end - rows.length })),
+            );
+      return rows.slice(offset);
     },
     async decisionSpan(since, until) {
       const row = await one<{ first: number | null; last: number | null }>(reads.decisionSpan, { since, until });
@@ -298,6 +307,12 @@ export function createReader(reads: ReadStatements, db: Readable, bundles: Bundl
     ...createDocumentReader(reads, db),
     meta: async (name) => (await one<{ value: string }>(reads.meta, { name }))?.value ?? null,
   };
+}
+
+/** Returns true if `a` has the later deadline or, with the same deadline, is newer. */
+function endsLater(a: ActionRow, b: ActionRow): boolean {
+  const [endOfA, endOfB] = [a.approved_until ?? 0, b.approved_until ?? 0];
+  return endOfA === endOfB ? a.decision_seq > b.decision_seq : endOfA > endOfB;
 }
 
 function decisionOf({ seq, action_id, created_at, request, past, bytes }: StoredDecision): DecisionInput {

@@ -17,6 +17,7 @@ import { createStorageCopying } from "./copying.ts";
 import { deleteUncoveredRows } from "./delete-uncovered-rows.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine } from "./engine.ts";
+import { findHashIndexFaults, indexNextHashSpan, isHashSpanDue } from "./hash-index.ts";
 import { readActiveLeases } from "./leases.ts";
 import { createLimitAccess, findLimitTotalFaults } from "./limits.ts";
 import { migrate, listSchemaStatements, readStoredVersion } from "./run-migrations.ts";
@@ -207,6 +208,13 @@ class SqlStore {
     const folded = await retryConflicts(() =>
       access.enqueue(() => access.transact("write", (db) => addActionsToSums(sums, db, max))),
     );
+    const { reads, writes } = access.statements;
+    if (await isHashSpanDue(reads, access.outside)) {
+      await retryConflicts(() =>
+        access.enqueue(() => access.transact("write", (db) => indexNextHashSpan(reads, writes, db))),
+      );
+      if (await isHashSpanDue(reads, access.outside)) return max;
+    }
     try {
       return (await this.makeBundles(Math.max(1, Math.floor(max / TILE_WIDTH)))) ? max : folded;
     } catch (error) {
@@ -227,6 +235,7 @@ class SqlStore {
       ...(await findBundleFaults(reads, outside)),
       ...(await findAgentFoldMismatches(reads.agentNames, outside)),
       ...(await findLimitTotalFaults(reads, outside)),
+      ...(await findHashIndexFaults(reads, outside)),
     ];
   }
 

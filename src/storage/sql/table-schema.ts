@@ -29,6 +29,8 @@ export interface Tables {
   /** The bytes of the 256 entries from `start`; see bundles.ts. */
   entry_bundles: { start: number; bytes: Uint8Array };
   tiles: TileRow;
+  /** Indexed hashes; see hash-index.ts. */
+  hash_index: { kind: "entry" | "request"; bucket: number; span: number; bytes: Uint8Array };
   /** One row with the id 1. `edge` contains the concatenated hashes. */
   ledger_head: {
     id: number;
@@ -117,6 +119,12 @@ export const ENTRY_COLUMNS = columnsOf<EntryRow>({
   created_at: true,
 });
 export const TILE_COLUMNS = columnsOf<TileRow>({ level: true, index: true, hashes: true, root: true });
+export const HASH_INDEX_COLUMNS = columnsOf<Tables["hash_index"]>({
+  kind: true,
+  bucket: true,
+  span: true,
+  bytes: true,
+});
 export const ACTION_COLUMNS = columnsOf<ActionRow>({
   id: true,
   agent_id: true,

@@ -11,6 +11,7 @@ import { prepareActionWrites, createActionWriter } from "./action-writes.ts";
 import { prepareBundleWrites, type BundleReader } from "./bundles.ts";
 import { prepareDeliveryWrites, createDeliveryWriter } from "./deliveries.ts";
 import { prepareDocumentWrites, createDocumentWriter } from "./documents.ts";
+import { prepareHashIndexWrites } from "./hash-index.ts";
 import { createLimitAccess, prepareLimitWrites, type LimitAccess } from "./limits.ts";
 import { prepareIdempotencyWrites, createIdempotencyWriter } from "./idempotency.ts";
 import type { SqlDialect } from "./dialect.ts";
@@ -45,6 +46,7 @@ export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "typ
     ),
     ...prepareActionWrites(db),
     ...prepareBundleWrites(db),
+    ...prepareHashIndexWrites(db),
     insertApproval: prepare(
       db
         .insertInto("approvals")
@@ -213,7 +215,7 @@ export function createTransaction(
   return Object.assign(
     transaction,
     createReader(reads, db, bundles),
-    createActionWriter(moves, writes, db),
+    createActionWriter(moves, reads, writes, db),
     createDeliveryWriter(writes, db),
     limits.methods,
     createPastActionWriter(writes, db),

@@ -30,7 +30,6 @@ const LEDGER: Readonly<Record<string, Table>> = {
     },
     primaryKey: ["seq"],
     indexes: {
-      entries_by_leaf_hash: "leaf_hash",
       // Excludes decisions. Reads find the decision of an action through `actions.decision_seq`.
       entries_of_action: ["action_id, seq", "type <> 'decision' and action_id is not null"],
       entries_followed: ["seq", "followed = 1"],
@@ -43,6 +42,12 @@ const LEDGER: Readonly<Record<string, Table>> = {
     columns: { level: "integer", index: "integer", root: "bytes", hashes: "bytes" },
     primaryKey: ["level", "index"],
     appendOnly: "refuse",
+  },
+  // Leaf hashes of entries and request hashes of actions; see ../hash-index.ts.
+  hash_index: {
+    columns: { kind: "text", bucket: "integer", span: "integer", bytes: "bytes" },
+    primaryKey: ["kind", "bucket", "span"],
+    clustered: true,
   },
   ledger_head: {
     columns: {
@@ -123,7 +128,6 @@ const ACTIONS: Readonly<Record<string, Table>> = {
       actions_by_status: "status, decision_seq",
       actions_by_tool: "tool, decision_seq",
       actions_by_operation: "operation, decision_seq",
-      actions_by_request: "request_hash, decision_seq",
       actions_by_time: "created_at",
       // Partial indexes. An action that is decided at once is never pending, so it needs no write to the indexes over
       // pending actions. Their first column is the status. Otherwise the planner would use the index over all statuses
@@ -135,12 +139,13 @@ const ACTIONS: Readonly<Record<string, Table>> = {
       ],
       actions_asked: ["submitted_by, created_at", "decision = 'require_approval'"],
       actions_approved: ["status, approved_until, decision_seq", "status = 'approved'"],
-      actions_startable: [
-        "submitted_by, request_hash, approved_until, decision_seq",
-        "status in ('allowed', 'approved')",
+      actions_open_approved: [
+        "status, submitted_by, request_hash, approved_until, decision_seq",
+        "status = 'approved'",
       ],
       actions_open_of_agent: [`${FOLDED_AGENT_NAME}, ${OPEN_UNTIL}`, IS_OPEN],
-      actions_open_of_key: [`submitted_by, ${OPEN_UNTIL}`, IS_OPEN],
+      // Sorted by time instead of hash, because a random order would write a separate page for each allowed action.
+      actions_open_of_key: [`submitted_by, status, ${OPEN_UNTIL}, request_hash`, IS_OPEN],
       actions_rejected: ["request_hash, rejection_until", "rejection_until is not null"],
       actions_rejected_edits: [
         "effective_hash, rejection_until",
