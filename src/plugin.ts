@@ -186,6 +186,24 @@ export {
   messageTitle,
   requestSections,
 } from "./delivery/approval-message-text.ts";
+export {
+  messageSheet,
+  renderFitting,
+  sheetLines,
+  type MessageSheet,
+  type PersonalMessage,
+} from "./delivery/message-sheet.ts";
+export {
+  answerButton,
+  codeOf,
+  describeStatus,
+  detailOf,
+  linkToken,
+  listLinkFacts,
+  openButton,
+  type ButtonAnswer,
+  type LinkResponse,
+} from "./delivery/chat-vote.ts";
 export type { Notice, NoticeKind } from "./contract/notice.ts";
 
 // Machine reviewers
@@ -207,6 +225,7 @@ export {
   type WebhookTarget,
   WEBHOOK_TARGET_OPTIONS,
 } from "./webhook/target.ts";
+export { createPlaceNotifier, type PlaceNotifierOptions } from "./webhook/place-notifier.ts";
 export { type WebhookResponse, get, post, type ResolveName, retryAfterMs, type RequestTarget } from "./webhook/send.ts";
 export { signatureHeaders } from "./webhook/sign.ts";
 

@@ -1,18 +1,6 @@
 /** Renders a mail as plain text and as HTML, with the same content. */
 import { HIDDEN_LINES_PATTERN } from "../../src/core.ts";
-import {
-  type ApprovalMessage,
-  type ClosedMessage,
-  describeLink,
-  describeOutcome,
-  renderGrantLines,
-  listMessageFacts,
-  messageTitle,
-  type NoticeMessage,
-  otherRequestLines,
-  requestSections,
-  type ThrottleMessage,
-} from "../../src/plugin.ts";
+import { messageSheet, type MessageSheet, type PersonalMessage } from "../../src/plugin.ts";
 
 /** Note on collapsed lines. Mail programs clip large messages silently, so long content is collapsed visibly. */
 const FOLDED = "Some lines are collapsed. The approval page shows all of them.";
@@ -23,41 +11,31 @@ interface Mail {
   html: string;
 }
 
-export function renderMail(message: ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage): Mail {
-  if (message.kind === "notice")
-    return mailOf({
-      ...message.notice,
-      link: message.link,
-      button: "Open the console",
-      about: "Opening it changes nothing.",
-      request: [],
-    });
-  const { action } = message;
-  const title = messageTitle(message);
-  const facts = listMessageFacts(action);
-  const offers = renderGrantLines(action);
-  const request = requestSections(action);
-  if (offers.length > 0) request.push(["Your approval can also cover later requests", offers]);
-  const asks = "link" in message;
-  const others = asks ? otherRequestLines(message) : [];
-  if (others.length > 0) request.push(["Also waiting for your decision, each with its own link", others]);
-  const opening = asks
-    ? "An agent asks for your decision. It waits until someone decides or the request expires."
-    : describeOutcome(message);
-  const link = asks ? message.link : null;
-  const about = asks ? describeLink(message) : null;
-  return mailOf({ title, opening, link, button: "Open the approval page", about, facts, request });
+export function renderMail(message: PersonalMessage): Mail {
+  const { title, opening, link, others, facts, sections } = messageSheet(message);
+  const request: Parts["request"] = [
+    ...sections,
+    ...(others.length === 0
+      ? []
+      : [
+          [
+            "Also waiting for your decision, each with its own link",
+            others.flatMap((one) => [one.text, one.link]),
+          ] as const,
+        ]),
+  ];
+  return mailOf({ title, opening, facts, request, link });
 }
 
 function mailOf(parts: Parts): Mail {
-  const { title, opening, link, button, about, facts, request } = parts;
+  const { title, opening, link, facts, request } = parts;
   const width = Math.max(...facts.map(([name]) => name.length)) + 2;
   const text = [
     title,
     "",
     opening,
     "",
-    ...(link === null ? [] : [`${button}: ${link}`, about as string, ""]),
+    ...(link === null ? [] : [`${link.label}: ${link.url}`, link.about, ""]),
     ...facts.map(([name, value]) => `${`${name}:`.padEnd(width)}${value}`),
     ...request.flatMap(([name, lines]) => ["", `${name}:`, ...lines.map((line) => `  ${line}`)]),
     ...(isFolded(request) ? ["", FOLDED] : []),
@@ -70,22 +48,15 @@ function mailOf(parts: Parts): Mail {
   };
 }
 
-interface Parts {
-  title: string;
-  opening: string;
-  link: string | null;
-  /** Label of the link. */
-  button: string;
-  about: string | null;
-  facts: readonly (readonly [string, string])[];
-  request: [name: string, lines: string[]][];
+interface Parts extends Pick<MessageSheet, "title" | "opening" | "link" | "facts"> {
+  request: MessageSheet["sections"];
 }
 
 /**
  * Renders HTML with inline styles and without remote content. Text of agents is in <bdi>, so that right-to-left text
  * does not move the text around it.
  */
-function html({ title, opening, link, button: label, about, facts, request }: Parts): string {
+function html({ title, opening, link, facts, request }: Parts): string {
   const cell = 'style="padding:4px 12px 4px 0;vertical-align:top"';
   const button =
     'style="display:inline-block;padding:10px 18px;background:#1f5fbf;color:#fff;text-decoration:none;border-radius:4px"';
@@ -98,7 +69,7 @@ function html({ title, opening, link, button: label, about, facts, request }: Pa
     ...(link === null
       ? []
       : [
-          `<p><a href="${escape(link)}" ${button}>${escape(label)}</a></p><p style="color:#666"><bdi>${escape(about ?? "")}</bdi></p>`,
+          `<p><a href="${escape(link.url)}" ${button}>${escape(link.label)}</a></p><p style="color:#666"><bdi>${escape(link.about)}</bdi></p>`,
         ]),
     '<table style="border-collapse:collapse">',
     ...facts.map(

@@ -3,7 +3,7 @@
  * approval link: the same rules apply, and the token of the link identifies the voter. Slack's signature proves which
  * user pressed the button, and only the user to whom the message was sent can vote.
  */
-import type { ApiResponse, Facade, FacadeCall, Reply } from "../../src/plugin.ts";
+import { type ApiResponse, codeOf, detailOf, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
 import { isSignedBySlack } from "./request-signature.ts";
 import type { SlackCall } from "./slack-api.ts";
 import { readVoteButton, readVoteForm, tokenOf, VOTE_ACTIONS, type VoteButton } from "./vote-button.ts";
@@ -21,8 +21,6 @@ const INTERACTIONS_PATH = "/slack/interactions";
 const MAX_BODY = 262_144;
 /** Shorter than 3 seconds, after which Slack shows the person an error. */
 const OPEN_TIMEOUT_MS = 2_500;
-/** Maximum length of an error in a form. Characters. */
-const MAX_ERROR = 1000;
 
 /** The members of Slack's payloads that this module reads. */
 interface Payload {
@@ -119,15 +117,6 @@ async function submit(call: FacadeCall, { user, view }: Payload): Promise<Reply>
 function updated(title: string, text: string, { json }: ApiResponse): Reply {
   const view = renderNoticeView(title, `${text} ${describeStatus((json as LinkResponse).action)}`);
   return { status: 200, json: { response_action: "update", view } };
-}
-
-function codeOf({ json }: ApiResponse): unknown {
-  return ((json ?? {}) as { code?: unknown }).code;
-}
-
-function detailOf({ json }: ApiResponse): string {
-  const { detail } = (json ?? {}) as { detail?: unknown };
-  return typeof detail === "string" ? detail.slice(0, MAX_ERROR) : "The service did not record the vote. Try again.";
 }
 
 /** Returns the payload in the body that Slack posts; null if there is none. */

@@ -1,5 +1,5 @@
 /** Renders the forms and notices that open in Slack when a person presses a button. */
-import { type MessageAction, listMessageFacts, requestSections } from "../../src/plugin.ts";
+import { describeStatus, type LinkResponse, listLinkFacts } from "../../src/plugin.ts";
 import { renderContent, fieldSections, MAX_TEXT, renderNote, plainText } from "./blocks.ts";
 import type { VoteForm } from "./vote-button.ts";
 
@@ -11,20 +11,7 @@ export const VOTE_VIEW = "vote";
 export const REASON_BLOCK = "reason";
 export const REASON_INPUT = "text";
 
-/** The members of the response to `POST /v1/approval-link` that this module reads. */
-export interface LinkResponse {
-  shown: string | null;
-  approver: string;
-  names: MessageAction["names"];
-  refusal: string | null;
-  signature_required: boolean;
-  action: Omit<MessageAction, "names" | "submitted_by" | "edited_by" | "plan" | "grants" | "quorum" | "votes"> & {
-    approvals: readonly (Omit<MessageAction["votes"][number], "at"> & { created_at: string })[];
-    approvals_needed: number | null;
-    /** What the agent submitted, if an approver changed the request. */
-    proposed: { params: MessageAction["params"]; edited_by: string } | null;
-  };
-}
+export { describeStatus, type LinkResponse };
 
 /**
  * Renders the form. It displays the same request and preview as the approval page, because `form.shown` is their
@@ -32,7 +19,7 @@ export interface LinkResponse {
  */
 export function renderVoteForm({ action, approver, names }: LinkResponse, form: VoteForm): object {
   const verb = form.approve ? "Approve" : "Deny";
-  const facts = factsOf(action, names);
+  const facts = listLinkFacts({ action, names });
   const blocks = fieldSections(facts);
   const voter = names[approver] ?? approver;
   blocks.push(
@@ -56,31 +43,6 @@ export function renderVoteForm({ action, approver, names }: LinkResponse, form: 
     private_metadata: JSON.stringify(form),
     blocks,
   };
-}
-
-function factsOf(action: LinkResponse["action"], names: MessageAction["names"]): [string, string][] {
-  const { approvals, approvals_needed, proposed, shown_first } = action;
-  const facts = listMessageFacts({
-    ...action,
-    votes: approvals.map(({ created_at: at, ...vote }) => ({ ...vote, at })),
-    quorum: approvals_needed ?? 1,
-    names,
-    submitted_by: "",
-    edited_by: proposed?.edited_by ?? null,
-    plan: null,
-    grants: [],
-  });
-  if (proposed === null) return facts;
-  const [[, lines] = ["", []]] = requestSections({ params: proposed.params, context: {}, shown_first });
-  return [...facts, ["Proposed by the agent", lines.join("\n")]];
-}
-
-/** Returns a sentence with the status of the request. */
-export function describeStatus({ status, approvals, approvals_needed }: LinkResponse["action"]): string {
-  const votes = approvals.filter(({ approve }) => approve).length;
-  return status === "pending_approval"
-    ? `The request is still pending: ${votes} of ${approvals_needed ?? 1} approvals.`
-    : `The request is ${status}.`;
 }
 
 /**

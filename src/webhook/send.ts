@@ -21,6 +21,8 @@ export interface RequestTarget {
   url: URL;
   allowPrivate: boolean;
   timeoutMs: number;
+  /** Replaces POST, for services that expect another method with a body. */
+  method?: "POST" | "PATCH" | undefined;
   /** Certificate authorities in PEM. They replace the default authorities. */
   ca?: string | undefined;
 }
@@ -127,7 +129,7 @@ async function checkedAddresses(
 
 function sendTo(
   address: string,
-  { url, ca }: RequestTarget,
+  { url, ca, method = "POST" }: RequestTarget,
   headers: Readonly<Record<string, string>>,
   body: string | Uint8Array | null,
   over: AbortSignal,
@@ -138,7 +140,7 @@ function sendTo(
     host: address,
     port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
     path: `${url.pathname}${url.search}`,
-    method: body === null ? "GET" : "POST",
+    method: body === null ? "GET" : method,
     // Use the name for the Host header and the certificate check. Only the connection uses the address.
     headers: {
       ...headers,

@@ -1,0 +1,112 @@
+/**
+ * The endpoint that Telegram calls when a person presses a button. Telegram proves itself with the secret token of the
+ * webhook, and states who pressed the button. Only the user to whom the message was sent can vote with it.
+ */
+import { timingSafeEqual } from "node:crypto";
+import { answerButton, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
+import { fitsTelegram, keyboardOf, renderHtml } from "./html.ts";
+import type { TelegramCall } from "./telegram-api.ts";
+
+const UPDATES_PATH = "/telegram/updates";
+const MAX_BODY = 262_144;
+const CALL_TIMEOUT_MS = 8_000;
+/** Telegram's limit for a notification. Characters. */
+const MAX_NOTICE = 200;
+
+/** The members of an update that this module reads. */
+interface CallbackQuery {
+  id?: unknown;
+  data?: unknown;
+  from?: { id?: unknown };
+  message?: {
+    message_id?: unknown;
+    chat?: { id?: unknown };
+    reply_markup?: { inline_keyboard?: unknown };
+  };
+}
+
+/**
+ * @param secret the secret token of the webhook
+ * @param token the token of the bot, with which buttons are sealed
+ */
+export function createUpdates(secret: string, token: string, telegram: TelegramCall): Facade {
+  return {
+    path: UPDATES_PATH,
+    title: "Telegram updates",
+    methods: ["POST"],
+    verifiesCallers: true,
+    bodyLimit: MAX_BODY,
+    async serve(call) {
+      if (!isSecret(call.request.headers.get("x-telegram-bot-api-secret-token") ?? "", secret))
+        return { status: 401, text: "the request does not have the secret token of this service's webhook" };
+      const query = readQuery(call.body);
+      if (query === undefined) return { status: 400, text: "the body is not an update" };
+      if (query !== null) await answer(call, query, token, telegram);
+      return OK;
+    },
+    fault: ({ status, detail }) => ({ status, text: detail }),
+  };
+}
+
+const OK: Reply = { status: 200, text: "" };
+
+async function answer(call: FacadeCall, query: CallbackQuery, token: string, telegram: TelegramCall): Promise<void> {
+  const { id, data, from, message } = query;
+  const [chat, messageId] = [message?.chat?.id, message?.message_id];
+  if (typeof id !== "string" || typeof data !== "string" || typeof from?.id !== "number") return;
+  const sent = { to: String(from.id), link: linkOf(message?.reply_markup?.inline_keyboard) };
+  const result = await answerButton(call, token, data, sent);
+  const place = { chat_id: chat, message_id: messageId };
+  const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
+  const notify = (text: string): Promise<unknown> =>
+    telegram(
+      "answerCallbackQuery",
+      { callback_query_id: id, text: text.slice(0, MAX_NOTICE), show_alert: true },
+      signal,
+    );
+  if (result.kind === "notice") {
+    await notify(result.text);
+    return;
+  }
+  if (result.kind === "voted") {
+    await notify(result.text);
+    const page = [[{ text: "Open the approval page", url: sent.link }]];
+    await telegram("editMessageReplyMarkup", { ...place, reply_markup: { inline_keyboard: page } }, signal);
+    return;
+  }
+  // A vote covers the whole request, so the person must be able to see it.
+  if (!fitsTelegram(result.sheet)) {
+    await notify("The request is too long for Telegram. Vote on the approval page.");
+    return;
+  }
+  const button = { text: result.approve ? "Approve" : "Deny", callback_data: result.value };
+  await telegram(
+    "editMessageText",
+    { ...place, ...renderHtml(result.sheet), reply_markup: keyboardOf(result.sheet, [button]) },
+    signal,
+  );
+  await telegram("answerCallbackQuery", { callback_query_id: id }, signal);
+}
+
+/** Returns the personal link among the buttons of a message, which Telegram returns unchanged; "" if there is none. */
+function linkOf(keyboard: unknown): string {
+  const rows = Array.isArray(keyboard) ? (keyboard as unknown[]).flat() : [];
+  const urls = rows.map((button) => (button as { url?: unknown } | null)?.url);
+  return urls.find((url): url is string => typeof url === "string") ?? "";
+}
+
+/** Returns the pressed button; null if the update is about something else, and undefined if it is no update. */
+function readQuery(body: Uint8Array): CallbackQuery | null | undefined {
+  try {
+    const update = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)) as unknown;
+    if (typeof update !== "object" || update === null) return undefined;
+    return (update as { callback_query?: CallbackQuery }).callback_query ?? null;
+  } catch {
+    return undefined;
+  }
+}
+
+function isSecret(given: string, secret: string): boolean {
+  const [one, other] = [Buffer.from(given), Buffer.from(secret)];
+  return one.length === other.length && timingSafeEqual(one, other);
+}

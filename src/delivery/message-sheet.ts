@@ -1,0 +1,90 @@
+/**
+ * The texts of a message, for notifiers to lay out. All of them are plain text: the caller must escape markup. Text from
+ * agents cannot hide or reorder the surrounding text, and cannot add lines to a title or a fact.
+ */
+import type { ApprovalMessage, ClosedMessage, NoticeMessage, ThrottleMessage } from "../contract/notifier.ts";
+import {
+  describeLink,
+  describeOutcome,
+  listMessageFacts,
+  messageTitle,
+  otherRequestLines,
+  renderGrantLines,
+  requestSections,
+} from "./approval-message-text.ts";
+
+/** A message to people. */
+export type PersonalMessage = ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage;
+
+export interface MessageSheet {
+  /** The subject, as one line. */
+  title: string;
+  opening: string;
+  /** The page that the message links to, with a label and a sentence about it; null if there is none. */
+  link: { url: string; label: string; about: string } | null;
+  /** More requests of a digest, each with its own link. */
+  others: readonly { text: string; link: string }[];
+  facts: readonly (readonly [name: string, value: string])[];
+  /** Parameters and context, and the grants that the page offers, as lines. */
+  sections: readonly (readonly [name: string, lines: readonly string[]])[];
+}
+
+/**
+ * Returns the texts of a message.
+ * @example
+ * const { title, opening, facts } = messageSheet(message);
+ */
+export function messageSheet(message: PersonalMessage): MessageSheet {
+  if (message.kind === "notice") {
+    const { title, opening, facts } = message.notice;
+    const link = { url: message.link, label: "Open the console", about: "Opening it changes nothing." };
+    return { title, opening, link, others: [], facts, sections: [] };
+  }
+  const { action } = message;
+  const offers = renderGrantLines(action);
+  const sections: [string, string[]][] = [
+    ...requestSections(action),
+    ...(offers.length === 0 ? [] : [["Your approval can also cover later requests", offers] as [string, string[]]]),
+  ];
+  const shared = { title: messageTitle(message), facts: listMessageFacts(action), sections };
+  if (!("link" in message)) return { ...shared, opening: describeOutcome(message), link: null, others: [] };
+  const lines = otherRequestLines(message);
+  return {
+    ...shared,
+    opening: "An agent asks for your decision. It waits until someone decides or the request expires.",
+    link: { url: message.link, label: "Open the approval page", about: describeLink(message) },
+    others: message.others.map(({ link }, i) => ({ text: lines[2 * i] ?? "", link })),
+  };
+}
+
+/** Says that a message omits the request, which an agent can make longer than a service accepts. */
+export const TOO_LONG = "The request is too long for this message. The approval page shows it.";
+
+/**
+ * Renders the sheet as a whole, or without its sections and, if it is still too long, without its facts, so that an agent
+ * cannot prevent a message with a long request.
+ * @example
+ * const text = renderFitting(messageSheet(message), renderText, (text) => text.length <= 4096);
+ */
+export function renderFitting<T>(
+  sheet: MessageSheet,
+  render: (sheet: MessageSheet) => T,
+  fits: (rendered: T) => boolean,
+): T {
+  const brief = { ...sheet, opening: `${sheet.opening} ${TOO_LONG}`, sections: [] };
+  return [sheet, brief].map(render).find(fits) ?? render({ ...brief, facts: [] });
+}
+
+/** Returns the opening, the facts and the sections as lines of text. */
+export function sheetLines({
+  opening,
+  facts,
+  sections,
+}: Pick<MessageSheet, "opening" | "facts" | "sections">): string[] {
+  return [
+    opening,
+    "",
+    ...facts.map(([name, value]) => `${name}: ${value}`),
+    ...sections.flatMap(([name, lines]) => ["", `${name}:`, ...lines.map((line) => `  ${line}`)]),
+  ];
+}
