@@ -486,3 +486,6 @@ export { DELIVERY_RETRY_MS } from "./contract/notifier.ts";
 // Features that place bars
 export { parseEntryTime } from "./domain/time.ts";
 export type { Bar } from "./domain/policy/policy-types.ts";
+
+// Votes in the forms of chat services
+export { codeOf, describeStatus, detailOf, type LinkResponse, listLinkFacts } from "./delivery/chat-vote.ts";

@@ -193,17 +193,7 @@ export {
   type MessageSheet,
   type PersonalMessage,
 } from "./delivery/message-sheet.ts";
-export {
-  answerButton,
-  codeOf,
-  describeStatus,
-  detailOf,
-  linkToken,
-  listLinkFacts,
-  openButton,
-  type ButtonAnswer,
-  type LinkResponse,
-} from "./delivery/chat-vote.ts";
+export { answerButton, type ButtonAnswer, openButton } from "./delivery/chat-vote.ts";
 export type { Notice, NoticeKind } from "./contract/notice.ts";
 
 // Machine reviewers

@@ -3,7 +3,8 @@
  * approval link: the same rules apply, and the token of the link identifies the voter. Slack's signature proves which
  * user pressed the button, and only the user to whom the message was sent can vote.
  */
-import { type ApiResponse, codeOf, detailOf, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
+import { codeOf, detailOf } from "../../src/core.ts";
+import type { ApiResponse, Facade, FacadeCall, Reply } from "../../src/plugin.ts";
 import { isSignedBySlack } from "./request-signature.ts";
 import type { SlackCall } from "./slack-api.ts";
 import { readVoteButton, readVoteForm, tokenOf, VOTE_ACTIONS, type VoteButton } from "./vote-button.ts";

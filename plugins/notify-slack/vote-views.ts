@@ -1,5 +1,5 @@
 /** Renders the forms and notices that open in Slack when a person presses a button. */
-import { describeStatus, type LinkResponse, listLinkFacts } from "../../src/plugin.ts";
+import { describeStatus, type LinkResponse, listLinkFacts } from "../../src/core.ts";
 import { renderContent, fieldSections, MAX_TEXT, renderNote, plainText } from "./blocks.ts";
 import type { VoteForm } from "./vote-button.ts";
 

@@ -35,7 +35,7 @@ export interface LinkResponse {
 }
 
 /** Returns the token of a personal link; null if the link identifies no person. */
-export function linkToken(link: string): string | null {
+function linkToken(link: string): string | null {
   return PERSONAL_LINK.exec(link)?.[1] ?? null;
 }
 
@@ -93,7 +93,11 @@ interface SentLink {
   link: string;
 }
 
-/** Returns the value of a button that opens the form; null if the link identifies no person. */
+/**
+ * Returns the value of a button that opens the form; null if the link identifies no person.
+ * @example
+ * const value = openButton(token, { to: message.to, link: message.link }, true);
+ */
 export function openButton(secret: string, sent: SentLink, approve: boolean): string | null {
   return linkToken(sent.link) === null ? null : seal(secret, sent, "open", approve, "");
 }
@@ -103,6 +107,8 @@ export function openButton(secret: string, sent: SentLink, approve: boolean): st
  * @param secret the secret with which the values of the buttons are sealed
  * @param value the value of the button
  * @param sent the account that pressed the button, and the link in its message
+ * @example
+ * const answer = await answerButton(call, token, pressed.data, { to: String(pressed.from.id), link });
  */
 export async function answerButton(
   call: FacadeCall,

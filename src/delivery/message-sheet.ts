@@ -75,7 +75,11 @@ export function renderFitting<T>(
   return [sheet, brief].map(render).find(fits) ?? render({ ...brief, facts: [] });
 }
 
-/** Returns the opening, the facts and the sections as lines of text. */
+/**
+ * Returns the opening, the facts and the sections as lines of text.
+ * @example
+ * const text = sheetLines(messageSheet(message)).join("\n");
+ */
 export function sheetLines({
   opening,
   facts,
