@@ -58,12 +58,15 @@ async function answer(call: FacadeCall, query: CallbackQuery, token: string, tel
   const result = await answerButton(call, token, data, sent);
   const place = { chat_id: chat, message_id: messageId };
   const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
-  const notify = (text: string): Promise<unknown> =>
-    telegram(
-      "answerCallbackQuery",
-      { callback_query_id: id, text: text.slice(0, MAX_NOTICE), show_alert: true },
-      signal,
+  // Do not fail the update if Telegram rejects the display of its answer, for example because the person pressed the
+  // button too long ago. Telegram would send the update again and again, and a vote is already recorded.
+  const display = async (method: string, body: object): Promise<void> => {
+    await telegram(method, body, signal).catch((error: unknown) =>
+      call.log.warn("Telegram did not display the answer to a pressed button", { error: String(error) }),
     );
+  };
+  const notify = (text: string): Promise<void> =>
+    display("answerCallbackQuery", { callback_query_id: id, text: text.slice(0, MAX_NOTICE), show_alert: true });
   if (result.kind === "notice") {
     await notify(result.text);
     return;
@@ -71,7 +74,7 @@ async function answer(call: FacadeCall, query: CallbackQuery, token: string, tel
   if (result.kind === "voted") {
     await notify(result.text);
     const page = [[{ text: "Open the approval page", url: sent.link }]];
-    await telegram("editMessageReplyMarkup", { ...place, reply_markup: { inline_keyboard: page } }, signal);
+    await display("editMessageReplyMarkup", { ...place, reply_markup: { inline_keyboard: page } });
     return;
   }
   // A vote covers the whole request, so the person must be able to see it.
@@ -80,12 +83,9 @@ async function answer(call: FacadeCall, query: CallbackQuery, token: string, tel
     return;
   }
   const button = { text: result.approve ? "Approve" : "Deny", callback_data: result.value };
-  await telegram(
-    "editMessageText",
-    { ...place, ...renderHtml(result.sheet), reply_markup: keyboardOf(result.sheet, [button]) },
-    signal,
-  );
-  await telegram("answerCallbackQuery", { callback_query_id: id }, signal);
+  const reply_markup = keyboardOf(result.sheet, [button]);
+  await display("editMessageText", { ...place, ...renderHtml(result.sheet), reply_markup });
+  await display("answerCallbackQuery", { callback_query_id: id });
 }
 
 /** Returns the personal link among the buttons of a message, which Telegram returns unchanged; "" if there is none. */

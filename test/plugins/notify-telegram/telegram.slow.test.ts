@@ -201,6 +201,8 @@ describe("votes", () => {
       assert.equal(approvals[0].approver, person("anna"));
       await press(form, 0);
       assert.match(notice(), /no longer pending/, "a replayed update votes no second time");
+      fail = { status: 400, body: '{"ok":false,"description":"Bad Request: query is too old"}' };
+      assert.equal((await press(form, 0)).status, 200, "Telegram would repeat an update that fails");
     } finally {
       await service.close();
     }
