@@ -157,7 +157,8 @@ async function requestDecision(
       }
       const { state } = dependencies;
       await state.saveAction(event.host, event.session, event.callId, action.id).catch(() => {});
-      await state.saveDecision(event.host, event.session, requestMembers(request), action.id).catch(() => {});
+      if (HOST_DIALECTS[event.host].allowPrompt !== undefined)
+        await state.saveDecision(event.host, event.session, requestMembers(request), action.id).catch(() => {});
       // A person may have approved a copy of a secret, so a file of an approved command is not the agent's own.
       if (workspace !== null && (action.status === "allowed" || request.tool === "files"))
         await state.addOwnFiles(workspace, created).catch(() => {});
@@ -196,6 +197,9 @@ async function settlePrompt(
   if (typeof description === "string" && description.startsWith(NETWORK_PROMPT)) return null;
   const id = await state.takeDecision(event.host, event.session, requestMembers(request));
   if (id === null) return null;
+  // No host sends the id of the call yet. If one does, it must be the call of the decision.
+  const { callId } = event;
+  if (callId !== null && (await state.actionOf(event.host, event.session, callId)) !== id) return null;
   const action = await assent.action(id, { signal });
   if (!isActionOfCall(action, request, event)) return null;
   const reason = settlingReason(action, event, HOST_DIALECTS[event.host].promptOverridesRules);

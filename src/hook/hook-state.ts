@@ -66,6 +66,12 @@ export class HookState {
     return action;
   }
 
+  /** Returns the action of a running call. */
+  async actionOf(host: Host, session: string | null, call: string): Promise<string | null> {
+    const path = await this.pathFor("calls", [host, session, call]);
+    return path === null ? null : readFile(path, "utf8").catch(() => null);
+  }
+
   /** Records the action that was started for a request, so that the host's question about the call can refer to it. */
   async saveDecision(host: Host, session: string | null, request: unknown, action: string): Promise<void> {
     const path = await this.pathFor("decisions", [host, session, request]);

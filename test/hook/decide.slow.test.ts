@@ -449,6 +449,12 @@ for (const host of Object.keys(PROMPT) as Host[])
         assert.deepEqual(given.calls, []);
       }
     });
+    if (host !== "copilot")
+      test("is left to the user if it names another call with the same request", async () => {
+        const id = BEFORE[host]["tool_use_id"];
+        assert.ok(settles(host, await ask(decides(APPROVED), { event: { ...prompt, tool_use_id: id } })));
+        assert.ok(isSilent(await ask(decides(APPROVED), { event: { ...prompt, tool_use_id: "other" } })));
+      });
     test("is left to the user if the service answers garbage or hangs", async () => {
       for (const reply of ["hang", { raw: "<html>" }, { body: {} }, { status: 500, body: {} }] as Reply[]) {
         const decided = decides(APPROVED);
