@@ -15,6 +15,7 @@ import type { BatchContext } from "./commit/batch.ts";
 import type { LedgerClock } from "./commit/clock.ts";
 import { HistoryAgreement } from "./commit/history-agreement.ts";
 import { Sequencer, type SequencerOptions } from "./commit/sequencer.ts";
+import type { WrittenRows } from "./commit/written-rows.ts";
 import { CommitFollower } from "./follow-commits.ts";
 import type { HeadReader } from "./head-reader.ts";
 import { createProofReader, type ProofReader } from "./reader.ts";
@@ -100,6 +101,8 @@ export interface LedgerOptions {
 }
 
 export interface OpenLedger extends Ledger {
+  /** The rows that this process wrote, or compared with the ledger. */
+  readonly written: WrittenRows;
   halted(): string | null;
   /**
    * Waits for all accepted jobs, and stores the last signature. Rejects with TimeLimitError if the disk does not respond.
@@ -393,6 +396,10 @@ class ProcessLedger implements OpenLedger {
 
   seenHead(): LedgerHead {
     return this.options.heads.continuity.seen();
+  }
+
+  get written(): WrittenRows {
+    return this.sequencer.written;
   }
 
   halted(): string | null {

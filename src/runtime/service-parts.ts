@@ -28,6 +28,7 @@ import { openLedger, type OpenLedger } from "../ledger/index.ts";
 import type { Disposer } from "./disposer.ts";
 import { openIdentityServices, type IdentityServices } from "./open-identity.ts";
 import { openStore, type OpenStore } from "./open-store.ts";
+import { restoreRows } from "./restore-rows.ts";
 
 export interface ServiceParts {
   storage: Storage;
@@ -88,6 +89,16 @@ export async function openServiceParts(options: PartsOptions, opened: Disposer[]
   const sets = new PolicySets(storage, () => heads.read());
   const ledger = await openServiceLedger(store, identity, sets, options);
   opened.push({ name: "ledger", close: () => ledger.close() });
+  const { rest } = await restoreRows({
+    storage,
+    ledger,
+    compiled: async (digest) => (await sets.byDigest(digest))?.compiled ?? null,
+    entries: config.ledger.verify_at_start,
+    now: clock,
+    log,
+    stopping: options.stopping,
+  });
+  opened.push({ name: "restored rows", close: () => rest });
   const policies = new PolicyStore({
     storage,
     sets,

@@ -20,6 +20,15 @@ const POLICY = `policy: ask
 rules:
   - { name: pay, tool: pay, effect: allow }
   - { name: ask, tool: ask, effect: require_approval, approval: { expires_in: 1h, notify: [people] } }
+---
+policy: counted
+limits:
+  - { name: one an hour, tool: limited, per: agent, count: 1, window: 1h }
+  - { name: sum an hour, tool: summed, per: agent, sum: params.amount, at_most: 1, window: 1h }
+history: { per: agent, tool: once, window: 1h, max: 100 }
+rules:
+  - { name: again, tool: once, when: 'history.any(h, h.tool == "once")', effect: deny }
+  - { name: other, tool: [limited, summed, once], effect: allow }
 `;
 
 interface Forged {
@@ -259,6 +268,71 @@ for (const engine of ENGINES)
           await mend();
         }
         assert.equal((await admin("POST", "/v1/policies/extra/activate", { version: 1 })).active_version, 1);
+      }),
+    );
+
+    test(
+      "a use of a limit, a past action, a rejection or a pending action that was removed or changed is missed by the decision, and restored at the next start",
+      forging(async (forged) => {
+        const { service, rows, set, insert, remove, submit, faults } = forged;
+        const outcome = async (tool: string): Promise<string> => {
+          const { status, body } = await submit(tool);
+          return status === 409 ? body.code : body.status;
+        };
+        const refuse = async (tool: string, forge: () => Promise<void>, mend: () => Promise<void>): Promise<void> => {
+          await forge();
+          assert.equal(await outcome(tool), "STORE_ALTERED", tool);
+          assert.notDeepEqual(await faults(), [], tool);
+          await mend();
+          assert.equal(await outcome(tool), "denied", tool);
+          await forge();
+          await service.restart();
+          assert.equal(await outcome(tool), "denied", tool);
+          // The rows from before the start are remembered, too.
+          await forge();
+          assert.equal(await outcome(tool), "STORE_ALTERED", tool);
+          await mend();
+        };
+        for (const tool of ["limited", "summed"]) {
+          assert.equal(await outcome(tool), "allowed");
+          assert.equal(await outcome(tool), "denied");
+          const [use] = (await rows(
+            "limit_uses",
+            ({ limit_name }) => limit_name === (tool === "limited" ? "one an hour" : "sum an hour"),
+          )) as [RawRow];
+          const moved = { ...use, at: Number(use["at"]) - 3_600_000 };
+          await refuse(
+            tool,
+            () => remove("limit_uses", use),
+            () => insert("limit_uses", use),
+          );
+          await refuse(
+            tool,
+            () => set("limit_uses", use, { at: moved.at }),
+            () => set("limit_uses", moved, { at: use["at"] as number }),
+          );
+        }
+        assert.equal(await outcome("once"), "allowed");
+        assert.equal(await outcome("once"), "denied");
+        const once = (await rows("actions", ({ tool }) => tool === "once")) as RawRow[];
+        for (const place of await rows("past_actions", ({ action_id }) => action_id === once[0]?.["id"]))
+          await refuse(
+            "once",
+            () => remove("past_actions", place),
+            () => insert("past_actions", place),
+          );
+        const { body } = await submit("ask");
+        const { key } = await makeKey(service, { name: "voter", preset: "approver", owner: person("Anna") });
+        const { approval_token: token } = (await service.call("GET", `/v1/actions/${body.id}`, { key })).body;
+        const vote = { token, approve: false, reason: "no" };
+        assert.equal((await service.call("POST", `/v1/actions/${body.id}/approval`, { key, body: vote })).status, 200);
+        assert.equal(await outcome("ask"), "denied");
+        const [rejected] = (await rows("actions", ({ id }) => id === body.id)) as [RawRow];
+        await refuse(
+          "ask",
+          () => set("actions", rejected, { rejection_until: null }),
+          () => set("actions", rejected, { rejection_until: rejected["rejection_until"] as number }),
+        );
       }),
     );
 

@@ -20,6 +20,7 @@ import { prefetchRows, type PrefetchedRows } from "./prefetch.ts";
 import { createJobTransaction, type BatchMembers, type JobTransaction } from "./job-transaction.ts";
 import { JobTimeoutError, type JobOutcome, type QueuedJob } from "./job.ts";
 import { runJobs, type PendingWrite } from "./run-jobs.ts";
+import type { BatchRows, WrittenRows } from "./written-rows.ts";
 
 /** An entry of the current batch. */
 interface RecordedEntry {
@@ -58,6 +59,8 @@ export interface BatchContext {
   confirmUser(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
   outbox: WriteDependentRows | null;
   seals: RowSeals;
+  /** The rows that this process wrote. */
+  written: WrittenRows;
   /**
    * Time limit for all jobs of a batch in milliseconds. If the batch exceeds it, the running job is removed from the
    * batch.
@@ -71,6 +74,8 @@ export interface BatchResult {
   head: LedgerHead;
   entries: EntryRow[];
   outcomes: JobOutcome[];
+  /** The rows of the batch, which are remembered after the commit. */
+  written: BatchRows;
 }
 
 /**
@@ -101,7 +106,7 @@ export async function runBatch(
     // If a job's write failed, the append also fails. Report the job's error.
     await done.awaitWrites();
     await appended;
-    return { head, entries: batch.rows, outcomes: done.outcomes };
+    return { head, entries: batch.rows, outcomes: done.outcomes, written: batch.written };
   } finally {
     clearTimeout(timer);
     batch.seal();
@@ -123,6 +128,7 @@ class Batch {
   readonly rows: EntryRow[] = [];
   readonly recorded: RecordedEntry[] = [];
   readonly expected: PendingWrite[] = [];
+  readonly written: BatchRows;
   /** Whether the running job has written or recorded anything. */
   changed = false;
   private readonly tx: StorageTransaction;
@@ -148,10 +154,12 @@ class Batch {
     this.epoch = head.epoch;
     this.followedDigest = head.followed_digest;
     this.states = context.states();
+    this.written = context.written.batch(tx, context.now);
     this.store = createJobTransaction({
       tx,
       entries: createBatchReads(tx, head.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
       prefetched: () => this.prefetched,
+      written: this.written,
       wrote: () => this.move(),
     });
   }

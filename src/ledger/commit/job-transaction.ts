@@ -13,6 +13,7 @@ import type {
 } from "../../contract/storage.ts";
 import type { BatchReads } from "./batch-reads.ts";
 import type { PrefetchedRows } from "./prefetch.ts";
+import type { BatchRows } from "./written-rows.ts";
 
 /** Transaction of a core job. Plugins access documents through their host, which sets the owner of the documents. */
 export type JobTransaction = LedgerTransaction & DocumentReads & DocumentWrites;
@@ -29,6 +30,8 @@ interface JobTransactionOptions {
   entries: BatchReads;
   /** Returns the prefetched rows of all jobs; null before the prefetch. */
   prefetched(): PrefetchedRows | null;
+  /** Checks reads against the rows that this process wrote, and remembers writes. */
+  written: BatchRows;
   /** Called before each write. */
   wrote(): void;
 }
@@ -38,7 +41,7 @@ export function createJobTransaction(options: JobTransactionOptions): JobReads &
   return { ...readsOf(options), ...writesOf(options) };
 }
 
-function readsOf({ tx, entries, prefetched }: JobTransactionOptions): JobReads {
+function readsOf({ tx, entries, prefetched, written }: JobTransactionOptions): JobReads {
   return {
     checkpoint: (...args) => tx.checkpoint(...args),
     entries: (...args) => entries.entries(...args),
@@ -51,7 +54,7 @@ function readsOf({ tx, entries, prefetched }: JobTransactionOptions): JobReads {
     action: (...args) => (prefetched() ?? tx).action(...args),
     actionsById: (...args) => tx.actionsById(...args),
     openAction: (...args) => tx.openAction(...args),
-    rejectedAction: (...args) => tx.rejectedAction(...args),
+    rejectedAction: async (...args) => written.checkRejection(args[0], await tx.rejectedAction(...args)),
     actions: (...args) => tx.actions(...args),
     decisionSpan: (...args) => tx.decisionSpan(...args),
     decisions: (...args) => tx.decisions(...args),
@@ -59,7 +62,10 @@ function readsOf({ tx, entries, prefetched }: JobTransactionOptions): JobReads {
     pendingActions: (...args) => tx.pendingActions(...args),
     approvedActions: (...args) => tx.approvedActions(...args),
     openActionsOf: (...args) => tx.openActionsOf(...args),
-    pendingCount: (...args) => tx.pendingCount(...args),
+    async pendingCount(visibility, now) {
+      const count = await tx.pendingCount(visibility, now);
+      return "key_id" in visibility ? written.checkPending(visibility.key_id, count) : count;
+    },
     approvalRequests: (...args) => tx.approvalRequests(...args),
     oldestPending: (...args) => tx.oldestPending(...args),
     nextExpiry: (...args) => tx.nextExpiry(...args),
@@ -85,9 +91,12 @@ function readsOf({ tx, entries, prefetched }: JobTransactionOptions): JobReads {
     dueDeliveries: (...args) => tx.dueDeliveries(...args),
     deliveryBacklog: (...args) => tx.deliveryBacklog(...args),
     nextScheduledDelivery: (...args) => tx.nextScheduledDelivery(...args),
-    limitUsed: (...args) => (prefetched() ?? tx).limitUsed(...args),
+    async limitUsed(policy, limit_name, subject, since) {
+      const used = await (prefetched() ?? tx).limitUsed(policy, limit_name, subject, since);
+      return written.checkLimit({ policy, limit_name, subject, since }, used);
+    },
     limitsUsed: (...args) => tx.limitsUsed(...args),
-    pastActions: (...args) => (prefetched() ?? tx).pastActions(...args),
+    pastActions: async (span) => written.checkHistory(span, await (prefetched() ?? tx).pastActions(span)),
     document: (...args) => tx.document(...args),
     documents: (...args) => tx.documents(...args),
     meta: (...args) => tx.meta(...args),
@@ -99,11 +108,12 @@ function writesOf(options: JobTransactionOptions): JobWrites {
 }
 
 /** Writes of actions, votes and idempotency keys. */
-function actionWritesOf({ tx, prefetched, wrote }: JobTransactionOptions) {
+function actionWritesOf({ tx, prefetched, written, wrote }: JobTransactionOptions) {
   return {
     insertAction(...args) {
       wrote();
       prefetched()?.insertAction(...args);
+      written.insertAction(...args);
       return tx.insertAction(...args);
     },
     noteAsked(...args) {
@@ -111,15 +121,22 @@ function actionWritesOf({ tx, prefetched, wrote }: JobTransactionOptions) {
       prefetched()?.noteAsked(args[0]);
       return tx.noteAsked(...args);
     },
-    updateAction(...args) {
+    async updateAction(id, guard, change) {
       wrote();
-      prefetched()?.updateAction(args[0]);
-      return tx.updateAction(...args);
+      prefetched()?.updateAction(id);
+      written.touch(id);
+      const isChanged = await tx.updateAction(id, guard, change);
+      const isRejection = "rejection_until" in change || "request_hash" in change;
+      if (isChanged) written.updateAction(id, change, isRejection ? await tx.action(id) : null);
+      return isChanged;
     },
-    eraseAction(...args) {
+    async eraseAction(id, at) {
       wrote();
-      prefetched()?.eraseAction(args[0]);
-      return tx.eraseAction(...args);
+      prefetched()?.eraseAction(id);
+      written.touch(id);
+      const isErased = await tx.eraseAction(id, at);
+      if (isErased) written.eraseAction(id);
+      return isErased;
     },
     eraseActionPart(...args) {
       wrote();
@@ -192,7 +209,7 @@ function registryWritesOf({ tx, prefetched, wrote }: JobTransactionOptions) {
 }
 
 /** Writes of deliveries, limit uses, documents and facts about the store. */
-function otherWritesOf({ tx, prefetched, wrote }: JobTransactionOptions) {
+function otherWritesOf({ tx, prefetched, written, wrote }: JobTransactionOptions) {
   return {
     insertDelivery(...args) {
       wrote();
@@ -221,11 +238,13 @@ function otherWritesOf({ tx, prefetched, wrote }: JobTransactionOptions) {
     insertLimitUse(...args) {
       wrote();
       prefetched()?.insertLimitUse(...args);
+      written.insertLimitUse(...args);
       return tx.insertLimitUse(...args);
     },
     releaseLimitUses(...args) {
       wrote();
       prefetched()?.releaseLimitUses();
+      written.releaseLimitUses(...args);
       return tx.releaseLimitUses(...args);
     },
     pruneLimitUses(...args) {
@@ -235,16 +254,19 @@ function otherWritesOf({ tx, prefetched, wrote }: JobTransactionOptions) {
     insertPastAction(...args) {
       wrote();
       prefetched()?.insertPastAction(...args);
+      written.insertPastAction(...args);
       return tx.insertPastAction(...args);
     },
     movePastAction(...args) {
       wrote();
       prefetched()?.movePastAction();
+      written.movePastAction(...args);
       return tx.movePastAction(...args);
     },
     removePastAction(...args) {
       wrote();
       prefetched()?.removePastAction();
+      written.removePastAction(...args);
       return tx.removePastAction(...args);
     },
     prunePastActions(...args) {

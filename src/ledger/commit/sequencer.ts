@@ -41,6 +41,7 @@ import {
   type QueuedJob,
 } from "./job.ts";
 import { createPreparations, type Preparations } from "./preparations.ts";
+import { WrittenRows } from "./written-rows.ts";
 
 export interface SequencerOptions extends TrustedHistory {
   storage: Storage;
@@ -109,6 +110,7 @@ const MAX_AGREEMENT_WAITS = 3;
 export class Sequencer {
   private readonly options: SequencerOptions;
   private readonly preparations: Preparations;
+  readonly written: WrittenRows;
   private queue: QueuedJob[] = [];
   /** The loop serves all requests, so detach it from the trace of the request that started it. */
   private readonly runDetached = AsyncResource.bind(() => this.run());
@@ -127,6 +129,7 @@ export class Sequencer {
 
   constructor(options: SequencerOptions, start: LedgerHead) {
     this.options = options;
+    this.written = new WrittenRows(options.log);
     options.heads.lastCommitted = start;
     this.trusted = start;
     this.base = options.signed();
@@ -265,6 +268,7 @@ export class Sequencer {
   private answer(result: BatchResult): void {
     this.options.heads.lastCommitted = result.head;
     this.trusted = result.head;
+    result.written.committed(result.head.size);
     for (const outcome of result.outcomes) {
       if ("missing" in outcome) continue;
       if (outcome.pending.timing !== null) reportTiming(outcome.pending.timing);
@@ -358,6 +362,7 @@ export class Sequencer {
       confirmUser,
       outbox,
       seals,
+      written: this.written,
       jobMs,
       entryFault,
     };

@@ -1,0 +1,403 @@
+/**
+ * Remembers the rows that this process wrote and that later decisions count: uses of limits, memberships of histories,
+ * pending actions and rejections. Someone who can write to the database can remove or change such a row, so that a
+ * decision counts too little. A read that lacks a remembered row is therefore refused, unless the ledger has a newer
+ * entry of the action, because another process may have released the row with that entry.
+ *
+ * At startup, `restore-rows.ts` restores the rows of the newest actions from the ledger, so that they are remembered, too.
+ * The number of remembered rows is limited.
+ */
+import { Refusal } from "../../contract/errors.ts";
+import type { Logger } from "../../contract/host.ts";
+import type {
+  ActionChange,
+  ActionRow,
+  HistorySpan,
+  LimitSpan,
+  LimitUseRow,
+  PastActionRef,
+  PastActionRow,
+  StorageReader,
+} from "../../contract/storage.ts";
+import { decodeEntry } from "../../domain/entries.ts";
+
+/** Maximum number of actions whose rows are remembered. The oldest are forgotten first. */
+const MAX_ACTIONS = 50_000;
+/** Maximum number of characters in the requests of remembered actions. */
+const MAX_CHARACTERS = 16_777_216;
+/** Maximum number of rows that are remembered for each limit, history or key, because a read compares all of them. */
+const MAX_PER_OWNER = 1024;
+
+type Usage = Awaited<ReturnType<StorageReader["limitUsed"]>>;
+type Reader = Pick<StorageReader, "actionsById" | "entriesOfAction">;
+
+/** Columns of an action that histories show to policies. */
+const SHOWN = [
+  "agent_id",
+  "tool",
+  "operation",
+  "request",
+  "effective",
+  "status",
+  "decision",
+  "reason_code",
+  "expires_at",
+  "approved_until",
+  "started_at",
+] as const;
+type ShownColumns = Pick<ActionRow, (typeof SHOWN)[number]>;
+
+/** An action, as far as later decisions depend on its rows. */
+interface WrittenAction {
+  readonly id: string;
+  readonly submittedBy: string;
+  /** Size of the ledger after the last change by this process. */
+  size: number;
+  status: string;
+  updatedAt: number;
+  /** Columns that histories show; null if only their content is not remembered, for example after an erasure. */
+  shown: ShownColumns | null;
+  uses: LimitUseRow[];
+  places: PastActionRef[];
+  rejection: { hashes: readonly string[]; until: number } | null;
+}
+
+/** A remembered row that counts from `at` until `until`. */
+interface Counted {
+  readonly action: WrittenAction;
+  readonly at: number;
+  readonly until: number;
+  readonly amount: number;
+}
+
+const keyOf = (...parts: readonly string[]): string => JSON.stringify(parts);
+const useOwner = ({ policy, limit_name, subject }: Pick<LimitUseRow, "policy" | "limit_name" | "subject">): string =>
+  keyOf("use", policy, limit_name, subject);
+const placeOwner = ({ policy, basis, subject }: Pick<PastActionRef, "policy" | "basis" | "subject">): string =>
+  keyOf("place", policy, basis, subject);
+
+/** The rows of all committed batches of this process. */
+export class WrittenRows {
+  private readonly log: Pick<Logger, "error">;
+  /** The actions, in the order in which they were first remembered. */
+  private readonly actions = new Map<string, WrittenAction>();
+  /** The rows of each owner, in the order in which they were written. */
+  private readonly byOwner = new Map<string, Counted[]>();
+  private characters = 0;
+  /** Names of actions whose rows cannot be restored, by the kind of rows. */
+  private readonly unknown: { counted: string | null; rejection: string | null } = { counted: null, rejection: null };
+
+  constructor(log: Pick<Logger, "error">) {
+    this.log = log;
+  }
+
+  /** Returns the view of one batch. Its changes are remembered only after `BatchRows.committed`. */
+  batch(reader: Reader, now: number): BatchRows {
+    return new BatchRows(this, reader, now);
+  }
+
+  /**
+   * Remembers the rows of an action that were compared with the ledger.
+   * @param size size of the ledger before the rows were read
+   */
+  remember(row: ActionRow, { uses, places }: Pick<WrittenAction, "uses" | "places">, size: number): void {
+    const rejection = rejectionOf(row);
+    const isCounted = uses.length + places.length > 0 || rejection !== null || row.status === "pending_approval";
+    if (!isCounted || this.actions.has(row.id)) return;
+    const shown = row.erased_at === null ? shownOf(row) : null;
+    this.put({ ...untouched(row), size, shown, uses, places, rejection });
+  }
+
+  /** Refuses later reads of these rows, because an action has rows that cannot be restored. */
+  distrust(rows: "counted" | "rejection", action: string): void {
+    this.unknown[rows] ??= action;
+  }
+
+  /** Throws STORE_ALTERED if rows of this kind cannot be restored. */
+  assertKnown(rows: "counted" | "rejection"): void {
+    const action = this.unknown[rows];
+    if (action !== null) throw this.refuse(`the action ${action} was removed or changed`);
+  }
+
+  action(id: string): WrittenAction | undefined {
+    return this.actions.get(id);
+  }
+
+  rowsOf(owner: string): readonly Counted[] {
+    return this.byOwner.get(owner) ?? [];
+  }
+
+  put(action: WrittenAction): void {
+    this.forget(action.id);
+    this.actions.set(action.id, action);
+    this.characters += lengthOf(action);
+    for (const [owner, row] of listCounted(action)) {
+      const rows = this.byOwner.get(owner) ?? [];
+      // Rows of one owner are usually written in order of time.
+      const place = rows.findLastIndex(({ at }) => at <= row.at) + 1;
+      rows.splice(place, 0, row);
+      if (rows.length > MAX_PER_OWNER) rows.shift();
+      this.byOwner.set(owner, rows);
+    }
+    for (const [oldest] of this.actions) {
+      if (this.actions.size <= MAX_ACTIONS && this.characters <= MAX_CHARACTERS) break;
+      this.forget(oldest);
+    }
+  }
+
+  forget(id: string): void {
+    const action = this.actions.get(id);
+    if (action === undefined) return;
+    this.actions.delete(id);
+    this.characters -= lengthOf(action);
+    for (const [owner] of listCounted(action)) {
+      const rows = (this.byOwner.get(owner) ?? []).filter((row) => row.action !== action);
+      if (rows.length === 0) this.byOwner.delete(owner);
+      else this.byOwner.set(owner, rows);
+    }
+  }
+
+  refuse(what: string): Refusal {
+    const detail = `${what} in the store outside the service`;
+    this.log.error(`${detail}; run assent audit`);
+    return new Refusal(
+      "STORE_ALTERED",
+      `${detail}, so nothing was decided; the operator has to run assent audit, and to restart the service, which restores such rows from the ledger`,
+    );
+  }
+}
+
+const lengthOf = ({ shown }: WrittenAction): number => (shown?.request.length ?? 0) + (shown?.effective?.length ?? 0);
+
+/** Returns the rows that decisions count, each with its owner. */
+function listCounted(action: WrittenAction): [string, Counted][] {
+  const { uses, places, rejection, shown, submittedBy } = action;
+  const counted: [string, Counted][] = [];
+  for (const use of uses) counted.push([useOwner(use), { action, at: use.at, until: use.until, amount: use.amount }]);
+  for (const place of places)
+    counted.push([placeOwner(place), { action, at: place.at, until: place.until, amount: 0 }]);
+  for (const hash of rejection?.hashes ?? [])
+    counted.push([keyOf("rejection", hash), { action, at: 0, until: rejection?.until ?? 0, amount: 0 }]);
+  if (action.status === "pending_approval" && shown?.expires_at != null)
+    counted.push([keyOf("pending", submittedBy), { action, at: 0, until: shown.expires_at, amount: 0 }]);
+  return counted;
+}
+
+/** The view of one batch. */
+export class BatchRows {
+  private readonly all: WrittenRows;
+  private readonly reader: Reader;
+  private readonly now: number;
+  /** New states of the actions that this batch changed; null if nothing of an action is remembered. */
+  private readonly changed = new Map<string, WrittenAction | null>();
+  /** Actions with a write whose result is not known yet. */
+  private readonly touched = new Set<string>();
+  /** Rows that this batch wrote for actions that it has not inserted yet. */
+  private readonly early = new Map<string, Pick<WrittenAction, "uses" | "places">>();
+
+  constructor(all: WrittenRows, reader: Reader, now: number) {
+    this.all = all;
+    this.reader = reader;
+    this.now = now;
+  }
+
+  /** Remembers the changes of the batch. Call it after the commit. */
+  committed(size: number): void {
+    for (const [id, action] of this.changed) {
+      if (action === null) this.all.forget(id);
+      else this.all.put({ ...action, size });
+    }
+  }
+
+  insertAction(row: ActionRow): void {
+    const rows = this.early.get(row.id) ?? { uses: [], places: [] };
+    this.early.delete(row.id);
+    // Later decisions do not depend on other actions.
+    if (row.status !== "pending_approval" && rows.uses.length + rows.places.length === 0) return;
+    const { id, submitted_by: submittedBy, status, updated_at: updatedAt } = row;
+    this.changed.set(id, {
+      id,
+      submittedBy,
+      size: 0,
+      status,
+      updatedAt,
+      shown: shownOf(row),
+      rejection: null,
+      ...rows,
+    });
+  }
+
+  /** Excludes an action from later checks of this batch, before the result of a write is known. */
+  touch(id: string): void {
+    this.touched.add(id);
+  }
+
+  /** @param row the action after the change; needed if the change concerns a rejection */
+  updateAction(id: string, change: ActionChange, row: ActionRow | null): void {
+    const known = this.find(id) ?? (row === null ? null : { ...untouched(row) });
+    if (known === null) return;
+    const { status, updated_at: updatedAt } = change;
+    const shown = known.shown === null ? null : { ...known.shown, ...pickShown(change) };
+    const rejection = row === null ? known.rejection : rejectionOf(row);
+    this.changed.set(id, { ...known, status, updatedAt, shown, rejection });
+  }
+
+  eraseAction(id: string): void {
+    this.change(id, () => ({ shown: null, rejection: null }));
+  }
+
+  insertLimitUse(row: LimitUseRow): void {
+    this.addRow(row.action_id, (rows) => ({ uses: [...rows.uses, row] }));
+  }
+
+  releaseLimitUses(id: string): void {
+    this.change(id, () => ({ uses: [] }));
+  }
+
+  insertPastAction(row: PastActionRef): void {
+    this.addRow(row.action_id, (rows) => ({ places: [...rows.places, row] }));
+  }
+
+  movePastAction(id: string, at: number): void {
+    this.change(id, ({ places }) => ({
+      places: places.map((place) => (place.at < at ? { ...place, at, until: place.until + at - place.at } : place)),
+    }));
+  }
+
+  removePastAction(id: string): void {
+    this.change(id, () => ({ places: [] }));
+  }
+
+  /** Returns the usage that the store returned. Throws STORE_ALTERED if it lacks a remembered use. */
+  async checkLimit({ policy, limit_name, subject, since }: LimitSpan, used: Usage): Promise<Usage> {
+    this.all.assertKnown("counted");
+    const owner = useOwner({ policy, limit_name, subject });
+    const isLess = (): boolean => {
+      const rows = this.countedSince(owner, since);
+      if (used.count < rows.length) return true;
+      return used.sum < rows.reduce((sum, { amount }) => Math.min(sum + amount, Number.MAX_SAFE_INTEGER), 0);
+    };
+    if (isLess() && !(await this.explain(this.countedSince(owner, since), isLess)))
+      throw this.all.refuse(`a use of the limit "${limit_name}" of the policy "${policy}" was removed or changed`);
+    return used;
+  }
+
+  /** Returns the past actions that the store returned. Throws STORE_ALTERED if they lack or contradict a remembered one. */
+  async checkHistory(span: HistorySpan, found: PastActionRow[]): Promise<PastActionRow[]> {
+    this.all.assertKnown("counted");
+    const owner = placeOwner(span);
+    if (this.all.rowsOf(owner).length === 0) return found;
+    const byId = new Map(found.map((row) => [row.id, row]));
+    const start = found.length < span.limit ? span.since : (found.at(-1)?.at ?? 0) + 1;
+    const isAltered = (): boolean =>
+      this.countedSince(owner, span.since).some(({ action, at }) => {
+        const row = byId.get(action.id);
+        return row === undefined ? at >= start : row.at !== at || !showsSame(action.shown, row);
+      });
+    if (isAltered() && !(await this.explain(this.countedSince(owner, span.since), isAltered)))
+      throw this.all.refuse(`a past action in a history of the policy "${span.policy}" was removed or changed`);
+    return found;
+  }
+
+  /** Returns the rejected action that the store returned. Throws STORE_ALTERED if it lacks a remembered rejection. */
+  async checkRejection(hash: string, found: ActionRow | null): Promise<ActionRow | null> {
+    this.all.assertKnown("rejection");
+    const owner = keyOf("rejection", hash);
+    const until = found?.rejection_until ?? 0;
+    const isLess = (): boolean => this.countedSince(owner, 0).some((row) => row.until > until);
+    if (isLess() && !(await this.explain(this.countedSince(owner, 0), isLess)))
+      throw this.all.refuse("the rejection of an earlier action with this request was removed or changed");
+    return found;
+  }
+
+  /** Returns the number of pending actions that the store returned. Throws STORE_ALTERED if it lacks a remembered one. */
+  async checkPending(keyId: string, count: number): Promise<number> {
+    const owner = keyOf("pending", keyId);
+    const isLess = (): boolean => this.countedSince(owner, 0).length > count;
+    if (isLess() && !(await this.explain(this.countedSince(owner, 0), isLess)))
+      throw this.all.refuse(`a pending action of the key ${keyId} was removed or changed`);
+    return count;
+  }
+
+  /** Returns the remembered rows that count now. Omits actions that this batch has changed. */
+  private countedSince(owner: string, since: number): readonly Counted[] {
+    const rows = this.all.rowsOf(owner);
+    let first = rows.length;
+    while (first > 0 && (rows[first - 1] as Counted).at >= since) first--;
+    return rows
+      .slice(first)
+      .filter(({ action: { id }, until }) => until > this.now && !this.changed.has(id) && !this.touched.has(id));
+  }
+
+  /**
+   * Forgets the actions that another process has changed. Returns true if that explains the difference.
+   * @param isAltered whether a remembered row is still missing
+   */
+  private async explain(rows: readonly Counted[], isAltered: () => boolean): Promise<boolean> {
+    const actions = [...new Set(rows.map(({ action }) => action))];
+    const stored = new Map((await this.reader.actionsById(actions.map(({ id }) => id))).map((row) => [row.id, row]));
+    for (const { id, status, updatedAt, size } of actions) {
+      const row = stored.get(id);
+      if (row === undefined || (row.status === status && row.updated_at === updatedAt)) continue;
+      const newest = (await this.reader.entriesOfAction(id)).at(-1);
+      if (newest === undefined || newest.seq < size) continue;
+      const entry = decodeEntry<{ type: string; action_id?: string }>(newest.bytes);
+      if (entry.action_id === id) this.all.forget(id);
+    }
+    return !isAltered();
+  }
+
+  private find(id: string): WrittenAction | null {
+    const changed = this.changed.get(id);
+    return changed === undefined ? (this.all.action(id) ?? null) : changed;
+  }
+
+  private change(id: string, work: (action: WrittenAction) => Partial<WrittenAction>): void {
+    const known = this.find(id);
+    if (known !== null) this.changed.set(id, { ...known, ...work(known) });
+  }
+
+  /** Adds a row of an action, which the batch may insert later. */
+  private addRow(
+    id: string,
+    add: (rows: Pick<WrittenAction, "uses" | "places">) => Partial<Pick<WrittenAction, "uses" | "places">>,
+  ): void {
+    const known = this.find(id);
+    if (known !== null) this.changed.set(id, { ...known, ...add(known) });
+    else {
+      const rows = this.early.get(id) ?? { uses: [], places: [] };
+      this.early.set(id, { ...rows, ...add(rows) });
+    }
+  }
+}
+
+function untouched(row: ActionRow): WrittenAction {
+  const { id, submitted_by: submittedBy, status, updated_at: updatedAt } = row;
+  return { id, submittedBy, size: 0, status, updatedAt, shown: null, uses: [], places: [], rejection: null };
+}
+
+function shownOf(row: ActionRow): ShownColumns {
+  return Object.fromEntries(SHOWN.map((column) => [column, row[column]])) as ShownColumns;
+}
+
+function pickShown(change: ActionChange): Partial<ShownColumns> {
+  return Object.fromEntries(
+    SHOWN.filter((column) => column in change).map((column) => [column, change[column as never]]),
+  );
+}
+
+/** Whether a history shows the action as it was written. Does not compare requests that are too long to read. */
+function showsSame(shown: ShownColumns | null, row: PastActionRow): boolean {
+  if (shown === null) return true;
+  return SHOWN.every(
+    (column) =>
+      row[column] === shown[column] ||
+      (column === "request" && row.request === null) ||
+      (column === "effective" && row.effective === ""),
+  );
+}
+
+function rejectionOf({ request_hash, effective_hash, rejection_until: until }: ActionRow): WrittenAction["rejection"] {
+  if (until === null) return null;
+  return { hashes: [request_hash, ...(effective_hash === null ? [] : [effective_hash])], until };
+}

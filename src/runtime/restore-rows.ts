@@ -1,0 +1,194 @@
+/**
+ * Restores, at startup, the rows that decisions count: uses of limits, places in histories, rejections and pending
+ * actions. They are recomputed from the newest entries. Someone who can write to the database may have removed or
+ * changed them while no process that remembers them was running (src/ledger/commit/written-rows.ts).
+ */
+import { setImmediate } from "node:timers/promises";
+import { mayHaveCountedRows, recomputeCountedRows } from "../audit/counted-rows.ts";
+import type { Logger } from "../contract/host.ts";
+import type { LedgerTransaction } from "../contract/ledger.ts";
+import type {
+  ActionRow,
+  CopiedTable,
+  LimitUseRow,
+  PastActionRef,
+  Storage,
+  StorageReader,
+} from "../contract/storage.ts";
+import { findDifferingColumns, type RecordedAction } from "../domain/action-history.ts";
+import { decodeEntry, type DecisionEntry, type EntryBody } from "../domain/entries.ts";
+import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
+import type { OpenLedger } from "../ledger/index.ts";
+
+const PAGE = 256;
+/** Number of ids that share a prefix: they differ only in the last hexadecimal digit. */
+const ROWS_PER_PREFIX = 16;
+/** Number of newest entries whose rows are restored before the service makes decisions. */
+const ENTRIES_BEFORE_START = 1024;
+
+interface RestoreOptions {
+  storage: Storage;
+  ledger: OpenLedger;
+  /** Returns the policy set with this digest; null if it is not stored. */
+  compiled(digest: string | null): Promise<CompiledPolicySet | null>;
+  /** Number of newest entries to read. */
+  entries: number;
+  now(): number;
+  log: Pick<Logger, "error">;
+  stopping: AbortSignal;
+}
+
+/**
+ * Restores the rows of the newest actions. Then restores the rows of older actions in the background; `rest` resolves
+ * when that is done.
+ */
+export async function restoreRows(options: RestoreOptions): Promise<{ rest: Promise<void> }> {
+  const { ledger, entries } = options;
+  const { size } = await ledger.head();
+  const last = Math.max(0, size - entries);
+  const boundary = Math.max(last, size - ENTRIES_BEFORE_START);
+  const later: LaterEntries = new Map();
+  await restoreRange(options, size, boundary, later);
+  const rest = restoreRange(options, boundary, last, later).catch((error: unknown) =>
+    options.log.error("the rows that decisions count could not be compared with the ledger", { error: String(error) }),
+  );
+  return { rest };
+}
+
+/** For each action, the entries after its decision: how many there are, and whether one can change its counted rows. */
+type LaterEntries = Map<string, { count: number; isChange: boolean }>;
+
+const CHANGES: readonly string[] = ["approval", "redecision", "review"];
+
+/** Restores the rows of the decisions in a range of entries, newest first. Adds the other entries to `later`. */
+async function restoreRange(options: RestoreOptions, end: number, start: number, later: LaterEntries): Promise<void> {
+  const { storage, stopping, compiled } = options;
+  for (let before = end; before > start && !stopping.aborted; before -= PAGE) {
+    const found = new Map<string, number>();
+    // Read the entries themselves, because their columns are not part of the ledger.
+    for (const { bytes } of (await storage.entries(Math.max(start, before - PAGE), before)).reverse()) {
+      const entry = decodeEntry<EntryBody & { action_id?: string }>(bytes);
+      const { type, action_id: id } = entry;
+      if (id === undefined || type.includes(":")) continue;
+      const { count, isChange } = later.get(id) ?? { count: 0, isChange: false };
+      if (type !== "decision") {
+        later.set(id, { count: count + 1, isChange: isChange || CHANGES.includes(type) });
+        continue;
+      }
+      later.delete(id);
+      const decision = entry as DecisionEntry;
+      const set = await compiled(decision.policy_set);
+      const isPending = decision.status === "pending_approval";
+      if (isPending || isChange || set === null || mayHaveCountedRows(set, decision)) found.set(id, count + 1);
+    }
+    const rows = new Map((await storage.actionsById([...found.keys()])).map((row) => [row.id, row]));
+    for (const [id, entries] of found) {
+      await restoreAction(options, { id, entries }, rows.get(id) ?? null);
+      await setImmediate();
+    }
+  }
+}
+
+/** An action, with the least number of its entries. */
+interface RecordedId {
+  id: string;
+  entries: number;
+}
+
+async function restoreAction(options: RestoreOptions, recordedId: RecordedId, row: ActionRow | null): Promise<void> {
+  const { id } = recordedId;
+  const { storage, ledger, compiled, log, now } = options;
+  if (row === null) {
+    log.error("the row of an action is missing in the store; run assent audit", { action: id });
+    ledger.written.distrust("counted", id);
+    return ledger.written.distrust("rejection", id);
+  }
+  const { size } = ledger.seenHead();
+  const { recorded, uses, places, fault, mayCount } = await recompute(storage, row, recordedId, compiled);
+  if (recorded === null || fault !== null) {
+    log.error("the row of an action was changed in the store; run assent audit", { action: id, fault });
+    if (mayCount) ledger.written.distrust("counted", id);
+    if (recorded === null || (recorded.rejection_until ?? 0) > now()) ledger.written.distrust("rejection", id);
+    return;
+  }
+  const expected = { uses: selectCurrent(uses, now()), places: selectCurrent(places, now()) };
+  const isStored =
+    !isColumnChanged(recorded, row, now()) &&
+    (await areStored(storage, "limit_uses", expected.uses)) &&
+    (await areStored(storage, "past_actions", expected.places));
+  if (isStored) return ledger.written.remember(row, expected, size);
+  if (!(await ledger.transact((tx) => restoreUnderLock(options, tx, recordedId)))) return;
+  log.error("rows that decisions count were missing or changed in the store, and were restored from the ledger", {
+    action: id,
+  });
+  ledger.written.remember((await storage.action(id)) ?? row, expected, ledger.seenHead().size);
+}
+
+/** Restores the rows of the action. Returns false if they are stored, because another process wrote them meanwhile. */
+async function restoreUnderLock(
+  { storage, compiled }: RestoreOptions,
+  tx: LedgerTransaction,
+  recordedId: RecordedId,
+): Promise<boolean> {
+  const { id } = recordedId;
+  const row = await tx.action(id);
+  if (row === null) return false;
+  const { recorded, uses, places, fault } = await recompute(tx, row, recordedId, compiled);
+  if (recorded === null || fault !== null) return false;
+  const expected = { uses: selectCurrent(uses, tx.now), places: selectCurrent(places, tx.now) };
+  const isChanged = isColumnChanged(recorded, row, tx.now);
+  if (
+    !isChanged &&
+    (await areStored(storage, "limit_uses", expected.uses)) &&
+    (await areStored(storage, "past_actions", expected.places))
+  )
+    return false;
+  if (isChanged) {
+    const { status, updated_at, expires_at, rejection_until } = recorded;
+    await tx.updateAction(id, { status: row.status }, { status, updated_at, expires_at, rejection_until });
+  }
+  if (uses !== null) await tx.releaseLimitUses(id);
+  for (const use of expected.uses) await tx.insertLimitUse(use);
+  if (places !== null) await tx.removePastAction(id);
+  for (const place of expected.places) await tx.insertPastAction(place);
+  return true;
+}
+
+async function recompute(
+  reader: Pick<StorageReader, "entriesOfAction">,
+  row: ActionRow,
+  { id, entries: least }: RecordedId,
+  compiled: RestoreOptions["compiled"],
+): ReturnType<typeof recomputeCountedRows> {
+  const rows = await reader.entriesOfAction(id);
+  const isComplete = rows.filter(({ type }) => !type.includes(":")).length >= least;
+  return recomputeCountedRows(row, isComplete ? rows : [], compiled);
+}
+
+/** Returns the rows that decisions can still count. The others may have been deleted. */
+function selectCurrent<Row extends { until: number }>(rows: readonly Row[] | null, now: number): Row[] {
+  return (rows ?? []).filter(({ until }) => until > now);
+}
+
+/** Whether a pending action or an active rejection is not stored as recorded. */
+function isColumnChanged(recorded: RecordedAction, row: ActionRow, now: number): boolean {
+  const { status, expires_at, rejection_until } = recorded;
+  const isPending = status === "pending_approval" && (expires_at ?? 0) > now;
+  if (!isPending && (rejection_until ?? 0) <= now) return false;
+  return findDifferingColumns({ status, expires_at, rejection_until }, row).length > 0;
+}
+
+async function areStored(
+  { copying }: Pick<Storage, "copying">,
+  table: CopiedTable,
+  rows: readonly (LimitUseRow | PastActionRef)[],
+): Promise<boolean> {
+  if (copying === undefined) return true;
+  for (const row of rows) {
+    // The primary keys end with the action, so the row follows the same key with a shorter id.
+    const before = { ...row, action_id: row.action_id.slice(0, -1) };
+    const stored = await copying.read(table, before, ROWS_PER_PREFIX);
+    if (!stored.some((one) => findDifferingColumns(row, one).length === 0)) return false;
+  }
+  return true;
+}
