@@ -28,6 +28,7 @@ import {
   stateCheckpointPath,
   type CheckpointFile,
 } from "./sign/checkpoint-file.ts";
+import { findMissingHead, openHeadFile, type HeadFile } from "./sign/head-file.ts";
 import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./sign/log-key-book.ts";
 import { States } from "./states.ts";
 import { LedgerTail, type EntryListener } from "./tail.ts";
@@ -74,6 +75,8 @@ export interface LedgerOptions {
   verifyAtStart: number;
   /** File in which the newest checkpoint is stored outside the store; null: do not store a file. */
   keptCheckpoint: string | null;
+  /** File in which the newest committed head is stored outside the store. Default: no file. */
+  keptHead?: string | null;
   /**
    * A folder outside the data folder that stores the newest checkpoints of all logs of this machine. Default: no
    * folder.
@@ -140,6 +143,7 @@ class ProcessLedger implements OpenLedger {
   private readonly proofs: ProofReader;
   private readonly tail: LedgerTail;
   private readonly kept: readonly CheckpointFile[];
+  private readonly keptHead: HeadFile | null;
   private readonly appended: AppendedCheckpoints | null;
   private readonly checkpoints: Checkpoints;
   private readonly checkpointStore: CheckpointStore;
@@ -165,6 +169,7 @@ class ProcessLedger implements OpenLedger {
     this.tail = new LedgerTail(storage, start.size, log, (newest) => clock.observeEntryTime(newest.created_at));
     // Half, so that the cause is known when decisions are refused.
     this.kept = keptCheckpoints(options, this.signingLimitMs / 2);
+    this.keptHead = options.keptHead == null ? null : openHeadFile(options.keptHead, log);
     this.checkpoints = this.createCheckpoints(signed);
     this.checkpointStore = new CheckpointStore(storage, this.checkpoints, log);
     this.appended = this.createAppended();
@@ -301,6 +306,7 @@ class ProcessLedger implements OpenLedger {
       rootAt: (size) => this.rootAt(size),
       signed: () => checkpoints.latest(),
       seen: () => heads.continuity.seen(),
+      keepHead: (head) => this.keptHead?.keep(head),
       agree: () => this.historyAgreement?.awaitAgreement() ?? Promise.resolve(),
       committed: (entries, head, base) => {
         heads.continuity.advance(head);
@@ -333,6 +339,20 @@ class ProcessLedger implements OpenLedger {
         throw error;
       }
     }
+    const head = this.keptHead?.read() ?? null;
+    const missing =
+      head === null ? null : await findMissingHead(head, { size: start.size, rootAt: (n) => this.rootAt(n) });
+    if (head === null || missing === null) return;
+    if (!acceptRollback)
+      throw new LedgerTampered(
+        [`${missing}. To continue with this store, start once with --accept-rollback. The later entries are then lost`],
+        head,
+      );
+    this.keptHead?.setAside(head.size);
+    log.warn("the store lacks entries that this process committed; continuing because of --accept-rollback", {
+      size: start.size,
+      kept_size: head.size,
+    });
   }
 
   /**
@@ -469,6 +489,7 @@ class ProcessLedger implements OpenLedger {
     await this.checkpointStore.close();
     await this.appended?.close();
     await this.historyAgreement?.leave();
+    this.keptHead?.close();
     const unfinished = this.kept.filter((file) => file.isWriting()).map(({ path }) => path);
     if (this.appended?.isWriting() === true) unfinished.push(this.appended.path);
     if (unfinished.length > 0)

@@ -1,4 +1,5 @@
 /** Opens the components of a runtime, in order. */
+import { join } from "node:path";
 import type { Config } from "../config/index.ts";
 import type { Groups, Processes, Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
@@ -170,6 +171,7 @@ function openServiceLedger(
     maxBatch: config.ledger.max_batch,
     verifyAtStart: config.ledger.verify_at_start,
     keptCheckpoint: checkpointFilePath(config),
+    keptHead: join(config.data, "head"),
     stateFolder: config.state,
     checkpointLog:
       config.ledger.checkpoint_log === null

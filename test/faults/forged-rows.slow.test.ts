@@ -54,6 +54,7 @@ async function withForged(engine: Engine, run: (forged: Forged) => Promise<void>
     storage: () => database.storage(),
     plugins: [pigeon.plugin],
     change(config) {
+      config.approvals.max_pending_per_key = 1;
       config.channels = { people: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }] } };
     },
   });
@@ -272,7 +273,7 @@ for (const engine of ENGINES)
     );
 
     test(
-      "a use of a limit, a past action, a rejection or a pending action that was removed or changed is missed by the decision, and restored at the next start",
+      "a use of a limit, a past action or a rejection that was removed or changed is missed by the decision, and restored at the next start",
       forging(async (forged) => {
         const { service, rows, set, insert, remove, submit, faults } = forged;
         const outcome = async (tool: string): Promise<string> => {
@@ -333,6 +334,19 @@ for (const engine of ENGINES)
           () => set("actions", rejected, { rejection_until: null }),
           () => set("actions", rejected, { rejection_until: rejected["rejection_until"] as number }),
         );
+      }),
+    );
+
+    test(
+      "hidden pending actions count against the cap of their key",
+      forging(async ({ rows, set, submit }) => {
+        const { body } = await submit("ask");
+        const [pending] = (await rows("actions", ({ id }) => id === body.id)) as [RawRow];
+        for (const change of [{ status: "expired" }, { submitted_by: "01a00000-0000-7000-8000-000000000000" }]) {
+          await set("actions", pending, change);
+          assert.equal((await submit("ask")).body.code, "TOO_MANY_PENDING");
+          await set("actions", pending, pending);
+        }
       }),
     );
 

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import type { EntryBody } from "../../src/domain/entries.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -44,4 +45,31 @@ test("a data folder that was moved gets no new checkpoint at its old path", asyn
   assert.ok(!readdirSync(folder).includes("data"));
   assert.equal(readFileSync(join(folder, "moved", "checkpoint"), "utf8"), kept);
   await storage.close();
+});
+
+test("a store that lacks committed entries, which no checkpoint covers yet, is refused, and accepted with acceptRollback", async () => {
+  const keptHead = join(folder, "head");
+  const [older, newer] = [memoryStorage(), memoryStorage()];
+  for (const storage of [older, newer]) await storage.open();
+  const commit = async (storage: typeof older, entries: number): Promise<void> => {
+    const ledger = await openLedgerOn(storage, { keptHead });
+    for (let i = 0; i < entries; i++) await ledger.transact((tx) => Promise.resolve(tx.record(entry(i))));
+    await ledger.close();
+  };
+  await commit(older, 1);
+  rmSync(keptHead);
+  await commit(newer, 2);
+  await assert.rejects(openLedgerOn(older, { keptHead }), /has 1 entries, and this process committed 2/);
+  await commit(newer, 0);
+  const other = { ...entry(0), at: "2026-01-02T00:00:00.000Z" } as EntryBody;
+  const forked = memoryStorage();
+  await forked.open();
+  const fork = await openLedgerOn(forked);
+  for (let i = 0; i < 3; i++) await fork.transact((tx) => Promise.resolve(tx.record(other)));
+  await fork.close();
+  await assert.rejects(openLedgerOn(forked, { keptHead }), /does not contain the 2 entries/);
+  const accepted = await openLedgerOn(forked, { keptHead, acceptRollback: true });
+  await accepted.close();
+  await (await openLedgerOn(forked, { keptHead })).close();
+  for (const storage of [older, newer, forked]) await storage.close();
 });

@@ -64,7 +64,7 @@ function readsOf({ tx, entries, prefetched, written }: JobTransactionOptions): J
     openActionsOf: (...args) => tx.openActionsOf(...args),
     async pendingCount(visibility, now) {
       const count = await tx.pendingCount(visibility, now);
-      return "key_id" in visibility ? written.checkPending(visibility.key_id, count) : count;
+      return "key_id" in visibility ? written.countPending(visibility.key_id, count) : count;
     },
     approvalRequests: (...args) => tx.approvalRequests(...args),
     oldestPending: (...args) => tx.oldestPending(...args),

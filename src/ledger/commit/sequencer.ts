@@ -65,6 +65,8 @@ export interface SequencerOptions extends TrustedHistory {
   outbox: BatchContext["outbox"];
   seals: BatchContext["seals"];
   entryFault: BatchContext["entryFault"];
+  /** Stores a committed head outside the store, before the callers have their responses. */
+  keepHead(head: LedgerHead): void;
   /** Resolves once the processes have agreed on the database. Rejects with StorageError. */
   agree(): Promise<void>;
   /** Returns the reason to refuse jobs if entries have been unsigned for too long, otherwise null. */
@@ -269,6 +271,7 @@ export class Sequencer {
     this.options.heads.lastCommitted = result.head;
     this.trusted = result.head;
     result.written.committed(result.head.size);
+    if (result.entries.length > 0) this.options.keepHead(result.head);
     for (const outcome of result.outcomes) {
       if ("missing" in outcome) continue;
       if (outcome.pending.timing !== null) reportTiming(outcome.pending.timing);
