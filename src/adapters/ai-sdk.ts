@@ -1,4 +1,5 @@
 /** Vercel AI SDK 6 and 7: wraps tools so that each call needs a decision. */
+import type { ActionRecord } from "../client/index.ts";
 import { checkFramework } from "./framework.ts";
 import { createGate, evaluateNeedsApproval, type GateOptions } from "./gate.ts";
 
@@ -21,7 +22,7 @@ interface SdkTool {
 /**
  * Returns the tools, wrapped so that each call needs a decision. A call that requires approval ends the run with a
  * tool-approval-request. To resume, append a tool-approval-response and generate again. The adapter then requests a
- * decision again and ignores the response's value. The SDK's own `toolApproval` is not sufficient, because it accepts
+ * decision again and ignores an approval; `cancelDenied` cancels the action after a denial. The SDK's own `toolApproval` is not sufficient, because it accepts
  * an approval in the message history, which a client can write. Throws TypeError for tools without `execute`, because
  * they run elsewhere.
  * @example
@@ -37,7 +38,7 @@ export function governTools<Tools extends Record<string, SdkTool>>(tools: Tools,
     const callOf = (args: unknown, { toolCallId, abortSignal }: ExecutionOptions) => ({
       name,
       args,
-      meta: { framework: "ai-sdk", tool_call_id: toolCallId },
+      meta: metaOf(toolCallId),
       signal: abortSignal,
       approvalTimeout: 0,
     });
@@ -55,6 +56,53 @@ export function governTools<Tools extends Record<string, SdkTool>>(tools: Tools,
     ];
   });
   return Object.fromEntries(governed) as Tools;
+}
+
+/** The members of the SDK's messages that `cancelDenied` reads. */
+interface SdkMessage {
+  role: string;
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  content: any;
+}
+
+/**
+ * Cancels the actions of calls that the application's user denied, and returns the cancelled actions. The SDK calls no
+ * function of a tool for a denial (a tool-approval-response with `approved: false`), so its action would stay pending
+ * until it expires, and approvers would still see it. Call this before you generate again.
+ * @param options the options of `governTools`
+ * @example
+ * await cancelDenied(messages, { tool: "stripe" });
+ * const result = await generateText({ model, tools, messages });
+ */
+export async function cancelDenied(messages: readonly SdkMessage[], options: GateOptions): Promise<ActionRecord[]> {
+  const gate = createGate(options);
+  const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? (content as MessagePart[]) : []));
+  const find = (type: string, member: "approvalId" | "toolCallId", id: unknown): MessagePart | undefined =>
+    parts.find((part) => part.type === type && part[member] === id);
+  const cancelled: ActionRecord[] = [];
+  for (const { type, approved, approvalId, reason } of parts) {
+    if (type !== "tool-approval-response" || approved !== false) continue;
+    const { toolCallId } = find("tool-approval-request", "approvalId", approvalId) ?? {};
+    const { toolName, input } = find("tool-call", "toolCallId", toolCallId) ?? {};
+    // A call with a result was answered in an earlier run.
+    if (toolCallId === undefined || toolName === undefined || find("tool-result", "toolCallId", toolCallId)) continue;
+    const action = await gate.cancel({ name: toolName, args: input, meta: metaOf(toolCallId) }, reason);
+    if (action !== null) cancelled.push(action);
+  }
+  return cancelled;
+}
+
+const metaOf = (toolCallId: string) => ({ framework: "ai-sdk", tool_call_id: toolCallId });
+
+/** The members of message parts about tool calls. */
+interface MessagePart {
+  type: string;
+  approvalId?: string;
+  approved?: boolean;
+  reason?: string;
+  toolCallId?: string;
+  toolName?: string;
+  input?: unknown;
 }
 
 /**

@@ -174,6 +174,17 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
       }
     },
     /**
+     * Cancels the action of a call that the framework's user denied. Finds it by the call's `meta`, so that an action of
+     * another call with the same request stays pending. Returns the cancelled action; null if none is pending.
+     */
+    async cancel(call: FrameworkCall, reason?: string): Promise<ActionRecord | null> {
+      const { agent_id, tool, operation } = await requestOf(call);
+      const meta = JSON.stringify(copyJsonObject(call.meta, "meta"));
+      for await (const action of assent.actions({ agent_id, tool, operation, status: "pending_approval" }))
+        if (JSON.stringify(action.meta) === meta) return assent.cancel(action.id, { reason });
+      return null;
+    },
+    /**
      * Starts the action, calls `run` and reports the result. Throws ToolNotRunError if the tool did not run, or the
      * error of `run`.
      */

@@ -20,7 +20,7 @@ const PROMISED: Record<string, string[]> = {
     "RequestRefused",
     "ActionRefused",
   ],
-  "./adapters/ai-sdk": ["governTools"],
+  "./adapters/ai-sdk": ["cancelDenied", "governTools"],
   "./adapters/openai-agents": ["governTool"],
   "./adapters/langchain": ["wrapToolCall"],
   "./adapters/mastra": ["governTool"],

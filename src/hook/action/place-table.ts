@@ -221,6 +221,8 @@ const LATER = PLACES.flatMap(([, names]) => names.split(" ")).map((name) => {
 /** Whether a program runs the file after the call, or an agent follows it. */
 export function runsLater(path: string, workspace: string | null): boolean {
   // Folders above the workspace may be hidden.
-  const name = workspace !== null && isInside(path, workspace) ? path.slice(workspace.length) : path;
+  const inside = workspace !== null && isInside(path, workspace) ? path.slice(workspace.length) : path;
+  // "./..." is a pattern of Go for all packages below a folder, and not a hidden file.
+  const name = inside.replace(/\/\.\.\.$/, "");
   return LATER.some((pattern) => pattern.test(name));
 }

@@ -107,7 +107,12 @@ export const INTERPRETERS: Readonly<Record<string, RegExp>> = {
   Rscript: /^-e/,
 };
 
-const HARMLESS_VARIABLES: ReadonlySet<string> = new Set("NODE_ENV CI TZ NO_COLOR FORCE_COLOR COLUMNS LINES".split(" "));
+const HARMLESS_VARIABLES: ReadonlySet<string> = new Set(
+  (
+    "NODE_ENV CI TZ NO_COLOR FORCE_COLOR COLUMNS LINES DEBUG VERBOSE LOG_LEVEL RUST_BACKTRACE RUST_LOG PYTHONUNBUFFERED " +
+    "PYTHONDONTWRITEBYTECODE PYTHONHASHSEED GOOS GOARCH CGO_ENABLED"
+  ).split(" "),
+);
 
 /**
  * Whether an assignment cannot change which commands run, or how they run. Only the locales UTF-8 and C are harmless,

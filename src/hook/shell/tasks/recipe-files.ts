@@ -13,7 +13,7 @@ const NO_RECIPE: Recipe = { needs: [], lines: [] };
 
 /** Reads `make -j4 build test`. */
 export function makeTasks(args: readonly string[], folder: string, project: ProjectFiles): TaskBody[] | null {
-  const targets = operands(args, /^-([skB]+|j[0-9]*)$|^--(silent|keep-going|always-make)$/);
+  const targets = operands(args, /^-([skBn]+|j[0-9]*)$|^--(silent|keep-going|always-make|dry-run|just-print)$/);
   // Unlike most runners, make does not search the folders above.
   const name = ["GNUmakefile", "makefile", "Makefile"].find((each) => project.read(`${folder}/${each}`) !== null);
   if (name === undefined) return null;
