@@ -9,8 +9,8 @@ import { overloadedRefusal } from "./overload-limits.ts";
 /** The bytes that one response occupies. */
 export interface ResponseByteShare {
   /**
-   * Reserves bytes. Throws TOO_MANY_BYTES at the limit of the key, and OVERLOADED at the limit of the process. Always
-   * admits a small response. Each limit admits any response while no other response counts against it.
+   * Reserves bytes, or releases some of them if `bytes` is negative. Throws TOO_MANY_BYTES at the limit of the key, and
+   * OVERLOADED at the limit of the process. Always admits a small response. Each limit admits any response while no other response counts against it.
    */
   hold(bytes: number): void;
   /** Releases all reserved bytes. More calls have no effect. */
@@ -38,7 +38,7 @@ export function createResponseByteBudget(limits: { total: number; perKey: number
       return {
         hold(more) {
           const ofKey = byKey.get(key) ?? 0;
-          if (held + more > SMALL_RESPONSE_BYTES) {
+          if (more > 0 && held + more > SMALL_RESPONSE_BYTES) {
             // Always admit a key's only response. Otherwise a page above the limit could never be read.
             if (ofKey > held && ofKey + more > limits.perKey)
               throw new Refusal(

@@ -115,6 +115,9 @@ const [READ_ROWS, READ_BYTES] = [64, 262_144];
 /** Approximate bytes of a rendered row, not including `size`. */
 const OVERHEAD = 1024;
 
+/** Bytes of a row, as measured on the last slice of each list. */
+const measuredRowBytes = new Map<string, number>();
+
 interface BoundedPage {
   /** The rows of the page as JSON. */
   items: string[];
@@ -151,18 +154,19 @@ export async function readPage<Row>(
   let last: Row | null = null;
   let [bytes, seen] = [0, 0];
   let slice = FIRST_READ;
-  // Reserve bytes before the first read, so that a request at the limit is refused before it reads. Few rows can be a
-  // small response, which is always admitted.
-  let reserved = Math.min(slice, max.limit) * OVERHEAD > SMALL_RESPONSE_BYTES ? SMALL_RESPONSE_BYTES + 1 : 0;
   for (;;) {
     await turn();
     // Read one row more than fits, to determine whether there is another page.
     const count = Math.min(slice, max.limit + 1 - items.length);
-    if (last === null) hold(reserved);
+    // Reserve bytes before the read, so that a request at the limit is refused before it reads. Few rows can be a small
+    // response, which is always admitted.
+    const expected = count * (measuredRowBytes.get(list) ?? OVERHEAD);
+    const reserved = expected > SMALL_RESPONSE_BYTES ? expected : 0;
+    hold(reserved);
     const rows = await read(last, count);
     const needed = rows.reduce((sum, row) => sum + size(row) + OVERHEAD, 0);
-    hold(Math.max(0, needed - reserved));
-    reserved = 0;
+    hold(needed - reserved);
+    if (rows.length > 0) measuredRowBytes.set(list, needed / rows.length);
     let since = bytes;
     for (const row of rows) {
       // Wait for another slot after every `READ_BYTES` bytes. The first read can exceed this, because the size of its

@@ -70,6 +70,8 @@ interface Counted {
   readonly amount: number;
 }
 
+const NO_ROWS = { rows: [], sum: 0 } as const;
+
 const keyOf = (...parts: readonly string[]): string => JSON.stringify(parts);
 const useOwner = ({ policy, limit_name, subject }: Pick<LimitUseRow, "policy" | "limit_name" | "subject">): string =>
   keyOf("use", policy, limit_name, subject);
@@ -81,8 +83,8 @@ export class WrittenRows {
   private readonly log: Pick<Logger, "error">;
   /** The actions, in the order in which they were first remembered. */
   private readonly actions = new Map<string, WrittenAction>();
-  /** The rows of each owner, in the order in which they were written. */
-  private readonly byOwner = new Map<string, Counted[]>();
+  /** The rows of each owner, in order of time, and the sum of their amounts. */
+  private readonly byOwner = new Map<string, { rows: Counted[]; sum: number }>();
   private characters = 0;
   /** Names of actions whose rows cannot be restored, by the kind of rows. */
   private readonly unknown: { counted: string | null; rejection: string | null } = { counted: null, rejection: null };
@@ -123,8 +125,8 @@ export class WrittenRows {
     return this.actions.get(id);
   }
 
-  rowsOf(owner: string): readonly Counted[] {
-    return this.byOwner.get(owner) ?? [];
+  rowsOf(owner: string): { readonly rows: readonly Counted[]; readonly sum: number } {
+    return this.byOwner.get(owner) ?? NO_ROWS;
   }
 
   put(action: WrittenAction): void {
@@ -132,12 +134,12 @@ export class WrittenRows {
     this.actions.set(action.id, action);
     this.characters += lengthOf(action);
     for (const [owner, row] of listCounted(action)) {
-      const rows = this.byOwner.get(owner) ?? [];
+      const owned = this.byOwner.get(owner) ?? { rows: [], sum: 0 };
       // Rows of one owner are usually written in order of time.
-      const place = rows.findLastIndex(({ at }) => at <= row.at) + 1;
-      rows.splice(place, 0, row);
-      if (rows.length > MAX_PER_OWNER) rows.shift();
-      this.byOwner.set(owner, rows);
+      owned.rows.splice(owned.rows.findLastIndex(({ at }) => at <= row.at) + 1, 0, row);
+      owned.sum += row.amount;
+      if (owned.rows.length > MAX_PER_OWNER) owned.sum -= owned.rows.shift()?.amount ?? 0;
+      this.byOwner.set(owner, owned);
     }
     for (const [oldest] of this.actions) {
       if (this.actions.size <= MAX_ACTIONS && this.characters <= MAX_CHARACTERS) break;
@@ -151,9 +153,9 @@ export class WrittenRows {
     this.actions.delete(id);
     this.characters -= lengthOf(action);
     for (const [owner] of listCounted(action)) {
-      const rows = (this.byOwner.get(owner) ?? []).filter((row) => row.action !== action);
+      const rows = this.rowsOf(owner).rows.filter((row) => row.action !== action);
       if (rows.length === 0) this.byOwner.delete(owner);
-      else this.byOwner.set(owner, rows);
+      else this.byOwner.set(owner, { rows, sum: rows.reduce((sum, { amount }) => sum + amount, 0) });
     }
   }
 
@@ -272,6 +274,9 @@ export class BatchRows {
   async checkLimit({ policy, limit_name, subject, since }: LimitSpan, used: Usage): Promise<Usage> {
     this.all.assertKnown("counted");
     const owner = useOwner({ policy, limit_name, subject });
+    // Usually, the store counts at least all remembered uses, so that their times do not matter.
+    const all = this.all.rowsOf(owner);
+    if (used.count >= all.rows.length && used.sum >= all.sum) return used;
     const isLess = (): boolean => {
       const rows = this.countedSince(owner, since);
       if (used.count < rows.length) return true;
@@ -286,7 +291,7 @@ export class BatchRows {
   async checkHistory(span: HistorySpan, found: PastActionRow[]): Promise<PastActionRow[]> {
     this.all.assertKnown("counted");
     const owner = placeOwner(span);
-    if (this.all.rowsOf(owner).length === 0) return found;
+    if (this.all.rowsOf(owner).rows.length === 0) return found;
     const byId = new Map(found.map((row) => [row.id, row]));
     const start = found.length < span.limit ? span.since : (found.at(-1)?.at ?? 0) + 1;
     const isAltered = (): boolean =>
@@ -320,7 +325,7 @@ export class BatchRows {
 
   /** Returns the remembered rows that count now. Omits actions that this batch has changed. */
   private countedSince(owner: string, since: number): readonly Counted[] {
-    const rows = this.all.rowsOf(owner);
+    const { rows } = this.all.rowsOf(owner);
     let first = rows.length;
     while (first > 0 && (rows[first - 1] as Counted).at >= since) first--;
     return rows

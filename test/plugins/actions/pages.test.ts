@@ -157,3 +157,31 @@ describe("a page", () => {
     assert.deepEqual(held.slice(0, 2), [16_385, 21 * 101_024 - 16_385]);
   });
 });
+
+it("a page is refused before it reads if rows like the last ones would not fit", async () => {
+  let reads = 0;
+  const page = (hold: (bytes: number) => void) =>
+    readPage(
+      "large rows",
+      { limit: 50, bytes: 10_000_000 },
+      {
+        read: (_after, limit) => {
+          reads++;
+          return Promise.resolve(Array.from({ length: Math.min(limit, 5) }, (_, i) => i));
+        },
+        size: () => 100_000,
+        position: (row) => row,
+        render: (row) => ({ row }),
+        turn: () => Promise.resolve(),
+        hold,
+      },
+    );
+  let held = 0;
+  await page((bytes) => (held += bytes));
+  assert.deepEqual([reads, Math.round(held)], [1, 5 * 101_024]);
+  const refuse = (bytes: number): void => {
+    if (bytes > 1_000_000) throw new Error("too many bytes");
+  };
+  await assert.rejects(page(refuse), /too many bytes/);
+  assert.equal(reads, 1);
+});
