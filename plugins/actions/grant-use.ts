@@ -19,11 +19,15 @@ import {
   isGrantFor,
   type LedgerTransaction,
   matchGrant,
+  readPrincipalNames,
   type Rights,
+  toSingleLine,
 } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
 import { maySelfConfirm, readApproverEligibility } from "./approver-plans.ts";
 import { findSelfApproval, type SubmittedAction } from "./self-approval.ts";
+
+const MAX_NAME = 200;
 
 /** A decision that requires approval, and the facts that it was made from. */
 interface UncoveredUse {
@@ -86,9 +90,11 @@ async function applyOpenGrant(
   const eligibility = await findGrantorEligibility(host, tx, action, decision, grant);
   if (eligibility === null) return null;
   const { id, by, granted_at, until, count, scope, sum } = grant;
+  const names = await readPrincipalNames(tx, tx.state(userState), [by.principal]);
   const fact: GrantFact = {
     id,
     by: by.principal,
+    by_name: toSingleLine(names[by.principal] ?? "", MAX_NAME) || null,
     granted_at: toRfc3339(granted_at),
     until: toRfc3339(until),
     count,

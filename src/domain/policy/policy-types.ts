@@ -341,6 +341,8 @@ export interface GrantFact {
   id: string;
   /** Principal of the grantor. */
   by: string;
+  /** Display name of the grantor, which identifies no one; null if there is none. */
+  by_name?: string | null;
   /** Time when the grant was created. RFC 3339. */
   granted_at: string;
   until: string;

@@ -98,6 +98,7 @@ export const Facts = Type.Object(
         {
           id: Type.String(),
           by: textSchema("Principal of the grantor."),
+          by_name: Type.Optional(orNull(textSchema("Display name of the grantor."))),
           granted_at: timeSchema("When it was granted."),
           until: timeSchema("When the grant ends."),
           count: countSchema("Maximum number of uses."),
