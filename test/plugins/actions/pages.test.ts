@@ -161,7 +161,7 @@ describe("a page", () => {
 it("a page is refused before it reads if rows like the last ones would not fit", async () => {
   let reads = 0;
   const page = (hold: (bytes: number) => void) =>
-    readPage(
+    readPage<number>(
       "large rows",
       { limit: 50, bytes: 10_000_000 },
       {
