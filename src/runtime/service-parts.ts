@@ -5,7 +5,7 @@ import type { Groups, Processes, Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { SourceLocation } from "../contract/policy-source.ts";
 import type { RowSeals } from "../contract/row-seals.ts";
-import type { Storage } from "../contract/storage.ts";
+import { nullIfCorrupt, type Storage } from "../contract/storage.ts";
 import type { RequestTrace } from "../contract/tracer.ts";
 import type { AgentService } from "../identity/agents.ts";
 import { createProcessList } from "../cluster/processes.ts";
@@ -93,7 +93,7 @@ export async function openServiceParts(options: PartsOptions, opened: Disposer[]
   const { rest } = await restoreRows({
     storage,
     ledger,
-    compiled: async (digest) => (await sets.byDigest(digest))?.compiled ?? null,
+    compiled: async (digest) => (await nullIfCorrupt(sets.byDigest(digest)))?.compiled ?? null,
     entries: config.ledger.verify_at_start,
     now: clock,
     log,

@@ -104,8 +104,7 @@ export class WrittenRows {
    */
   remember(row: ActionRow, { uses, places }: Pick<WrittenAction, "uses" | "places">, size: number): void {
     const rejection = rejectionOf(row);
-    const isCounted = uses.length + places.length > 0 || rejection !== null || row.status === "pending_approval";
-    if (!isCounted || this.actions.has(row.id)) return;
+    if (this.actions.has(row.id)) return;
     const shown = row.erased_at === null ? shownOf(row) : null;
     this.put({ ...untouched(row), size, shown, uses, places, rejection });
   }
@@ -131,9 +130,11 @@ export class WrittenRows {
 
   put(action: WrittenAction): void {
     this.forget(action.id);
+    const counted = listCounted(action);
+    if (counted.length === 0) return;
     this.actions.set(action.id, action);
     this.characters += lengthOf(action);
-    for (const [owner, row] of listCounted(action)) {
+    for (const [owner, row] of counted) {
       const owned = this.byOwner.get(owner) ?? { rows: [], sum: 0 };
       // Rows of one owner are usually written in order of time.
       owned.rows.splice(owned.rows.findLastIndex(({ at }) => at <= row.at) + 1, 0, row);
