@@ -23,7 +23,7 @@ const LEFT = new Set([
 ]);
 
 /** `import … from "x"` and `export … from "x"`; `import("x")`. */
-const STATIC = /^((?:import|export)\b([^"';]*?)\bfrom\s*)"([^."][^"]*)"/gm;
+const STATIC = /^((?:import|export)\b([^"';=]*?)\bfrom\s*)"([^."][^"]*)"/gm;
 const DYNAMIC = /\b(import\()"([^."][^"]*)"/g;
 
 const byName = (a, b) => (a < b ? -1 : 1);

@@ -5,7 +5,7 @@
  * The compiler checks the types, not this script.
  */
 import { spawnSync } from "node:child_process";
-import { readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
@@ -15,14 +15,22 @@ const APP = join("plugins", "console", "app");
 /** Entry of each document of the console, of the shared worker and of the service worker, which imports nothing, and the style sheet. */
 const ENTRIES = ["main.tsx", "approve.tsx", "stream-worker.ts", "service-worker.ts", "console.css"];
 
-/** Pages with one script each: the bundle, and its entry. Paths from the root. */
-const SCRIPTS = {
-  "plugins/users/bundle/sign-in": "plugins/users/app/sign-in.ts",
-  "plugins/docs/bundle/relay": "plugins/docs/app/relay.ts",
-  "plugins/docs/bundle/start-swagger": "plugins/docs/app/start-swagger.ts",
-  "plugins/docs/bundle/start-redoc": "plugins/docs/app/start-redoc.ts",
-  "src/cli/evidence/page/bundle": "src/cli/evidence/page/main.ts",
-};
+/**
+ * Scripts of pages outside the console, keyed by their bundle: `plugins/X/app/scripts/Y.ts` becomes
+ * `plugins/X/bundle/Y.js`. Paths from the root.
+ */
+function listScripts() {
+  return Object.fromEntries(
+    readdirSync(join(ROOT, "plugins")).flatMap((plugin) => {
+      const folder = join("plugins", plugin, "app", "scripts");
+      if (!existsSync(join(ROOT, folder))) return [];
+      return readdirSync(join(ROOT, folder)).map((file) => [
+        join("plugins", plugin, "bundle", file.replace(/\.ts$/, "")),
+        join(folder, file),
+      ]);
+    }),
+  );
+}
 
 /** Options of both runs of the bundler. */
 const COMMON = [
@@ -35,10 +43,12 @@ const COMMON = [
 ];
 
 /**
- * Writes `plugins/console/bundle` and the bundles of `SCRIPTS` into a folder that is laid out as dist/.
+ * Writes `plugins/console/bundle` and the bundles of `listScripts` into a folder that is laid out as dist/.
  * @returns {string[]} files of packages that the bundles contain, as paths from the root
  */
 export function bundlePages(folder) {
+  const scripts = bundleScripts(folder);
+  if (!existsSync(join(ROOT, APP))) return scripts;
   const console_ = bundle(folder, [
     ...ENTRIES.map((name) => join(APP, name)),
     `--outdir=${join(folder, "plugins", "console", "bundle")}`,
@@ -50,19 +60,24 @@ export function bundlePages(folder) {
     "--jsx=automatic",
     "--jsx-import-source=preact",
   ]);
-  const scripts = bundle(folder, [
-    ...Object.entries(SCRIPTS).map(([to, entry]) => `${to}=${entry}`),
+  return [...new Set([...console_, ...scripts])];
+}
+
+function bundleScripts(folder) {
+  const scripts = Object.entries(listScripts());
+  if (scripts.length === 0) return [];
+  return bundle(folder, [
+    ...scripts.map(([to, entry]) => `${to}=${entry}`),
     `--outdir=${folder}`,
     "--format=iife",
     // The script of an evidence pack is inside a document, where only ASCII needs no thought about its encoding.
     "--charset=ascii",
   ]);
-  return [...new Set([...console_, ...scripts])];
 }
 
 /** Runs the bundler. Returns the files of packages that it read. */
 function bundle(folder, options) {
-  const metafile = join(folder, "plugins", "console", "bundle.json");
+  const metafile = join(folder, "bundle.json");
   const { status, error } = spawnSync(bundler(), [...options, ...COMMON, `--metafile=${metafile}`], {
     cwd: ROOT,
     stdio: ["ignore", 2, 2],

@@ -3,16 +3,50 @@
  * @example
  * const { values } = parseArguments(args, { json: { type: "boolean" } });
  */
+import type { EffectSource } from "./contract/effects.ts";
+import type { StorageReader } from "./contract/storage.ts";
+
 export {
   colourText,
+  CommandError,
+  createProgressReporter,
   EXIT_CODES,
   parseArguments,
   printJson,
+  readCheckpointFlag,
   toPrintable,
   usageError,
   type Command,
+  type CommandEntry,
   type Output,
 } from "./cli/command.ts";
-export { createClient, createPrivilegedClient, withNames, withServiceErrors } from "./cli/remote.ts";
+export { createClient, createPrivilegedClient, readAllPages, withNames, withServiceErrors } from "./cli/remote.ts";
+export { parseTimeWindow } from "./cli/time-window.ts";
 export { parseFuture } from "./cli/times.ts";
 export { parseDuration, toRfc3339 } from "./domain/time.ts";
+
+/**
+ * Returns the effect source with this name, from the plugins of the configuration. Throws CommandError if there is not
+ * exactly one.
+ * @param configFile path of the configuration; undefined for the default
+ * @example
+ * const source = await findEffectSource("production", undefined);
+ */
+export async function findEffectSource(name: string, configFile: string | undefined): Promise<EffectSource> {
+  // Loaded here, because most commands use no configuration.
+  return (await import("./cli/effect-sources.ts")).findEffectSource(name, configFile);
+}
+
+/**
+ * Opens the store of the configuration for reading, runs the work and closes the store. The service may run meanwhile.
+ * Throws CommandError for problems that an operator can fix.
+ * @param configFile path of the configuration; undefined for the default
+ * @example
+ * const { size } = await readStore(undefined, (store) => store.head());
+ */
+export async function readStore<T>(
+  configFile: string | undefined,
+  work: (store: StorageReader, log: { witnesses: string[] }) => Promise<T>,
+): Promise<T> {
+  return (await import("./cli/with-store.ts")).readStore(configFile, work);
+}

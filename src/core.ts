@@ -108,6 +108,7 @@ export {
   findFactsByCommitment,
   factsMatchCommitments,
   restoreFacts,
+  type SaltedFacts,
 } from "./domain/salted-facts.ts";
 export { commitSalted, decodeSalted, matchesCommitment } from "./domain/salted-commitment.ts";
 export { ERASABLE_PARTS, type ErasablePart, findErasureBlocker } from "./domain/erasure.ts";
@@ -182,25 +183,23 @@ export { findUnknownFactSources } from "./domain/policy/check/fact-faults.ts";
 export { givenRequesterFacts } from "./domain/policy/test/given-facts.ts";
 export { PreparationRequired } from "./contract/ledger.ts";
 export { makeSessionToken, readSessionToken, computeSessionId } from "./domain/session-token.ts";
-export { matchesTerminalCode, terminalChallenge, terminalCode } from "./domain/terminal-code.ts";
+export { matchesTerminalCode, terminalChallenge } from "./domain/terminal-code.ts";
 export { type MatchedLimit, findMatchedLimits, findRecordedUsage } from "./domain/policy/decide/limit-facts.ts";
 
 // Policies and decisions
 export { findUnknownChannels } from "./domain/policy/check/unknown-channels.ts";
-export {
-  listFunctions,
-  listTools,
-  listVariables,
-  type NamedFunction,
-  type NamedTool,
-  type NamedType,
-} from "./domain/policy/check/expression-names.ts";
+export { listFunctions, listTools, listVariables } from "./domain/policy/check/expression-names.ts";
 export { findUnknownReviewers } from "./domain/policy/check/reviewer-faults.ts";
 export { findRuleWarnings } from "./domain/policy/check/rule-warnings.ts";
 export { findGrantExpressionFault, findLargestGrantTerms } from "./domain/policy/check/grant-request.ts";
 export { omitRedactedUsage } from "./domain/policy/check/redacted-reads.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
-export { type CompiledPolicySet, policySetDigest } from "./domain/policy/compile/compile.ts";
+export {
+  type CompiledPolicySet,
+  compilePolicySet,
+  emptyPolicySet,
+  policySetDigest,
+} from "./domain/policy/compile/compile.ts";
 export { matchesAnyName } from "./domain/policy/compile/name-patterns.ts";
 export { decide, decideForEntry, type DecisionForEntry } from "./domain/policy/decide/decide.ts";
 export { Evaluation } from "./domain/policy/decide/evaluation.ts";
@@ -232,6 +231,7 @@ export type {
   LimitFact,
   PastAction,
   PolicyDocument,
+  PolicySetDocument,
   RecordedFacts,
   RejectionFact,
   SessionFact,
@@ -254,7 +254,6 @@ export {
   grantState,
   type Grant,
   type GrantEnd,
-  type Grants,
   type GrantTarget,
   findGrantEnd,
   findOpenGrants,
@@ -266,7 +265,7 @@ export { renderDiffMarkdown, renderDiffTotals } from "./policies/diff-markdown.t
 export { markdownCell } from "./policies/markdown.ts";
 export { formatFault, locateFault } from "./policies/policy-store.ts";
 export { diffPolicySets, type SetDiff } from "./domain/policy/diff/set-diff.ts";
-export { type GrantSuggestions, suggestGrants } from "./policies/suggest-grants.ts";
+export { suggestGrants } from "./policies/suggest-grants.ts";
 export { MAX_SCOPE } from "./domain/grant-suggestions.ts";
 export { findFreeMembers } from "./domain/scope-freedom.ts";
 export {
@@ -323,7 +322,7 @@ export {
 export { displayPrincipal, principalOfKey, principalOfUser, userOfPrincipal } from "./domain/principals.ts";
 export { renderCsvCell } from "./domain/csv.ts";
 export { foldName } from "./domain/names.ts";
-export { type Rota, shiftAt, shiftsBetween } from "./domain/rota.ts";
+export { shiftAt, shiftsBetween } from "./domain/rota.ts";
 
 export {
   legalHoldState,
@@ -338,27 +337,12 @@ export {
 } from "./domain/legal-holds.ts";
 
 // Users
-export {
-  delegationState,
-  type Delegation,
-  type Delegations,
-  type DelegationStatus,
-  delegationStatus,
-  MAX_DELEGATION_MS,
-} from "./domain/delegations.ts";
-export {
-  HOUR_MS,
-  MAX_MEASURED_REQUESTS,
-  type RequestRate,
-  throttleLimit,
-  throttlePeriod,
-  type ThrottleSettings,
-} from "./domain/throttle.ts";
-export { breakGlassState, type BreakGlassUse, type BreakGlassUses } from "./domain/break-glass.ts";
+export { delegationState, type Delegation, delegationStatus, MAX_DELEGATION_MS } from "./domain/delegations.ts";
+export { HOUR_MS, MAX_MEASURED_REQUESTS, type RequestRate, throttleLimit, throttlePeriod } from "./domain/throttle.ts";
+export { breakGlassState, type BreakGlassUse } from "./domain/break-glass.ts";
 export { type Role, ROLE_NAMES, scopesBeyondOwner, scopesOfRoles } from "./domain/roles.ts";
 export {
   userState,
-  type ExternalIdentity,
   findUser,
   findUserByIdentity,
   findUserByPasskey,
@@ -374,8 +358,8 @@ export {
 export {
   type Actor,
   type AgentEntry,
+  type ApiKeyEntry,
   type ApprovalEntry,
-  type BreakGlassEntry,
   type DecisionEntry,
   type DelegationEntry,
   type EntryType,
@@ -383,6 +367,7 @@ export {
   type ExecutionEntry,
   type GrantEntry,
   type LegalHoldEntry,
+  type LogKeyEntry,
   type PlanEntry,
   type PluginEntry,
   type RecordedPolicyChange,
@@ -392,6 +377,7 @@ export {
   decodeEntry,
   encodeEntry,
 } from "./domain/entries.ts";
+export { findFirstEntry } from "./ledger/find-first-entry.ts";
 export { toActor } from "./domain/actor.ts";
 export { LedgerEntry } from "./http/resource/entry-schemas.ts";
 export {
@@ -406,7 +392,8 @@ export {
   timeSchema,
   VOTED_GRANT,
 } from "./http/resource/entry-parts.ts";
-export { parseVkey } from "./domain/checkpoint.ts";
+export { parseCheckpoint, parseVkey, readNote } from "./domain/checkpoint.ts";
+export { createProofReader } from "./ledger/reader.ts";
 export { hashLeaf } from "./domain/merkle.ts";
 export { TILE_WIDTH, encodeEntryBundle, parseTilePath } from "./domain/tiles.ts";
 export { formatTlogProof } from "./domain/tlog-proof.ts";
@@ -467,15 +454,12 @@ export {
   utf8,
 } from "./domain/hash.ts";
 export { decodeUtf8, type JsonObject, type JsonValue, isJsonObject } from "./domain/json.ts";
+export { readPointer } from "./domain/effects/record-members.ts";
 export { HIDDEN_LINES_PATTERN } from "./domain/outline.ts";
 export { findSimilarName } from "./domain/similar-name.ts";
 export { toSingleLine } from "./domain/text.ts";
 export { parseDuration, parseRfc3339 } from "./domain/time.ts";
 export { utcOffset } from "./domain/time-zone.ts";
-
-// Coverage statements
-export { countSuccesses, findFirstEntry } from "./audit/coverage.ts";
-export { COVERAGE_ENTRY, CoverageStatement, findStatementFault, hasGap } from "./domain/effects/coverage-statement.ts";
 
 // Programs
 export { ProgramError, type ProgramResult, runProgram } from "./programs/run-program.ts";

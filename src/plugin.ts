@@ -137,7 +137,7 @@ export type {
 
 // Names that a plugin declares
 export { defineRecord, type RecordOf } from "./contract/record.ts";
-export type { Creation, FeatureAuditor } from "./contract/audit.ts";
+export type { Creation, FeatureAuditor, FeatureStore } from "./contract/audit.ts";
 export type { BarCoverage, BarSource, BarTarget, PlacedBar } from "./contract/bar.ts";
 export type { StatesReader } from "./contract/states.ts";
 export type { EntryBody } from "./domain/entries.ts";
@@ -260,7 +260,7 @@ export {
 
 // Effect sources
 export { createEffectSources, type EffectSource, type SourceRecord } from "./contract/effects.ts";
-export type { EffectMapping, SourceEvent } from "./domain/effects/match-effects.ts";
+export type { EffectMapping, SourceEvent } from "./domain/effects/source-event.ts";
 export { parseCsvLine, readCsvRecords } from "./domain/effects/csv-records.ts";
 export { readJsonRecords } from "./domain/effects/json-records.ts";
 export { findActionId, findRecordString, readRecordString } from "./domain/effects/record-members.ts";

@@ -17,6 +17,7 @@ import { inspect } from "node:util";
 import { build } from "./build.mjs";
 import { reportCoverage } from "./coverage.mjs";
 import { folderInMemory } from "./in-memory.mjs";
+import { missingNeeds } from "./needs.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const QUICK = ["test/domain/", "test/ledger/", "test/http/", "test/conformance/"];
@@ -81,6 +82,7 @@ function select(names) {
         groups.some((group) => GROUPS[group](file)) ||
         paths.some((path) => file === path || file.startsWith(`${path}/`)),
     )
+    .filter((file) => missingNeeds(join(ROOT, file)).length === 0)
     .sort((a, b) => Number(isLong(b)) - Number(isLong(a)) || (a < b ? -1 : 1));
   if (files.length === 0) throw new Error(`no test file matches ${names.join(" ")}`);
   return files;

@@ -1,5 +1,5 @@
 /** Coverage statements, which compare the effects in other systems' logs with the ledger. */
-import { type CoreHost, COVERAGE_ENTRY, CoverageStatement, defineCorePlugin, encodeCursor } from "../../src/core.ts";
+import { type CoreHost, defineCorePlugin, encodeCursor } from "../../src/core.ts";
 import {
   type Credential,
   DEFAULT_LIMIT,
@@ -10,8 +10,11 @@ import {
   parseRfc3339,
   Refusal,
 } from "../../src/plugin.ts";
+import { coverageAuditor } from "./audit.ts";
+import { COVERAGE_ENTRY, CoverageStatement } from "./coverage-statement.ts";
 import { listExecutions } from "./executions.ts";
 import { gapNotice } from "./notice.ts";
+import { CoverageOptions } from "./options.ts";
 import * as schema from "./schemas.ts";
 import { listCurrentStatements, listStatements, recordStatement } from "./statements.ts";
 
@@ -21,7 +24,9 @@ const scopes = defineScopes("coverage", ["write"]);
 export default defineCorePlugin({
   name: "coverage",
   scopes,
+  options: CoverageOptions,
   entries: { [COVERAGE_ENTRY]: CoverageStatement },
+  auditors: [coverageAuditor],
   notices: [gapNotice],
   setup: (host) => ({ routes: routes(host), gauges: gauges(host) }),
 });

@@ -1,16 +1,18 @@
 /** The notice of a gap in coverage. */
-import { COVERAGE_ENTRY, type CoverageStatement, hasGap, type PluginEntry } from "../../src/core.ts";
+import type { PluginEntry } from "../../src/core.ts";
 import { formatTime, type NoticeKind, renderText } from "../../src/plugin.ts";
+import { COVERAGE_ENTRY, type CoverageStatement, hasGap } from "./coverage-statement.ts";
+import type { CoverageOptions } from "./options.ts";
 
 const MAX_NAME = 80;
 /** Maximum number of unmatched effects, and of actions without an effect, that a message contains. */
 const MAX_NAMED = 5;
 
-export const gapNotice: NoticeKind = {
+export const gapNotice: NoticeKind<typeof CoverageOptions> = {
   name: "coverage_gap",
   entry: COVERAGE_ENTRY,
   isDue: (entry) => hasGap((entry as PluginEntry).data as unknown as CoverageStatement),
-  channels: (_options, config) => config.coverage.notify,
+  channels: ({ notify }) => notify,
   render(entry, nameOf) {
     const { data, by, seq } = entry as PluginEntry & { seq: number };
     const { source, from, to, effects, actions, ...rest } = data as unknown as CoverageStatement;

@@ -1,6 +1,6 @@
 /** Requests and responses about coverage. */
-import { CoverageStatement } from "../../src/core.ts";
 import { PAGE_QUERY, type Static, Type } from "../../src/plugin.ts";
+import { CoverageStatement } from "./coverage-statement.ts";
 
 const closed = { additionalProperties: false } as const;
 const Time = Type.String({ format: "date-time" });

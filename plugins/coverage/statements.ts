@@ -1,16 +1,5 @@
 /** Records coverage statements as ledger entries, and reads them. Documents contain the list of these entries. */
-import {
-  confirmCredential,
-  type CoreHost,
-  countSuccesses,
-  COVERAGE_ENTRY,
-  type CoverageStatement,
-  decodeEntry,
-  findStatementFault,
-  hasGap,
-  toActor,
-  toHex,
-} from "../../src/core.ts";
+import { confirmCredential, type CoreHost, decodeEntry, toActor, toHex } from "../../src/core.ts";
 import {
   type Credential,
   decodeCursor,
@@ -20,9 +9,10 @@ import {
   Refusal,
   toRfc3339,
 } from "../../src/plugin.ts";
+import { countSuccesses, LIST } from "./audit.ts";
+import { COVERAGE_ENTRY, type CoverageStatement, findStatementFault, hasGap } from "./coverage-statement.ts";
 import type { StatementRecord } from "./schemas.ts";
 
-const LIST = "statement/";
 const NEWEST = "newest/";
 const DAY = 86_400_000;
 /** Maximum number of statements with a gap that the metrics of a source add up. */

@@ -2,7 +2,7 @@
  * Builds the HTML of the documentation pages. The pages contain no inline scripts, because their policies allow only
  * files of this origin. Swagger UI and Redoc are third-party code. Each runs in a frame with an opaque origin: it
  * cannot read the console's storage, or the channel over which tabs share the key. The surrounding page makes the
- * frame's requests to the service (`app/relay.ts`), without adding credentials.
+ * frame's requests to the service (`app/scripts/relay.ts`), without adding credentials.
  */
 
 const HOLD = ["default-src 'none'", "img-src 'self' data:", "base-uri 'none'", "form-action 'none'"];

@@ -137,9 +137,10 @@ async function checkActions({ store, entries, options, faults }: TablesAudit): P
 }
 
 async function checkDirectory(audit: TablesAudit): Promise<void> {
-  const { directory, coverage, holds, signing } = audit.entries;
+  const { directory, holds, signing, auditors } = audit.entries;
   await checkCurrent(audit, "the API keys and agents", (fault) => directory.check(fault));
-  await checkCurrent(audit, "the coverage statements", (fault) => coverage.check(audit.store, fault));
+  for (const auditor of auditors)
+    await checkCurrent(audit, "the data of features", async (fault) => auditor.compare?.(audit.store, fault));
   await checkCurrent(audit, "the legal holds", (fault) => holds.check(audit.store, fault));
   await checkCurrent(audit, "the keys that sign", (fault) => signing.check(fault));
 }

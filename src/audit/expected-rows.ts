@@ -8,7 +8,6 @@ import type { StatesReader } from "../contract/states.ts";
 import { DIRECTORY_FOLDS } from "../identity/directory.ts";
 import { States } from "../ledger/states.ts";
 import type { LedgerTotals } from "./actions.ts";
-import { createCoverageAuditor } from "./coverage.ts";
 import { createCredentialsAuditor } from "./credentials.ts";
 import { DirectoryAuditor } from "./directory.ts";
 import { createExceptionalVotesAuditor, type ExceptionalVotesAuditor } from "./exceptional-votes.ts";
@@ -35,7 +34,6 @@ export class ExpectedRows {
   readonly plans = createPlansAuditor();
   readonly users: ReturnType<typeof createUsersAuditor>;
   readonly exceptional: ExceptionalVotesAuditor;
-  readonly coverage = createCoverageAuditor();
   readonly credentials = createCredentialsAuditor();
   readonly throttles = createThrottlesAuditor();
   readonly signing: KeysAuditor;
@@ -119,7 +117,6 @@ export class ExpectedRows {
       this.users.fold(body);
       this.grants.fold(body);
       this.suggested.fold(body);
-      this.coverage.fold(body);
       this.credentials.fold(body);
       this.throttles.fold(body);
       this.plans.fold(body);

@@ -29,7 +29,6 @@ import { askYesOrNo, canAsk } from "./yes-or-no.ts";
 const MAX_WAIT = 86_400;
 
 export const submit: Command = {
-  summary: "submit an action",
   help: `usage: assent submit [--agent AGENT] --tool TOOL --operation OPERATION [options]
 
   --agent AGENT            the agent that submits it; by default the one that the key is bound to
@@ -86,7 +85,6 @@ examples:
 function voteCommand(approve: boolean): Command {
   const verb = approve ? "approve" : "deny";
   return {
-    summary: `${verb} a pending action`,
     help: `usage: assent ${verb} ID [--reason TEXT] ${approve ? "[--for DURATION --count N [--scope CEL] ...] " : ""}[--yes] [--json]
 
 Prints the request, and on a terminal asks whether to ${verb} it. The vote is only valid for the request that was printed. Votes with the key in ASSENT_API_KEY, or asks for it on the terminal. The vote counts for the owner of that key. ID can
@@ -153,7 +151,6 @@ export const approve = voteCommand(true);
 export const deny = voteCommand(false);
 
 export const edit: Command = {
-  summary: "change parameters of a pending action, where its rules allow it",
   help: `usage: assent edit ID PATH=VALUE... [--reason TEXT] [--json]
 
 Changes the request before another person approves it (approval.editable in policies). Earlier votes are void. VALUE is JSON,
@@ -190,7 +187,6 @@ function toChange(text: string): [path: string, value: string | number | boolean
 }
 
 export const ask: Command = {
-  summary: "ask the agent of a pending action a question",
   help: `usage: assent ask ID QUESTION [--json]
 
 The agent receives the question when it next submits or waits for the action. "assent actions ID" shows its answer.
@@ -210,7 +206,6 @@ examples:
 };
 
 export const answer: Command = {
-  summary: "answer an approver's question about a pending action",
   help: `usage: assent answer ID TEXT [--question N] [--json]
 
 Answers the first question without an answer, or question N. The key must be the one that submitted the action, or a key of
@@ -234,7 +229,6 @@ examples:
 };
 
 export const liftRejection: Command = {
-  summary: "lift the rejection of an action",
   help: `usage: assent lift ID [--reason TEXT] [--json]
 
 After a person has rejected an action, the same request is refused for a time (approval.rejection_holds). This command ends
@@ -256,7 +250,6 @@ examples:
 };
 
 export const actions: Command = {
-  summary: "list actions, or show one",
   help: `usage: assent actions [ID] [--status STATUS] [--agent AGENT] [--tool TOOL] [--limit N] [--json]
 
 examples:

@@ -17,14 +17,21 @@ import {
 } from "../ledger/sign/checkpoint-file.ts";
 import { createProofReader } from "../ledger/reader.ts";
 import { LedgerTampered } from "../ledger/tampered.ts";
-import { EXIT_CODES, parseArguments, usageError, printJson, type Command } from "./command.ts";
+import {
+  EXIT_CODES,
+  parseArguments,
+  usageError,
+  printJson,
+  type Command,
+  createProgressReporter,
+  readCheckpointFlag,
+} from "./command.ts";
 import { readDeclarations } from "./plugin-commands.ts";
-import { loadServeConfig } from "./serve.ts";
+import { loadServeConfig } from "./load-config.ts";
 import { readRepairs, repairStore, formatRepair } from "./repair.ts";
-import { assertCurrentSchema, createProgressReporter, readCheckpointFlag, withStore } from "./with-store.ts";
+import { assertCurrentSchema, withStore } from "./with-store.ts";
 
 export const audit: Command = {
-  summary: "check a whole store against its ledger",
   help: `usage: assent audit [--config FILE] [--key VKEY] [--checkpoint FILE] [--json] [--repair [--copy FILE]]
 
 Recomputes the hash of every entry and the tree, and compares tiles, head, newest checkpoint and every table with them.

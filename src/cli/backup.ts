@@ -13,7 +13,7 @@ import { join, resolve } from "node:path";
 import { isLogKeyFile } from "../identity/log-keyring.ts";
 import { PERMIT_KEY_FILES } from "../identity/permit-keys.ts";
 import { CommandError, EXIT_CODES, parseArguments, printJson, usageError, type Command } from "./command.ts";
-import { loadServeConfig } from "./serve.ts";
+import { loadServeConfig } from "./load-config.ts";
 import { withStore } from "./with-store.ts";
 
 /**
@@ -23,7 +23,6 @@ import { withStore } from "./with-store.ts";
 const SECRET_FILES: readonly string[] = ["secret", ...PERMIT_KEY_FILES];
 
 export const backup: Command = {
-  summary: "copy the embedded store while it is in use",
   help: `usage: assent backup FOLDER [--config FILE] [--json]
 
 Writes a consistent copy of assent.db and the secrets of the data folder into a new folder. The service may be running.

@@ -24,7 +24,6 @@ interface UseView {
 }
 
 export const breakGlass: Command = {
-  summary: "list emergency approvals, or review one",
   help: `usage: assent break-glass [--all] [--json]
        assent break-glass --review ID --comment TEXT [--json]
 

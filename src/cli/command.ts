@@ -1,5 +1,7 @@
 /** The interface of commands, their exit codes, and helpers for options and output. */
+import type { CommandGroup } from "../contract/command.ts";
 import { CONTROL_CHARACTERS, replaceControlCharacters } from "../domain/text.ts";
+import { readFileSync } from "node:fs";
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { findSimilarName } from "../domain/similar-name.ts";
 
@@ -35,7 +37,6 @@ export interface Output {
 }
 
 export interface Command {
-  summary: string;
   /** Complete help text: usage, options, examples. */
   help: string;
   /** Subcommands with their own help text, such as `create` in `assent keys create`. */
@@ -44,7 +45,17 @@ export interface Command {
   run(args: string[], io: Output): Promise<number>;
 }
 
-export type Subcommand = Omit<Command, "subcommands">;
+export type ListedCommand = Command & { summary: string };
+export type Subcommand = Omit<ListedCommand, "subcommands">;
+
+/** A line in the list of commands. */
+export interface CommandEntry {
+  group: CommandGroup;
+  /** Short description for the list of commands. */
+  summary: string;
+  /** Loads the command's code, which the list of commands does not need. */
+  load(): Promise<Command>;
+}
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
 type Parsed<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true; args: string[] }>>;
@@ -155,3 +166,36 @@ export function printJson(io: Output, value: unknown): void {
 
 /** Makes text from a service or a file safe to print, because it could otherwise control the terminal. */
 export const toPrintable = replaceControlCharacters;
+
+/**
+ * Returns the checkpoint in the file that `--checkpoint` names. Throws CommandError if the file cannot be read.
+ * @example
+ * const checkpoint = readCheckpointFlag("checkpoint.txt");
+ */
+export function readCheckpointFlag(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new CommandError(`the checkpoint "${path}" cannot be read: ${(error as Error).message}`);
+  }
+}
+
+/**
+ * Reports the progress of long-running work on standard error. On a terminal, updates one line; elsewhere, prints a
+ * line for every 10 %.
+ * @example
+ * const report = createProgressReporter(io);
+ * report("entries", 500, 1000);
+ */
+export function createProgressReporter(io: Output): (part: string, done: number, total: number) => void {
+  let lastLine = "";
+  return (part, done, total) => {
+    const share = total === 0 ? 100 : Math.floor((done / total) * 100);
+    const step = io.watched ? share : share - (share % 10);
+    const line = `${part}: ${step} % of ${total}`;
+    if (line === lastLine) return;
+    if (io.watched) process.stderr.write(`\r\u001b[K${line}${share === 100 ? "\n" : ""}`);
+    else io.err(line);
+    lastLine = line;
+  };
+}

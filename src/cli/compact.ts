@@ -1,9 +1,8 @@
 import { CommandError, EXIT_CODES, parseArguments, printJson, usageError, type Command } from "./command.ts";
-import { loadServeConfig } from "./serve.ts";
+import { loadServeConfig } from "./load-config.ts";
 import { withStore } from "./with-store.ts";
 
 export const compact: Command = {
-  summary: "rewrite the embedded store without copies of erased data",
   help: `usage: assent compact [--config FILE] [--json]
 
 Rewrites assent.db while the service is stopped. SQLite can keep copies of erased data in unused parts of its file; after this

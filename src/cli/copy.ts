@@ -12,16 +12,16 @@ import {
   usageError,
   type Command,
   type Output,
+  createProgressReporter,
 } from "./command.ts";
-import { loadServeConfig } from "./serve.ts";
-import { createProgressReporter, withStore } from "./with-store.ts";
+import { loadServeConfig } from "./load-config.ts";
+import { withStore } from "./with-store.ts";
 
 const PAGE = 500;
 /** Tables whose rows never change. A resumed copy skips their rows that the target already contains. */
 const APPEND_ONLY: readonly CopiedTable[] = ["entries", "tiles", "policy_versions", "policy_sets"];
 
 export const copy: Command = {
-  summary: "move a store into another database",
   help: `usage: assent copy --to URL [--config FILE] [--json]
 
 Copies the store that the configuration names into an empty Postgres database (postgres://...), or into a new

@@ -40,7 +40,6 @@ interface Finding {
 }
 
 export const doctor: Command = {
-  summary: "check the installation, and say what to do about each problem",
   help: `usage: assent doctor [--config FILE] [--json]
 
 Checks the configuration and the store of this folder, the service, the key, the policies, the notifications and the

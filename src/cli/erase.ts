@@ -15,7 +15,6 @@ interface Count {
 }
 
 export const erase: Command = {
-  summary: "erase the request data of actions permanently",
   help: `usage: assent erase ID --reason TEXT --yes [--json]
        assent erase [--older-than 90d | --until TIME] [--agent AGENT] [--value TEXT | --number N] [--at POINTER]
                     --reason TEXT --yes [--json]

@@ -33,7 +33,6 @@ export interface GrantView {
 }
 
 export const grants: Command = {
-  summary: "list grants, or revoke one",
   help: `usage: assent grants [ID] [--all] [--agent AGENT] [--json]
        assent grants --suggest ACTION [--json]
        assent grants --revoke ID [--reason TEXT] [--json]

@@ -25,7 +25,6 @@ interface HoldView {
 }
 
 export const hold: Command = {
-  summary: "keep actions from being erased, list legal holds, or release one",
   help: `usage: assent hold --action ID | --agent AGENT | --subject TEXT --reason TEXT [--json]
        assent hold --list [--json]
        assent hold --release ID --reason TEXT [--json]

@@ -8,7 +8,6 @@ import { hookSubcommands, runHookSubcommand } from "./hook-subcommands.ts";
 import { parseSeconds } from "./times.ts";
 
 export const hook: Command = {
-  summary: "decide on each tool call of a coding agent",
   help: `usage: assent hook --host HOST [--wait DURATION] [--no-daemon]
        assent hook setup|install|start|doctor|status
 
@@ -41,7 +40,6 @@ examples:
 const MAX_IDLE = 30 * 86_400;
 
 export const hookd: Command = {
-  summary: "run in the background for this user's hooks, so that they answer faster",
   help: `usage: assent hookd [--idle DURATION]
 
 Hooks start it automatically, and it exits when idle. It listens on a socket that only its user can open.

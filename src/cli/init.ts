@@ -34,7 +34,6 @@ policies: ./policies
 const SCHEMA_LINE = /^# yaml-language-server:.*\n/;
 
 export const init: Command = {
-  summary: "write a configuration and policies to begin with",
   help: `usage: assent init [FOLDER] [--json]
 
 Writes assent.yaml, policies/ with example policies and their tests, and .assent/ with the schemas that editors check

@@ -15,7 +15,8 @@ import {
 import { createPrivilegedClient, readAllPages, withServiceErrors } from "./remote.ts";
 import { rotateLog } from "./rotate-log.ts";
 import { rotatePermit } from "./rotate-permit.ts";
-import { loadServeConfig, startRuntime } from "./serve.ts";
+import { loadServeConfig } from "./load-config.ts";
+import { startRuntime } from "./serve.ts";
 import { parseFuture } from "./times.ts";
 
 interface KeyView {
@@ -32,7 +33,6 @@ interface KeyView {
 }
 
 export const keys: Command = {
-  summary: "create, list and revoke API keys; rotate the signing keys",
   help: `usage: assent keys create NAME [--preset PRESET] [--scope SCOPE]... [--agent AGENT] [--owner OWNER] [--expires-at TIME] [--local] [--json]
        assent keys list [--json]
        assent keys revoke ID [--json]

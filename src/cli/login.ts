@@ -21,7 +21,6 @@ const TIMEOUT = 10;
 const MAX_INPUT = 1000;
 
 export const login: Command = {
-  summary: "store a key for the commands on this machine",
   help: `usage: assent login [--url URL] [--json]
 
 Asks for an API key, checks it with the service, and stores both in ~/.config/assent/login.json, which only this user can
@@ -62,7 +61,6 @@ examples:
 };
 
 export const logout: Command = {
-  summary: "remove the stored key",
   help: `usage: assent logout [--json]
 
 Removes the file that "assent login" wrote. The key itself stays valid until someone revokes it.

@@ -1,9 +1,8 @@
 import { EXIT_CODES, parseArguments, printJson, usageError, type Command } from "./command.ts";
-import { loadServeConfig } from "./serve.ts";
+import { loadServeConfig } from "./load-config.ts";
 import { withStore } from "./with-store.ts";
 
 export const migrate: Command = {
-  summary: "migrate a store to the current schema",
   help: `usage: assent migrate [--config FILE] [--check] [--json]
 
 The service also migrates its store when it starts; use this command to migrate earlier, for example before a rolling

@@ -21,7 +21,6 @@ import {
 } from "./remote.ts";
 
 export const plan: Command = {
-  summary: "submit several actions as a plan, list and show plans, vote on them and cancel them",
   help: `usage: assent plan submit FILE [--idempotency-key KEY] [--json]
        assent plan list [--agent ID] [--limit N] [--json]
        assent plan show ID [--json]

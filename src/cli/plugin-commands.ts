@@ -4,9 +4,9 @@ import { collectDeclarations, type Declarations } from "../runtime/plugins/decla
 import { loadPlugins, loadPluginsByPath, PluginLoadError, type LoadedPlugin } from "../runtime/plugins/loader.ts";
 import { PluginError, assertUniqueNames } from "../runtime/plugins/plugin-options.ts";
 import type { Plugin } from "../plugin.ts";
-import { CommandError, EXIT_CODES, toPrintable, type Command } from "./command.ts";
+import { CommandError, EXIT_CODES, toPrintable, type ListedCommand } from "./command.ts";
 import { createClient, withServiceErrors } from "./remote.ts";
-import { loadServeConfig } from "./serve.ts";
+import { loadServeConfig } from "./load-config.ts";
 
 /** Returns what the configured plugins declare. Throws CommandError if one of them cannot be loaded. */
 export async function readDeclarations(config: Config): Promise<Declarations> {
@@ -16,12 +16,12 @@ export async function readDeclarations(config: Config): Promise<Declarations> {
 /**
  * Returns the commands, keyed by name. Throws CommandError if the configuration or one of its plugins cannot be loaded.
  */
-export async function pluginCommands(): Promise<Map<string, Command>> {
+export async function pluginCommands(): Promise<Map<string, ListedCommand>> {
   return withPluginErrors(async () => {
     const plugins = await loadPluginsByPath(loadServeConfig(process.env, undefined));
     declarationsOf(plugins);
     return new Map(
-      plugins.flatMap(({ plugin }): [string, Command][] =>
+      plugins.flatMap(({ plugin }): [string, ListedCommand][] =>
         plugin.command === undefined ? [] : [[plugin.name, commandOf(plugin, plugin.command)]],
       ),
     );
@@ -43,7 +43,7 @@ async function withPluginErrors<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-function commandOf({ name }: Plugin, { summary, help, run }: NonNullable<Plugin["command"]>): Command {
+function commandOf({ name }: Plugin, { summary, help, run }: NonNullable<Plugin["command"]>): ListedCommand {
   return {
     summary,
     help,

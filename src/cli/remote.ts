@@ -62,6 +62,8 @@ export async function withServiceErrors<T>(work: () => Promise<T>): Promise<T> {
  * Reads all pages of a list.
  * @param path path with a query, such as `/v1/break-glass?status=open`
  * @param member name of the list in the response
+ * @example
+ * const open = await readAllPages<StopView>(service, "/v1/stop?status=open", "stops");
  */
 export async function readAllPages<T>(service: Assent, path: string, member: string): Promise<T[]> {
   const rows: T[] = [];

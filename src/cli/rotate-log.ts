@@ -3,7 +3,8 @@ import { parseDuration, toRfc3339 } from "../domain/time.ts";
 import { VaultError } from "../identity/key-files.ts";
 import { createRuntime } from "../runtime/runtime.ts";
 import { CommandError, EXIT_CODES, parseArguments, usageError, printJson, type Output } from "./command.ts";
-import { loadServeConfig, startRuntime } from "./serve.ts";
+import { loadServeConfig } from "./load-config.ts";
+import { startRuntime } from "./serve.ts";
 
 const DAY = 86_400_000;
 /**

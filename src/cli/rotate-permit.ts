@@ -3,7 +3,8 @@ import { VaultError } from "../identity/key-files.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { createRuntime } from "../runtime/runtime.ts";
 import { CommandError, EXIT_CODES, parseArguments, usageError, printJson, type Output } from "./command.ts";
-import { loadServeConfig, startRuntime } from "./serve.ts";
+import { loadServeConfig } from "./load-config.ts";
+import { startRuntime } from "./serve.ts";
 
 /** Rotates the key directly in the store. The lock of an embedded store ensures that no service is running. */
 export async function rotatePermit(args: string[], io: Output): Promise<number> {

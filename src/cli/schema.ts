@@ -5,7 +5,6 @@ import { EXIT_CODES, parseArguments, usageError, type Command } from "./command.
 const NAMES: readonly string[] = EDITOR_SCHEMAS;
 
 export const schema: Command = {
-  summary: "print the JSON Schema of policies, their tests or assent.yaml, for editors",
   help: `usage: assent schema policy|policy-test|config
 
 Prints a JSON Schema (draft 2020-12). Editors with the YAML language server take it from a line at the top of a file:

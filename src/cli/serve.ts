@@ -1,5 +1,4 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { ConfigError, loadConfig } from "../config/index.ts";
 import { StorageError } from "../contract/storage.ts";
 import { LedgerTampered } from "../ledger/tampered.ts";
 import { ChannelError } from "../delivery/channels.ts";
@@ -13,12 +12,12 @@ import { stopOnSignals, serve as serveHttp, ServerResponse, type RunningServer }
 import { chooseKeyOutput, showFirstKeys } from "./first-keys.ts";
 import { initializeWorkingFolder, isWorkingFolderUninitialized } from "./init.ts";
 import { listen } from "./listen.ts";
+import { loadServeConfig } from "./load-config.ts";
 import { assertStorageUsable } from "./with-store.ts";
 import { unlimitYoungGeneration } from "../serve/young-space.ts";
 import { CommandError, parseArguments, parsePort, type Command } from "./command.ts";
 
 export const serve: Command = {
-  summary: "run the service",
   help: `usage: assent serve [--config FILE] [--host HOST] [--port PORT] [--first-keys print|file]
                     [--accept-rollback] [--accept-secret] [--accept-environment]
 
@@ -131,18 +130,6 @@ function stopWithNpm(env: Record<string, string | undefined>): void {
     process.kill(process.pid, "SIGTERM");
   }, PARENT_INTERVAL_MS);
   timer.unref();
-}
-
-export function loadServeConfig(
-  env: Record<string, string | undefined>,
-  file: string | undefined,
-): ReturnType<typeof loadConfig>["config"] {
-  try {
-    return loadConfig({ cwd: process.cwd(), env, ...(file === undefined ? {} : { file }) }).config;
-  } catch (error) {
-    if (error instanceof ConfigError) throw new CommandError(error.message);
-    throw error;
-  }
 }
 
 /** Creates and starts a runtime. Throws CommandError, without a stack trace, for problems that an operator can fix. */

@@ -11,7 +11,6 @@ const TIMEOUT = 10;
 const MAX_COUNTED = 100;
 
 export const status: Command = {
-  summary: "show the service, the key, and what waits for approval",
   help: `usage: assent status [--json]
 
 Shows whether the service at ASSENT_URL is ready, which policies each source has offered, and which are applied. With a key

@@ -2,7 +2,11 @@
 import { usageError } from "./command.ts";
 import { parsePast } from "./times.ts";
 
-/** Returns the window in milliseconds. Throws CommandError unless both flags are times and `from` is earlier. */
+/**
+ * Returns the window in milliseconds. Throws CommandError unless both flags are times and `from` is earlier.
+ * @example
+ * const { from, to } = parseTimeWindow({ from: "2026-01-01", to: "2026-02-01" });
+ */
 export function parseTimeWindow(values: { from?: string | undefined; to?: string | undefined }): {
   from: number;
   to: number;

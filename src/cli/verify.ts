@@ -50,7 +50,6 @@ interface Verified {
 }
 
 export const verify: Command = {
-  summary: "check a proof, offline",
   help: `usage: assent verify PROOF --key VKEY [--witness VKEY]... [--entry FILE] [--json]
 
 PROOF is a file (or - for standard input): the JSON of GET /v1/provenance/{hash}/proof, or a .tlog-proof.

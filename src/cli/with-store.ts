@@ -1,12 +1,12 @@
 /** Helpers for commands that open the store directly. */
-import { readFileSync } from "node:fs";
 import type { Config } from "../config/index.ts";
-import { StorageError, type Storage } from "../contract/storage.ts";
+import { StorageError, type Storage, type StorageReader } from "../contract/storage.ts";
 import { createLogger } from "../serve/log.ts";
 import { loadPlugins, PluginLoadError } from "../runtime/plugins/loader.ts";
 import { PluginError } from "../runtime/plugins/plugin-options.ts";
 import { createStorage } from "../runtime/plugins/create-storage.ts";
-import { CommandError, EXIT_CODES, type Output } from "./command.ts";
+import { CommandError, EXIT_CODES } from "./command.ts";
+import { loadServeConfig } from "./load-config.ts";
 import { programCommand } from "./invocation.ts";
 
 /** Opens the store, runs the work and closes the store. Throws CommandError for problems that an operator can fix. */
@@ -66,28 +66,15 @@ export async function assertCurrentSchema(storage: Storage): Promise<void> {
     );
 }
 
-/** Returns the checkpoint in the file that `--checkpoint` names. Throws CommandError if the file cannot be read. */
-export function readCheckpointFlag(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    throw new CommandError(`the checkpoint "${path}" cannot be read: ${(error as Error).message}`);
-  }
-}
-
-/**
- * Reports the progress of long-running work on standard error. On a terminal, updates one line; elsewhere, prints a
- * line for every 10 %.
- */
-export function createProgressReporter(io: Output): (part: string, done: number, total: number) => void {
-  let lastLine = "";
-  return (part, done, total) => {
-    const share = total === 0 ? 100 : Math.floor((done / total) * 100);
-    const step = io.watched ? share : share - (share % 10);
-    const line = `${part}: ${step} % of ${total}`;
-    if (line === lastLine) return;
-    if (io.watched) process.stderr.write(`\r\u001b[K${line}${share === 100 ? "\n" : ""}`);
-    else io.err(line);
-    lastLine = line;
-  };
+/** See `readStore` of `assent/command`. */
+export async function readStore<T>(
+  configFile: string | undefined,
+  work: (store: StorageReader, log: { witnesses: string[] }) => Promise<T>,
+): Promise<T> {
+  const config = loadServeConfig(process.env, configFile);
+  const witnesses = config.ledger.witnesses.map(({ vkey }) => vkey);
+  return withStore(config, { readOnly: true }, async (storage) => {
+    await assertCurrentSchema(storage);
+    return work(storage, { witnesses });
+  });
 }

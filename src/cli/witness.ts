@@ -15,7 +15,6 @@ import { readTextFlag } from "./remote.ts";
 const MAX_REQUEST_BYTES = 65_536;
 
 export const witness: Command = {
-  summary: "run a witness, which cosigns the checkpoints of other logs",
   help: `usage: assent witness --name NAME --log VKEY [--log VKEY]... [--data FOLDER] [--host HOST] [--port PORT]
 
 Serves the C2SP tlog-witness protocol: cosigns a log's checkpoint if a proof shows that it extends the last cosigned

@@ -10,11 +10,31 @@ const FOLDER = new URL("../../plugins/", import.meta.url);
 
 type Load = () => Promise<{ default?: unknown }>;
 
-/** Returns the modules with this name, keyed by the name of their folder, in alphabetical order. */
-export function listBuiltIn(module: "index" | "command"): Readonly<Record<string, Load>> {
-  const urlOf = (folder: string): URL => new URL(`${folder}/${module}.${EXTENSION}`, FOLDER);
-  const folders = readdirSync(fileURLToPath(FOLDER)).filter((folder) => existsSync(urlOf(folder)));
+/** Returns the built-in plugins, keyed by the name of their folder, in alphabetical order. */
+export function listBuiltIn(): Readonly<Record<string, Load>> {
+  const urlOf = (folder: string): URL => new URL(`${folder}/index.${EXTENSION}`, FOLDER);
+  return loadersOf(
+    readdirSync(fileURLToPath(FOLDER)).flatMap((folder) =>
+      existsSync(urlOf(folder)) ? [[folder, urlOf(folder)] as const] : [],
+    ),
+  );
+}
+
+/** Returns the commands of the built-in plugins: `plugins/<folder>/commands/<name>`, keyed by name. */
+export function listBuiltInCommands(): Readonly<Record<string, Load>> {
+  return loadersOf(
+    readdirSync(fileURLToPath(FOLDER)).flatMap((folder) => {
+      const commands = new URL(`${folder}/commands/`, FOLDER);
+      if (!existsSync(commands)) return [];
+      const files = readdirSync(fileURLToPath(commands)).filter((file) => /^[\w-]+\.[jt]s$/.test(file));
+      return files.map((file): [string, URL] => [file.slice(0, -3), new URL(file, commands)]);
+    }),
+  );
+}
+
+function loadersOf(modules: readonly (readonly [name: string, url: URL])[]): Readonly<Record<string, Load>> {
+  const sorted = [...modules].sort(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(
-    folders.sort().map((folder) => [folder, async () => (await import(urlOf(folder).href)) as { default?: unknown }]),
+    sorted.map(([name, { href }]) => [name, async () => (await import(href)) as { default?: unknown }]),
   );
 }

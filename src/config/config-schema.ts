@@ -3,7 +3,6 @@ import { Type, type Static } from "@sinclair/typebox";
 import { MAX_PERMIT_SECONDS } from "../domain/permit.ts";
 import { DEFAULT_REJECTION_HOLDS_MS, MAX_REJECTION_HOLDS_MS } from "../domain/policy/parse/bounds.ts";
 import { BreakGlassSchema } from "./break-glass-schema.ts";
-import { CoverageSchema } from "./coverage-schema.ts";
 import { ChannelSchema } from "./channel-schema.ts";
 import { GroupsSchema } from "./groups-schema.ts";
 import { LegalHoldSchema } from "./legal-hold-schema.ts";
@@ -222,7 +221,6 @@ export const ConfigSchema = Type.Object(
     groups: GroupsSchema,
     rota: RotaSchema,
     break_glass: BreakGlassSchema,
-    coverage: CoverageSchema,
     legal_hold: LegalHoldSchema,
     channels: Type.Record(Type.String(), ChannelSchema, {
       default: {},

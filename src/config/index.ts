@@ -58,14 +58,11 @@ function mayBePlugin(name: string, { plugins }: { plugins?: unknown }): boolean 
   const named = Array.isArray(plugins)
     ? plugins.map((item: string | { name?: unknown } | null) => (typeof item === "string" ? item : item?.name))
     : [];
-  return Object.hasOwn(listBuiltIn("index"), name) || named.some((each) => String(each).includes("/"));
+  return Object.hasOwn(listBuiltIn(), name) || named.some((each) => String(each).includes("/"));
 }
 
 function describeUnknownKey(name: string): string {
-  const similar = findSimilarName(name, [
-    ...Object.keys(ConfigSchema.properties),
-    ...Object.keys(listBuiltIn("index")),
-  ]);
+  const similar = findSimilarName(name, [...Object.keys(ConfigSchema.properties), ...Object.keys(listBuiltIn())]);
   return `unknown key, and no built-in plugin has this name${similar === null ? "" : `; did you mean "${similar}"?`}`;
 }
 

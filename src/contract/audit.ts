@@ -3,6 +3,7 @@ import type { EntryBody, EntryType } from "../domain/entries.ts";
 import type { Fold } from "../domain/fold.ts";
 import type { Bars } from "./bar.ts";
 import type { NoticeKind } from "./notice.ts";
+import type { StorageReader } from "./storage.ts";
 import type { StatesReader } from "./states.ts";
 
 /**
@@ -16,11 +17,19 @@ export interface FeatureAuditor {
    */
   check?(entry: EntryBody & { seq: number }, states: StatesReader): void;
   /**
+   * Compares what the feature stores besides its states with the entries that `check` got. Called after the newest
+   * entry, and again if it reports a fault while entries are added.
+   */
+  compare?(store: FeatureStore, fault: (message: string) => void): Promise<void>;
+  /**
    * For each idempotent route of the feature, returns who created a resource and when; null if the route did not create
    * it. `states` are those after the newest entry.
    */
   readonly created?: Readonly<Record<string, (states: StatesReader, id: string) => Creation | null>>;
 }
+
+/** What an auditor can read. */
+export type FeatureStore = Pick<StorageReader, "entries" | "actionsById" | "documents">;
 
 /** Who created a resource, as the row of an idempotency key must have it. */
 export interface Creation {

@@ -1,6 +1,10 @@
 /** The command that a plugin adds to the command line: `assent <plugin name>`. */
 
-/** Command names that plugins cannot use. */
+/** Groups of the list of commands, in its order. */
+export const COMMAND_GROUPS = ["service", "actions", "rights", "record", "policies", "clients"] as const;
+export type CommandGroup = (typeof COMMAND_GROUPS)[number];
+
+/** Commands of the core. */
 export const CORE_COMMANDS = [
   "init",
   "serve",
@@ -20,16 +24,12 @@ export const CORE_COMMANDS = [
   "lift",
   "actions",
   "grants",
-  "delegations",
   "break-glass",
-  "access-review",
   "erase",
   "hold",
   "verify",
   "witness",
   "audit",
-  "reconcile",
-  "evidence",
   "backup",
   "compact",
   "migrate",

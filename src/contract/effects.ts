@@ -3,7 +3,7 @@
  * `assent reconcile` reads the logs and compares each effect with the actions of the ledger. Sources run in the
  * command, not in the service.
  */
-import type { EffectMapping, SourceEvent } from "../domain/effects/match-effects.ts";
+import type { EffectMapping, SourceEvent } from "../domain/effects/source-event.ts";
 import type { EffectSourceOptions } from "../domain/effects/source-options.ts";
 
 /** A record of the log, and the number of its first line. */

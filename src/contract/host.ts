@@ -109,7 +109,6 @@ export interface HostConfig {
     readonly idempotency_days: number;
   };
   readonly legal_hold: { readonly release_approvals: number };
-  readonly coverage: { readonly notify: readonly string[] | null };
   readonly permits: { readonly valid_seconds: number };
   readonly server: {
     readonly max_wait_seconds: number;

@@ -2,7 +2,6 @@
 import type { Static, TObject } from "@sinclair/typebox";
 import type { EntryBody } from "../domain/entries.ts";
 import type { JsonObject } from "../domain/json.ts";
-import type { HostConfig } from "./host.ts";
 
 /** A kind of message about the service. Each recipient of its channels gets one for each entry that is due. */
 export interface NoticeKind<Options extends TObject = TObject> {
@@ -13,7 +12,7 @@ export interface NoticeKind<Options extends TObject = TObject> {
   /** Returns whether the entry causes a message. Default: every entry of the type does. */
   isDue?(entry: EntryBody): boolean;
   /** Returns the names of the channels to notify; null for all channels. */
-  channels(options: Static<Options>, config: HostConfig): readonly string[] | null;
+  channels(options: Static<Options>): readonly string[] | null;
   /**
    * Renders the message from its entry.
    * @param names returns the text for a principal of the entry

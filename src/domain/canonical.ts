@@ -94,7 +94,11 @@ function hasToJson(value: object): boolean {
   return typeof (value as { toJSON?: unknown }).toJSON === "function";
 }
 
-/** Returns `canonicalText` in UTF-8. */
+/**
+ * Returns `canonicalText` in UTF-8.
+ * @example
+ * canonicalBytes({ b: 1, a: 2 }); // the bytes of {"a":2,"b":1}
+ */
 export function canonicalBytes(value: JsonValue): Uint8Array {
   return utf8(canonicalText(value));
 }

@@ -55,6 +55,8 @@ interface Cosignature {
 /**
  * Returns which of the given witnesses cosigned the note. Ignores other signatures. Throws NoteError if a given
  * witness's cosignature is invalid.
+ * @example
+ * verifyCosignatures(note, witnessKeys, verify).length;
  */
 export function verifyCosignatures(note: string, vkeys: readonly string[], verify: VerifySignature): Cosignature[] {
   const { text, signatures } = readNote(note);

@@ -151,6 +151,8 @@ export function assertionCounter({ authenticator_data }: PasskeyAssertion): numb
  * @param origin the name of the log
  * @param entry the vote's entry
  * @param passkey the passkey with the id `gesture.credential_id`, as it was at the time of the vote
+ * @example
+ * findGestureFault(origin, entry, userId, passkey, verify); // null if the passkey signed the vote
  */
 export function findGestureFault(
   origin: string,

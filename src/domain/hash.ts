@@ -7,6 +7,8 @@ const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(
 /**
  * Encodes a string as UTF-8. Lone surrogates become U+FFFD, so validate external strings with `parseJson` or
  * `decodeUtf8` first.
+ * @example
+ * utf8("é").length; // 2
  */
 export function utf8(text: string): Uint8Array {
   return encoder.encode(text);
@@ -31,6 +33,11 @@ export function sha256(bytes: Uint8Array): Uint8Array {
   return digest(bytes);
 }
 
+/**
+ * Returns the SHA-256 of the bytes in hex.
+ * @example
+ * sha256Hex(utf8("abc")); // "ba7816bf…"
+ */
 export function sha256Hex(bytes: Uint8Array): string {
   return toHex(digest(bytes));
 }
@@ -45,7 +52,11 @@ export function concatBytes(...parts: Uint8Array[]): Uint8Array {
   return joined;
 }
 
-/** Compares two arrays, in constant time if they have equal lengths. */
+/**
+ * Compares two arrays, in constant time if they have equal lengths.
+ * @example
+ * equalBytes(fromHex("00"), new Uint8Array(1)); // true
+ */
 export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== b.length) return false;
   let difference = 0;
@@ -53,7 +64,11 @@ export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return difference === 0;
 }
 
-/** Encodes bytes as lowercase hex. */
+/**
+ * Encodes bytes as lowercase hex.
+ * @example
+ * toHex(new Uint8Array([0, 255])); // "00ff"
+ */
 export function toHex(bytes: Uint8Array): string {
   let text = "";
   for (let i = 0; i < bytes.length; i++) text += HEX[bytes[i] as number];
@@ -64,7 +79,11 @@ export function toHex(bytes: Uint8Array): string {
 const DIGITS = new Uint8Array(128).fill(255);
 for (const [value, digit] of Array.from("0123456789abcdef").entries()) DIGITS[digit.charCodeAt(0)] = value;
 
-/** Decodes lowercase hex. Throws RangeError for any other string. */
+/**
+ * Decodes lowercase hex. Throws RangeError for any other string.
+ * @example
+ * fromHex("00ff"); // Uint8Array [0, 255]
+ */
 export function fromHex(text: string): Uint8Array {
   const { length } = text;
   const bytes = new Uint8Array(length >> 1);

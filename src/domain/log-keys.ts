@@ -35,6 +35,11 @@ export interface LogKeys {
   changes: readonly LogKeyChange[];
 }
 
+/**
+ * Returns the key that signs new checkpoints.
+ * @example
+ * currentVkey(keys); // "log.example+1a2b3c4d+…"
+ */
 export function currentVkey({ first, changes }: LogKeys): string {
   return changes.at(-1)?.vkey ?? first;
 }
@@ -44,11 +49,20 @@ export function vkeyAtSize({ first, changes }: LogKeys, size: number): string {
   return changes.findLast(({ seq }) => seq < size)?.vkey ?? first;
 }
 
+/**
+ * Returns all keys, from the first to the current one.
+ * @example
+ * listVkeys({ first, changes: [] }); // [first]
+ */
 export function listVkeys({ first, changes }: LogKeys): string[] {
   return [first, ...changes.map(({ vkey }) => vkey)];
 }
 
-/** Verifies a note of this log with the key for the checkpoint's size, and returns the checkpoint. Throws NoteError. */
+/**
+ * Verifies a note of this log with the key for the checkpoint's size, and returns the checkpoint. Throws NoteError.
+ * @example
+ * openLogCheckpoint(note, keys, verify).size;
+ */
 export function openLogCheckpoint(note: string, keys: LogKeys, verify: VerifySignature): Checkpoint {
   const { size } = parseCheckpoint(readNote(note).text);
   return openCheckpoint(note, vkeyAtSize(keys, size), verify);
@@ -93,6 +107,8 @@ export function openHandover(
 /**
  * Returns the keys with the entry's key appended. Throws NoteError unless the entry replaces the current key with a new
  * key and its handover is valid.
+ * @example
+ * keys = appendLogKey(keys, entry, verify);
  */
 export function appendLogKey(keys: LogKeys, entry: LogKeyEntry & { seq: number }, verify: VerifySignature): LogKeys {
   const { seq, vkey, previous } = entry;

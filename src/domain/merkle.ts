@@ -18,13 +18,22 @@ interface NodePosition {
   index: number;
 }
 
+/**
+ * Returns the hash of a leaf, as RFC 6962 defines it.
+ * @example
+ * hashLeaf(utf8(line));
+ */
 export function hashLeaf(entry: Uint8Array): Uint8Array {
   const input = new Uint8Array(entry.length + 1);
   input.set(entry, 1);
   return sha256(input);
 }
 
-/** Hashes two nodes. Does not check that both have 32 bytes. */
+/**
+ * Hashes two nodes. Does not check that both have 32 bytes.
+ * @example
+ * hashNode(hashLeaf(first), hashLeaf(second));
+ */
 export function hashNode(left: Uint8Array, right: Uint8Array): Uint8Array {
   const input = new Uint8Array(1 + left.length + right.length);
   input[0] = 1;

@@ -10,7 +10,11 @@ interface PasskeyKey {
   jwk: Record<string, string>;
 }
 
-/** Parses a COSE key. Throws RangeError if it is malformed or its algorithm is not supported. */
+/**
+ * Parses a COSE key. Throws RangeError if it is malformed or its algorithm is not supported.
+ * @example
+ * parseCoseKey(fromHex(passkey.public_key));
+ */
 export function parseCoseKey(coseKey: Uint8Array): PasskeyKey {
   const map = parseCoseMap(coseKey);
   const [type, algorithm, curve] = [map.get(1), map.get(3), map.get(-1)];

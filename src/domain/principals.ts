@@ -11,7 +11,11 @@ export function principalOfUser(id: string): string {
   return USER_PREFIX + id;
 }
 
-/** Returns the user's id; null if the principal or owner is not a user's. */
+/**
+ * Returns the user's id; null if the principal or owner is not a user's.
+ * @example
+ * userOfPrincipal("user:019346a0-0000-7000-8000-000000000000"); // "019346a0-…"
+ */
 export function userOfPrincipal(principal: string | null): string | null {
   return principal?.startsWith(USER_PREFIX) === true ? principal.slice(USER_PREFIX.length) : null;
 }

@@ -42,7 +42,11 @@ export interface StoredQuestion extends Omit<RecordedQuestion, "question" | "ans
   answer: SaltedText | null;
 }
 
-/** Returns SHA-256(salt ‖ SHA-256(canonical `{text}`)) in hex. */
+/**
+ * Returns SHA-256(salt ‖ SHA-256(canonical `{text}`)) in hex.
+ * @example
+ * commitQuestionText({ salt, text: "Why?" });
+ */
 export function commitQuestionText({ salt, text }: SaltedText): string {
   return commitSalted({ salt, text });
 }
@@ -89,6 +93,8 @@ export function matchesRecordedQuestions(recorded: readonly RecordedQuestion[], 
 /**
  * Returns the digest of the questions and answers that votes contain: SHA-256 of `assent-questions/1`, a line feed and
  * the canonical JSON of `[[question, answer], …]` with the commitments. Null if there are no questions.
+ * @example
+ * questionsDigest([]); // null
  */
 export function questionsDigest(questions: readonly Pick<RecordedQuestion, "question" | "answer">[]): string | null {
   if (questions.length === 0) return null;

@@ -47,12 +47,18 @@ export function parseCompleteRequest(row: { request: string }): ActionRequest | 
 /**
  * Returns SHA-256(salt ‖ digest) in hex; the hash covers the raw bytes of both. The ledger can still be verified after
  * the committed value is erased.
+ * @example
+ * commitDigest(salt, paramsDigest) === entry.params_commitment;
  */
 export function commitDigest(salt: string, digest: string): string {
   return toHex(sha256(concatBytes(fromHex(salt), fromHex(digest))));
 }
 
-/** Returns the ledger's commitment to a reported result. */
+/**
+ * Returns the ledger's commitment to a reported result.
+ * @example
+ * commitResult(salt, { success: true, error: null, meta: null });
+ */
 export function commitResult(
   salt: string,
   result: { success: boolean; error: string | null; meta: JsonValue },

@@ -10,7 +10,11 @@ import { commitDigest } from "./request.ts";
 
 export type SaltedMembers = JsonObject & { salt: string };
 
-/** Returns SHA-256(salt ‖ SHA-256(canonical members without the salt)) in hex. */
+/**
+ * Returns SHA-256(salt ‖ SHA-256(canonical members without the salt)) in hex.
+ * @example
+ * commitSalted({ salt, reason: "late" });
+ */
 export function commitSalted({ salt, ...members }: SaltedMembers): string {
   return commitDigest(salt, sha256Hex(canonicalBytes(members)));
 }

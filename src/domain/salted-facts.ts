@@ -50,7 +50,11 @@ function hasContent(value: unknown): boolean {
   return typeof value === "object" && value !== null && (!Array.isArray(value) || value.length > 0);
 }
 
-/** Returns SHA-256(salt ‖ SHA-256(canonical members without the salt)). */
+/**
+ * Returns SHA-256(salt ‖ SHA-256(canonical members without the salt)).
+ * @example
+ * commitSaltedFacts({ salt, calls: [] });
+ */
 export function commitSaltedFacts(past: SaltedFacts): string {
   return commitSalted(past as unknown as SaltedMembers);
 }

@@ -238,7 +238,6 @@ function configOf({
   legal_hold,
   permits,
   retention,
-  coverage,
   server,
 }: Config): HostConfig {
   const { max_wait_seconds, public_url, max_page_bytes } = server;
@@ -251,7 +250,6 @@ function configOf({
     permits: Object.freeze({ valid_seconds: permits.valid_seconds }),
     retention: Object.freeze({ ...retention }),
     legal_hold: Object.freeze({ ...legal_hold }),
-    coverage: Object.freeze({ notify: coverage.notify }),
     server: Object.freeze({ max_wait_seconds, public_url, max_page_bytes }),
   });
 }

@@ -23,7 +23,7 @@ test("docs/errors.md lists every code with its status and title, and no other", 
 });
 
 test("the README of a plugin lists its errors that have no prefix, and no other", async () => {
-  for (const [name, load] of Object.entries(listBuiltIn("index"))) {
+  for (const [name, load] of Object.entries(listBuiltIn())) {
     const { errors = {} } = (await load()).default as Plugin;
     const declared = Object.values(errors)
       .filter(({ code }) => !code.startsWith(errorCodePrefix(name)) || name === "stop")
@@ -94,7 +94,7 @@ test("every key has a description, and the documented defaults are the schema's"
 });
 
 test("the README of a plugin lists its options and the fields of its entries", async () => {
-  for (const [folder, load] of Object.entries(listBuiltIn("index"))) {
+  for (const [folder, load] of Object.entries(listBuiltIn())) {
     const { records = {}, options } = (await load()).default as Plugin;
     const readme = readFileSync(join(ROOT, "plugins", folder, "README.md"), "utf8");
     const listed = new Set([...readme.matchAll(/^\| `([a-z_]+)` +\|/gm)].map(([, name]) => name));

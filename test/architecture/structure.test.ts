@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { describe, test } from "node:test";
+import { BASE, readNeeds } from "../needs.mjs";
 import { ROOT } from "../support/runtimes.ts";
 
 const PURE_PACKAGES = [
@@ -26,7 +27,7 @@ function filesIn(folder: string, ends: readonly string[] = [".ts"]): string[] {
 function importsOf(file: string): string[] {
   const text = readFileSync(join(ROOT, file), "utf8").replaceAll(/\/\*[\s\S]*?\*\//g, "");
   const found = [
-    ...text.matchAll(/(?:^|\n)\s*(?:import|export)\b[^;"']*?from\s*["']([^"']+)["']/g),
+    ...text.matchAll(/(?:^|\n)\s*(?:import|export)\b[^;"'=]*?from\s*["']([^"']+)["']/g),
     ...text.matchAll(/(?<!["'])\bimport\s*\(?\s*["']([^"']+)["']/g),
   ];
   return [...new Set(found.map((match) => match[1] as string))];
@@ -226,6 +227,27 @@ describe("imports", () => {
       // The first starts the compiler. The second runs as a worker, which does not get the loader that reads TypeScript.
       ["src/cli/assent.mjs", "src/identity/signer-worker.mjs"],
     );
+  });
+
+  test("a test declares the features that it imports, apart from its own and the base", () => {
+    const needed = new Map<string, ReadonlySet<string>>();
+    const findNeeds = (file: string): ReadonlySet<string> => {
+      const found = new Set<string>();
+      if (needed.has(file)) return needed.get(file) as ReadonlySet<string>;
+      needed.set(file, found);
+      for (const specifier of importsOf(file)) {
+        const to = target(file, specifier) ?? "";
+        if (to.startsWith("plugins/")) found.add(to.split("/")[1] as string);
+        else if (to.startsWith("test/") && existsSync(join(ROOT, to)))
+          for (const name of findNeeds(to)) found.add(name);
+      }
+      return found;
+    };
+    for (const file of filesIn("test")) {
+      const declared = [...BASE, ...readNeeds(join(ROOT, file)), /^test\/plugins\/([^/]+)\//.exec(file)?.[1]];
+      const missing = [...findNeeds(file)].filter((name) => !declared.includes(name));
+      assert.deepEqual(missing, [], `${file} needs ${missing.join(", ")}: declare it in its first comment as @needs`);
+    }
   });
 
   test("there are no import cycles, including types and JavaScript", () => {

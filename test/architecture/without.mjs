@@ -1,50 +1,91 @@
 /**
- * Deletes features in a copy of the project, and checks that the rest type-checks, that its tests pass, and that the
- * service starts and decides: `node test/architecture/without.mjs FEATURE… [--tests]`. A feature is a folder of
- * `plugins`. Without `--tests`, runs the tests of the architecture and of the API only.
+ * Deletes a feature in a copy of the project, and checks that the rest type-checks, that its tests pass, and that the
+ * service starts and decides. A feature is a folder of `plugins`; its tests are the folder of `test/plugins` with its
+ * name, and files of other tests that declare that they need it (`@needs`).
+ *
+ *   node test/architecture/without.mjs stop console+users   tries without `stop`, then without `console` and `users`
+ *   node test/architecture/without.mjs --today              tries without three features, other ones each day
+ *   node test/architecture/without.mjs --all                tries without each feature
+ *
+ * Runs the tests of the architecture and of the API; with `--tests` all fast tests, with `--types` none.
  */
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { BASE, readNeeds } from "../needs.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const features = process.argv.slice(2).filter((argument) => !argument.startsWith("--"));
-const tests = process.argv.includes("--tests") ? ["fast"] : ["test/architecture", "test/http/openapi.test.ts"];
-let failures = 0;
-for (const feature of features) {
-  const fault = tryWithout(feature);
-  if (fault !== null) failures += 1;
-  console.log(fault === null ? `ok      without ${feature}` : `FAILED  without ${feature}: ${fault}`);
-}
-process.exitCode = features.length === 0 || failures > 0 ? 1 : 0;
+const PER_DAY = 3;
+const DAY_MS = 86_400_000;
 
-/** Returns what fails without the feature; null if nothing does. */
-function tryWithout(feature) {
-  if (!existsSync(join(ROOT, "plugins", feature))) return "there is no such folder";
-  const copy = mkdtempSync(join(tmpdir(), `assent-without-${feature}-`));
+const flags = process.argv.slice(2).filter((argument) => argument.startsWith("--"));
+const tests = flags.includes("--types")
+  ? []
+  : flags.includes("--tests")
+    ? ["fast"]
+    : ["test/architecture", "test/http/openapi.test.ts"];
+const choices = choose(process.argv.slice(2).filter((argument) => !argument.startsWith("--")));
+let failures = 0;
+for (const choice of choices) {
+  const fault = tryWithout(choice.split("+"));
+  if (fault !== null) failures += 1;
+  console.log(fault === null ? `ok      without ${choice}` : `FAILED  without ${choice}: ${fault}`);
+}
+process.exitCode = choices.length === 0 || failures > 0 ? 1 : 0;
+
+/** Returns what to delete: features whose names `+` joins are deleted together. */
+function choose(named) {
+  const optional = readdirSync(join(ROOT, "plugins"))
+    .filter((name) => !BASE.includes(name))
+    .sort();
+  if (flags.includes("--all")) return optional;
+  if (!flags.includes("--today")) return named;
+  const first = Math.floor(Date.now() / DAY_MS) * PER_DAY;
+  return Array.from({ length: PER_DAY }, (_, i) => optional[(first + i) % optional.length]);
+}
+
+/** Returns what fails without the features; null if nothing does. */
+function tryWithout(features) {
+  for (const feature of features) {
+    if (!existsSync(join(ROOT, "plugins", feature))) return `there is no folder plugins/${feature}`;
+    if (BASE.includes(feature)) return `every service needs ${feature}`;
+  }
+  const copy = mkdtempSync(join(tmpdir(), "assent-without-"));
   try {
-    const files = run(ROOT, "git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).stdout.split("\0");
-    for (const file of files.filter(Boolean))
-      if (existsSync(join(ROOT, file))) cpSync(join(ROOT, file), join(copy, file));
-    symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
-    for (const folder of ["plugins", "test/plugins"])
-      rmSync(join(copy, folder, feature), { recursive: true, force: true });
+    copyWithout(features, copy);
     const types = run(copy, "node", ["node_modules/typescript/bin/tsc", "--noEmit", "-p", "."]);
     if (types.status !== 0) return firstLines(types.stdout);
+    if (tests.length === 0) return null;
     const result = run(copy, "node", [
       "test/run.mjs",
       ...tests.filter((path) => path === "fast" || existsSync(join(copy, path))),
     ]);
-    return result.status === 0 ? null : firstLines(result.stdout.replace(/^ok .*\n/gm, ""));
+    return result.status === 0 ? null : firstLines(result.stdout.replace(/^ok .*\n/gm, "") + result.stderr);
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
 }
 
+function copyWithout(features, copy) {
+  const listed = run(ROOT, "git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+  for (const file of listed.stdout.split("\0").filter(Boolean)) {
+    const path = join(ROOT, file);
+    const isDeleted =
+      features.some(
+        (feature) => file.startsWith(`plugins/${feature}/`) || file.startsWith(`test/plugins/${feature}/`),
+      ) ||
+      !existsSync(path) ||
+      (/^test\/.*\.tsx?$/.test(file) && readNeeds(path).some((name) => features.includes(name)));
+    if (!isDeleted) cpSync(path, join(copy, file));
+  }
+  symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
+}
+
 function run(cwd, command, args) {
-  return spawnSync(command, args, { cwd, encoding: "utf8", maxBuffer: 1 << 28 });
+  const env = { ...process.env, ASSENT_WITHOUT: "1" };
+  return spawnSync(command, args, { cwd, env, encoding: "utf8", maxBuffer: 1 << 28 });
 }
 
 function firstLines(text) {

@@ -1,4 +1,7 @@
-/** The approval page that notification links open, in a browser and for link previewers that only send GET requests. */
+/**
+ * The approval page that notification links open, in a browser and for link previewers that only send GET requests.
+ * @needs console
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { ApprovalMessage } from "../../src/contract/notifier.ts";

@@ -1,4 +1,7 @@
-/** Actions in the console: search, live updates, details and replay. */
+/**
+ * Actions in the console: search, live updates, details and replay.
+ * @needs console
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";

@@ -1,4 +1,7 @@
-/** Totals and charts in the console. */
+/**
+ * Totals and charts in the console.
+ * @needs console
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Locator } from "playwright-core";

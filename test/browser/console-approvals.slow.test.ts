@@ -1,5 +1,6 @@
 /**
  * The inbox as approvers use it: alone, together with other approvers, close to a deadline, and with hostile requests.
+ * @needs console
  */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,7 @@
-/** Backtests in the console display what a policy version would have changed before it is activated. */
+/**
+ * Backtests in the console display what a policy version would have changed before it is activated.
+ * @needs console
+ */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";

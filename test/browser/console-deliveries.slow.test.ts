@@ -1,4 +1,7 @@
-/** The list of deliveries displays failed deliveries, and a button sends them again. */
+/**
+ * The list of deliveries displays failed deliveries, and a button sends them again.
+ * @needs console
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { NotifierError } from "../../src/contract/notifier.ts";

@@ -1,4 +1,7 @@
-/** Grants in the console: offered with a vote, listed, and revoked. */
+/**
+ * Grants in the console: offered with a vote, listed, and revoked.
+ * @needs console
+ */
 import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** Requests that an agent wrote to freeze or mislead approvers. */
+/**
+ * Requests that an agent wrote to freeze or mislead approvers.
+ * @needs console
+ */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** Keys and agents in the console. */
+/**
+ * Keys and agents in the console.
+ * @needs console, users
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { withoutBrowser } from "../support/browser.ts";

@@ -1,11 +1,14 @@
-/** The ledger in the console: verified with a pinned key, followed as it grows; and the system's state. */
+/**
+ * The ledger in the console: verified with a pinned key, followed as it grows; and the system's state.
+ * @needs console, evidence
+ */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { after, before, describe, it } from "node:test";
-import { renderVerificationPage } from "../../src/cli/evidence/page/page.ts";
-import { writePack } from "../../src/cli/evidence/write-pack.ts";
+import { renderVerificationPage } from "../../plugins/evidence/page.ts";
+import { writePack } from "../../plugins/evidence/write-pack.ts";
 import { definePlugin } from "../../src/plugin.ts";
 import { serve } from "../../src/serve/index.ts";
 import { until } from "../support/wait.ts";

@@ -1,4 +1,7 @@
-/** Delegations, emergency approvals with their reviews, and the access review in the console. */
+/**
+ * Delegations, emergency approvals with their reviews, and the access review in the console.
+ * @needs console, users
+ */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -2,6 +2,7 @@
  * Opens each page with a week of actions, in light and dark mode and at a phone's width. No element overflows, nothing
  * is logged, and no page has more than 2,000 nodes. `SCREENSHOTS=docs/images` with only this file creates the images of
  * the documentation.
+ * @needs console, evidence, users
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync } from "node:fs";
@@ -9,8 +10,8 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { pathToFileURL } from "node:url";
 import type { Page } from "playwright-core";
-import { renderVerificationPage } from "../../src/cli/evidence/page/page.ts";
-import { writePack } from "../../src/cli/evidence/write-pack.ts";
+import { renderVerificationPage } from "../../plugins/evidence/page.ts";
+import { writePack } from "../../plugins/evidence/write-pack.ts";
 import { NotifierError, type ApprovalMessage } from "../../src/contract/notifier.ts";
 import { open, withoutBrowser } from "../support/browser.ts";
 import { fillEditor, startConsole, type Console } from "../support/console.ts";

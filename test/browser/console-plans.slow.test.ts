@@ -1,4 +1,7 @@
-/** A plan in the console: a person removes an action and approves the rest with one vote, including on a phone. */
+/**
+ * A plan in the console: a person removes an action and approves the rest with one vote, including on a phone.
+ * @needs console
+ */
 import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

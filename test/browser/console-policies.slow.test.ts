@@ -1,5 +1,6 @@
 /**
  * Policies in the console: editing, dry runs, comparison, activation and rollback. Policies from files are read-only.
+ * @needs console
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,4 +1,7 @@
-/** The console's frame: sign-in and sign-out, the menu, and the security headers. */
+/**
+ * The console's frame: sign-in and sign-out, the menu, and the security headers.
+ * @needs console
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";

@@ -1,4 +1,7 @@
-/** How the console uses its connections with many tabs, slow networks and an unreachable service. */
+/**
+ * How the console uses its connections with many tabs, slow networks and an unreachable service.
+ * @needs console
+ */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

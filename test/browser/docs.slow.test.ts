@@ -1,4 +1,7 @@
-/** The API reference in a browser, with resources only from the service itself. */
+/**
+ * The API reference in a browser, with resources only from the service itself.
+ * @needs docs
+ */
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { after, before, describe, it } from "node:test";

@@ -1,6 +1,7 @@
 /**
  * A hostile program on another port of this machine: it serves pages under every name of the machine, and reads what
  * the browser of a signed-in person sends to it.
+ * @needs console, users
  */
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";

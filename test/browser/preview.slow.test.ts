@@ -1,4 +1,7 @@
-/** A request's preview, and its comparison with earlier actions, in the console and on the approval page. */
+/**
+ * A request's preview, and its comparison with earlier actions, in the console and on the approval page.
+ * @needs console
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";

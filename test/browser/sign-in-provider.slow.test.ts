@@ -1,4 +1,7 @@
-/** Sign-in at an OpenID Connect provider, in a browser. */
+/**
+ * Sign-in at an OpenID Connect provider, in a browser.
+ * @needs users
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Browser, Page } from "playwright-core";

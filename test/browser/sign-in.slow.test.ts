@@ -1,4 +1,7 @@
-/** Passkeys in a real browser, with its virtual authenticator. */
+/**
+ * Passkeys in a real browser, with its virtual authenticator.
+ * @needs users
+ */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";

@@ -2,13 +2,11 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import users from "../../plugins/users/index.ts";
-import { featureCommands } from "../../src/cli/feature-commands.ts";
+import { listBuiltInCommands } from "../../src/config/built-in-plugins.ts";
 import { CORE_COMMANDS } from "../../src/contract/command.ts";
 import { EXIT_CODES } from "../../src/cli/command.ts";
 import { completionWords, listSubcommands } from "../../src/cli/completion/words.ts";
-import { allCommands } from "../../src/cli/main.ts";
-import type { Plugin } from "../../src/plugin.ts";
+import { allCommands, listEntries } from "../../src/cli/commands.ts";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import {
   assent as run,
@@ -18,6 +16,7 @@ import {
   runProgram,
   type Run,
 } from "../support/cli.ts";
+import { needs, loadFeatures } from "../support/features.ts";
 import { ASSENT, ROOT } from "../support/process.ts";
 import { FEW_POLICIES, startService, type Service } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -26,7 +25,7 @@ function assent(args: string[], env: Record<string, string> = {}, input = "", cw
   return run(args, { cwd, env, input });
 }
 
-const COMMANDS = [...CORE_COMMANDS, ...Object.keys(featureCommands())];
+const COMMANDS = (await listEntries()).map(([name]) => name);
 
 /** Commands without `--json`, and why. */
 const WITHOUT_JSON: Readonly<Record<string, string>> = {
@@ -62,6 +61,7 @@ describe("help and usage", () => {
     const page = readFileSync(join(ROOT, "docs/cli.md"), "utf8");
     const names = [...overview.out.matchAll(/^ {2}([\w-]+) {2,}/gm)].map((match) => match[1] as string);
     assert.deepEqual(names, COMMANDS);
+    assert.deepEqual([...names].sort(), [...CORE_COMMANDS, ...Object.keys(listBuiltInCommands())].sort());
     for (const name of names) {
       const help = await assentInProcess(name, "--help");
       assert.equal(help.code, 0);
@@ -243,8 +243,9 @@ describe("against a running service", () => {
   let folder = "";
   before(async () => {
     folder = temporaryFolder("assent-cli-");
+    const plugins = await loadFeatures(["users"]);
     running = await startService({
-      plugins: [{ plugin: users as Plugin, options: {}, origin: "users", core: true }],
+      plugins: plugins.map((plugin) => ({ plugin, options: {}, origin: plugin.name, core: true })),
     });
     server = await serve((request, info) => running.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
   });
@@ -477,7 +478,7 @@ describe("against a running service", () => {
     assert.match(wrong.err, /--days must be a whole number from 1 to 366; got `400`/);
   });
 
-  test("verify accepts the proof and rejects every altered one", async () => {
+  test("verify accepts the proof and rejects every altered one", needs("provenance"), async () => {
     const action = JSON.parse((await as(running.agent, [...refund(5), "--json"])).out) as { decision_hash: string };
     const get = async (path: string): Promise<string> =>
       (await fetch(server.url + path, { headers: { authorization: `Bearer ${running.admin}` } })).text();

@@ -1,6 +1,7 @@
 /**
  * `assent login`, `logout` and `doctor`: a stored key cannot approve, and each problem comes with what to do. And `assent watch`
  * on a terminal.
+ * @needs users
  */
 import assert from "node:assert/strict";
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";

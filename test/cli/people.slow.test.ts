@@ -1,4 +1,7 @@
-/** `assent delegations`, `assent break-glass` and `assent access-review` against a service. */
+/**
+ * `assent delegations`, `assent break-glass` and `assent access-review` against a service.
+ * @needs users
+ */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { EXIT_CODES } from "../../src/cli/command.ts";

@@ -1,4 +1,7 @@
-/** `assent keys rotate-log` on a separate store, as an operator runs it, and clients that pinned the old key. */
+/**
+ * `assent keys rotate-log` on a separate store, as an operator runs it, and clients that pinned the old key.
+ * @needs events, provenance
+ */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** `assent keys rotate-permit` on a store of its own, as an operator runs it. */
+/**
+ * `assent keys rotate-permit` on a store of its own, as an operator runs it.
+ * @needs well-known
+ */
 import assert from "node:assert/strict";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,10 +1,14 @@
-/** `assent verify` checks the passkey's signature of a vote offline, from the proofs of the vote and of the enrolment. */
+/**
+ * `assent verify` checks the passkey's signature of a vote offline, from the proofs of the vote and of the enrolment.
+ * @needs provenance, users
+ */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { EXIT_CODES } from "../../src/cli/command.ts";
 import { hashLeaf } from "../../src/domain/merkle.ts";
 import { toHex } from "../../src/domain/hash.ts";
+import { needs } from "../support/features.ts";
 import { assentInProcess, folderWith } from "../support/cli.ts";
 import { addUser, invite, startPeople } from "../support/people.ts";
 import { makeKey, plainVotes } from "../support/service.ts";
@@ -17,7 +21,7 @@ rules:
   - { name: granting, tool: granting, effect: require_approval, approval: { grants: { for: 8h, count: 5 } } }
 `;
 
-test("verify checks a signed vote with the enrolment, and rejects another user's", async (t) => {
+test("verify checks a signed vote with the enrolment, and rejects another user's", needs("provenance"), async (t) => {
   const service = await startPeople({ policy: POLICY, change: plainVotes });
   t.after(() => service.close());
   await addUser(service, { name: "ada" });

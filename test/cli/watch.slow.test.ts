@@ -1,4 +1,7 @@
-/** `assent watch`: the sign-in of a terminal, what its session can do, and votes on requests as they arrive. */
+/**
+ * `assent watch`: the sign-in of a terminal, what its session can do, and votes on requests as they arrive.
+ * @needs users
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { ActionRecord } from "../../src/client/index.ts";

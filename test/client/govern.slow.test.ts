@@ -8,6 +8,7 @@ import {
   type GovernedCallOptions,
   type GovernOptions,
 } from "../../src/client/index.ts";
+import { needs } from "../support/features.ts";
 import { boundKey, clientOf, breakConnection, createFaultyFetch, json, type Fault } from "../support/assent-client.ts";
 import { startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
@@ -307,7 +308,7 @@ describe("a call does not run if it is", () => {
     assert.deepEqual(ran, []);
   });
 
-  test("stopped, and stopped between the approval and the start", async () => {
+  test("stopped, and stopped between the approval and the start", needs("stop"), async () => {
     const params = large();
     const pending = await governed()(params, { approvalTimeout: 0 });
     assert.ok(pending instanceof Pending);

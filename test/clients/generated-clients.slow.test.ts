@@ -1,6 +1,7 @@
 /**
  * Clients that third-party generators create from the served document: they compile in strict mode, and their calls
  * work.
+ * @needs events, replay
  */
 import assert from "node:assert/strict";
 import { temporaryFolder } from "../support/temporary-folder.ts";

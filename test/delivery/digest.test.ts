@@ -1,10 +1,12 @@
-/** Messages about several requests: every notifier shows each of them with its own link. */
+/**
+ * Messages about several requests: every notifier shows each of them with its own link.
+ * @needs notify-email, notify-slack, notify-webhook
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { renderMail } from "../../plugins/notify-email/mail.ts";
 import { renderBlocks } from "../../plugins/notify-slack/blocks.ts";
 import { buildWebhookBody } from "../../plugins/notify-webhook/webhook-body.ts";
-import { delayToDigest } from "../../src/domain/quiet-hours.ts";
 import { askedMessage } from "../support/receiver.ts";
 
 const others = [
@@ -27,14 +29,4 @@ test("a mail, a Slack message and a webhook show every request of a digest with 
   for (const shown of [mail.text, mail.html]) assert.doesNotMatch(shown, /delete\n/);
   for (const shown of [mail.html, JSON.stringify(blocks)]) assert.doesNotMatch(shown, /<b>/);
   assert.doesNotMatch(renderMail(askedMessage("anna")).text, /Also waiting/);
-});
-
-test("a request waits for the next digest, unless it is critical or would lose half of its time", () => {
-  const notice = { at: 1_000_000, expiresAt: 9_000_000, risk: null };
-  assert.equal(delayToDigest(900_000, notice), 1_800_000);
-  assert.equal(delayToDigest(900_000, { ...notice, at: 1_800_000 }), 1_800_000);
-  assert.equal(delayToDigest(900_000, { ...notice, risk: "critical" }), 1_000_000);
-  assert.equal(delayToDigest(900_000, { ...notice, expiresAt: 2_599_999 }), 1_000_000);
-  assert.equal(delayToDigest(900_000, { ...notice, expiresAt: 2_600_000 }), 1_800_000);
-  assert.equal(delayToDigest(null, notice), 1_000_000);
 });

@@ -1,4 +1,8 @@
-/** Runs the instructions in deploy/, as far as this machine can. */
+/**
+ * Runs the instructions in deploy/, as far as this machine can.
+ * @needs events
+ */
+import { needs } from "../support/features.ts";
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
@@ -378,7 +382,7 @@ describe("behind the nginx example", { skip: withoutProgram("nginx") || withoutP
 
   it("clients cannot reach the endpoint at which processes exchange work", async () => {});
 
-  it("events arrive as they happen", async () => {
+  it("events arrive as they happen", needs("events"), async () => {
     const stream = await open("GET", "/v1/events", { accept: "text/event-stream" });
     let seen = "";
     const arrived = new Promise<void>((resolve) => {

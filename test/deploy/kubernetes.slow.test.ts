@@ -1,4 +1,7 @@
-/** Checks the manifests in deploy/kubernetes without a cluster. */
+/**
+ * Checks the manifests in deploy/kubernetes without a cluster.
+ * @needs metrics
+ */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

@@ -1,6 +1,7 @@
 /**
  * The dashboard and the alert rules only query metrics that the service exports, and the rules fire in the situations
  * that they describe.
+ * @needs coverage, metrics, ocsf
  */
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";

@@ -1,7 +1,7 @@
 /** Quiet hours end at the same local time in summer and winter, and never cost a vote. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { delayNotice, type QuietHours } from "../../src/domain/quiet-hours.ts";
+import { delayNotice, delayToDigest, type QuietHours } from "../../src/domain/quiet-hours.ts";
 
 const HOUR = 3_600_000;
 const BERLIN: QuietHours = { from: 22 * HOUR, until: 7 * HOUR, zone: "Europe/Berlin", except: ["critical"] };
@@ -41,4 +41,14 @@ test("an excepted risk does not wait, nor does a channel without quiet hours", (
   assert.equal(delayed(BERLIN, "2026-01-10T23:00:00.000Z", "critical"), "2026-01-10T23:00:00.000Z");
   assert.equal(delayed(BERLIN, "2026-01-10T23:00:00.000Z", "high"), "2026-01-11T06:00:00.000Z");
   assert.equal(delayNotice(null, { at: 5, expiresAt: 9, risk: null }), 5);
+});
+
+test("a request waits for the next digest, unless it is critical or would lose half of its time", () => {
+  const notice = { at: 1_000_000, expiresAt: 9_000_000, risk: null };
+  assert.equal(delayToDigest(900_000, notice), 1_800_000);
+  assert.equal(delayToDigest(900_000, { ...notice, at: 1_800_000 }), 1_800_000);
+  assert.equal(delayToDigest(900_000, { ...notice, risk: "critical" }), 1_000_000);
+  assert.equal(delayToDigest(900_000, { ...notice, expiresAt: 2_599_999 }), 1_000_000);
+  assert.equal(delayToDigest(900_000, { ...notice, expiresAt: 2_600_000 }), 1_800_000);
+  assert.equal(delayToDigest(null, notice), 1_000_000);
 });

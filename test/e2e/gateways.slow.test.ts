@@ -1,4 +1,8 @@
-/** Real gateways, configured as in docs/gateways.md, in front of a real service. */
+/**
+ * Real gateways, configured as in docs/gateways.md, in front of a real service.
+ * @needs ext-authz, forward-auth
+ */
+import { needs } from "../support/features.ts";
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
@@ -147,7 +151,7 @@ for (const name of Object.keys(GATEWAYS)) {
   describe(`a permit presented to ${name}`, { skip }, () => {
     const front = gatewayFor(name, "permit");
 
-    it("forwards the request that it names, once, and no request without it", async () => {
+    it("forwards the request that it names, once, and no request without it", needs("docs"), async () => {
       const { service, passed } = front;
       const params = { host: "api.example", path: "/docs/a", query: {} };
       const body = { agent_id: "support-bot", tool: "http", operation: "get", params };

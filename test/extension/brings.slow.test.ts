@@ -11,6 +11,7 @@ import { defineScopes } from "../../src/domain/scopes.ts";
 import { collectDeclarations } from "../../src/runtime/plugins/declarations.ts";
 import { serve } from "../../src/serve/index.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
+import { needs } from "../support/features.ts";
 import { assentInProcess, folderWith, writeFiles } from "../support/cli.ts";
 import { createResponseValidator } from "../support/openapi.ts";
 import { ALLOWED, startService, type Service, person, makeKey } from "../support/service.ts";
@@ -59,39 +60,47 @@ describe("the notes plugin of the guide", () => {
     assert.equal(unknown.status, 422);
   });
 
-  it("notes are ledger entries of the plugin's own type, which event filters accept", async () => {
-    const { events } = (await service.call("GET", `/v1/actions/${action}/events`, { key: reader })).body;
-    assert.deepEqual(
-      events.map(({ type }: { type: string }) => type),
-      ["decision", "notes:change"],
-    );
-    const { entry } = events[1];
-    assert.deepEqual([entry.data.change, entry.by.owner, entry.action_id], ["added", person("anna"), action]);
-    const page = await service.call("GET", "/v1/events/page?after=-1&type=notes:change", {
-      key: service.admin,
-    });
-    assert.deepEqual(
-      page.body.events.map(({ seq }: { seq: number }) => seq),
-      [events[1].seq],
-    );
-    const proof = await service.call("GET", `/v1/provenance/${events[1].hash}/proof`, { key: service.admin });
-    assert.equal(proof.status, 200);
-  });
+  it(
+    "notes are ledger entries of the plugin's own type, which event filters accept",
+    needs("events", "provenance"),
+    async () => {
+      const { events } = (await service.call("GET", `/v1/actions/${action}/events`, { key: reader })).body;
+      assert.deepEqual(
+        events.map(({ type }: { type: string }) => type),
+        ["decision", "notes:change"],
+      );
+      const { entry } = events[1];
+      assert.deepEqual([entry.data.change, entry.by.owner, entry.action_id], ["added", person("anna"), action]);
+      const page = await service.call("GET", "/v1/events/page?after=-1&type=notes:change", {
+        key: service.admin,
+      });
+      assert.deepEqual(
+        page.body.events.map(({ seq }: { seq: number }) => seq),
+        [events[1].seq],
+      );
+      const proof = await service.call("GET", `/v1/provenance/${events[1].hash}/proof`, { key: service.admin });
+      assert.equal(proof.status, 200);
+    },
+  );
 
-  it("notes survive a restart, and their author removes them; the entry records the change, not the text", async () => {
-    await service.restart();
-    const [kept] = (await list(reader)).body.notes;
-    const path = `/v1/actions/${action}/notes/${kept.id}`;
-    const other = await service.call("DELETE", path, { key: service.admin });
-    assert.deepEqual([other.status, other.body.code, other.body.title], [404, "NOTES_NOT_FOUND", "No such note"]);
-    assert.equal(other.body.type, "/docs/errors#notes-not-found");
-    assert.equal((await service.call("DELETE", path, { key: writer })).status, 200);
-    assert.deepEqual((await list(reader)).body.notes, []);
-    assert.equal((await service.call("DELETE", path, { key: writer })).body.code, "NOTES_NOT_FOUND");
-    const { events } = (await service.call("GET", `/v1/actions/${action}/events`, { key: reader })).body;
-    assert.equal(events.at(-1).entry.data.change, "removed");
-    assert.ok(!JSON.stringify(events).includes("looks right"));
-  });
+  it(
+    "notes survive a restart, and their author removes them; the entry records the change, not the text",
+    needs("docs"),
+    async () => {
+      await service.restart();
+      const [kept] = (await list(reader)).body.notes;
+      const path = `/v1/actions/${action}/notes/${kept.id}`;
+      const other = await service.call("DELETE", path, { key: service.admin });
+      assert.deepEqual([other.status, other.body.code, other.body.title], [404, "NOTES_NOT_FOUND", "No such note"]);
+      assert.equal(other.body.type, "/docs/errors#notes-not-found");
+      assert.equal((await service.call("DELETE", path, { key: writer })).status, 200);
+      assert.deepEqual((await list(reader)).body.notes, []);
+      assert.equal((await service.call("DELETE", path, { key: writer })).body.code, "NOTES_NOT_FOUND");
+      const { events } = (await service.call("GET", `/v1/actions/${action}/events`, { key: reader })).body;
+      assert.equal(events.at(-1).entry.data.change, "removed");
+      assert.ok(!JSON.stringify(events).includes("looks right"));
+    },
+  );
 
   it("a note above the limit is rejected, and nothing is written", async () => {
     for (let i = 0; i < 50; i++) assert.equal((await note(writer, `note ${i}`)).status, 201);
@@ -102,7 +111,7 @@ describe("the notes plugin of the guide", () => {
     assert.equal((await list(reader)).body.notes.length, 50);
   });
 
-  it("notes are in the OpenAPI document with their errors, and on the page of errors", async () => {
+  it("notes are in the OpenAPI document with their errors, and on the page of errors", needs("docs"), async () => {
     const document = (await service.call("GET", "/openapi.json", { key: null })).body;
     const judge = createResponseValidator(document);
     const operation = judge.operations.find(
@@ -312,9 +321,9 @@ describe("plugins cannot", () => {
       'plugin "notes": the schema of its entry type "notes:x" must be made with Type.Object of assent/plugin',
     ],
     [
-      "a command of the core",
+      "a built-in command",
       [{ name: "policy", command: { summary: "s", help: "h", run: async () => 0 } }],
-      'plugin "policy": its command would be "assent policy", which is a command of the core; choose another name for the plugin',
+      'plugin "policy": its command would be "assent policy", which is a built-in command; choose another name for the plugin',
     ],
     [
       "a command that does nothing",

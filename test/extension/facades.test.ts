@@ -69,7 +69,7 @@ describe("a facade", () => {
   });
 
   it("rejects a path that leaves its prefix, so that another route's 200 cannot look like an allow", async () => {
-    for (const path of ["/own/../healthz", "/healthz", "/door/a", "/openapi.json"]) {
+    for (const path of ["/own/../healthz", "/healthz", "/door/a", "/v1/me"]) {
       const { status } = await service.call("GET", path, { headers: { "door-key": service.agent } });
       assert.equal(status, 400, path);
     }

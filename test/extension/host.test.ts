@@ -60,7 +60,6 @@ test("plugins see no secret of the configuration, and cannot change it", () =>
       assert.deepEqual(Object.keys(host.config).sort(), [
         "agents",
         "approvals",
-        "coverage",
         "data",
         "environment",
         "legal_hold",

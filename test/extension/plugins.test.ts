@@ -308,8 +308,8 @@ describe("configuration", () => {
     assert.match(fault("server:\n  port: ${NOPE}\n"), /assent\.yaml:2:9: the environment variable NOPE is not set/);
     assert.match(fault("__proto__: { a: 1 }\n"), /assent\.yaml:1:1: \/__proto__: unknown key/);
     assert.match(fault("constructor: {}\n"), /assent\.yaml:1:1: \/constructor: unknown key/);
-    assert.match(fault("stopp: {}\nplugins: [null]\n"), /\/stopp: unknown key/);
-    assert.match(fault("stopp: {}\n"), /assent\.yaml:1:1: \/stopp: .*did you mean "stop"/);
+    assert.match(fault("actionss: {}\nplugins: [null]\n"), /\/actionss: unknown key/);
+    assert.match(fault("actionss: {}\n"), /assent\.yaml:1:1: \/actionss: .*did you mean "actions"/);
     assert.match(fault("polices: ./p\n"), /assent\.yaml:1:1: \/polices: .*did you mean "policies"/);
     assert.match(
       fault("server:\n  port: 70000\n"),

@@ -66,7 +66,7 @@ test("the configuration grants the privilege by plugin; the built-in plugins tha
   });
   const { config } = loadConfig({ cwd: folder, env: {} });
   const granted = new Map((await loadPlugins(config)).map(({ plugin, core }) => [plugin.name, core]));
-  assert.deepEqual([granted.get("actions"), granted.get("console")], [true, false]);
+  assert.deepEqual([granted.get("actions"), granted.get("storage-sqlite")], [true, false]);
   assert.deepEqual([granted.get("policies"), granted.get("mine")], [false, true]);
   for (const { plugin, core } of await loadPlugins(defaultConfig({ data: folder })))
     assert.equal(plugin.core === true, core, plugin.name);

@@ -1,4 +1,7 @@
-/** On Postgres, the audit reports a change of any column, except the columns in `UNRECORDED_COLUMNS`. */
+/**
+ * On Postgres, the audit reports a change of any column, except the columns in `UNRECORDED_COLUMNS`.
+ * @needs agents, stop, users
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";

@@ -1,4 +1,7 @@
-/** The audit reports a change of any column, except the columns in `UNRECORDED_COLUMNS`. */
+/**
+ * The audit reports a change of any column, except the columns in `UNRECORDED_COLUMNS`.
+ * @needs agents, stop, users
+ */
 import assert from "node:assert/strict";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";

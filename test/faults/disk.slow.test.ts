@@ -1,4 +1,5 @@
 /** Runs the service on a full disk and on a read-only disk. It returns 503, logs the cause, and recovers. */
+import { needs } from "../support/features.ts";
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -152,51 +153,61 @@ test("while nothing can be written, everything can be read, including actions th
   }
 });
 
-test("while the checkpoint file's disk does not respond, the service soon refuses decisions, says so and can be stopped", async () => {
-  const data = temporaryFolder("assent-hung-");
-  const key = `assent-test-admin-${"0".repeat(32)}`;
-  const { child, url, ended, output } = await startProcess({
-    ASSENT_DATA: data,
-    ASSENT_POLICIES: FEW_POLICIES,
-    ASSENT_ADMIN_KEY: key,
-  });
-  const call = async (method: string, path: string, body?: object): Promise<{ status: number; text: string }> => {
-    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-    const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
-    const response = await fetch(`${url}${path}`, init);
-    return { status: response.status, text: await response.text() };
-  };
-  try {
-    assert.equal((await call("POST", "/v1/actions", ALLOWED)).status, 200);
-    assert.equal((await call("GET", "/checkpoint")).status, 200);
-    // Reading a pipe without a writer never ends, like reading from a disk that does not respond.
-    rmSync(join(data, "checkpoint"));
-    assert.equal(spawnSync("mkfifo", [join(data, "checkpoint")]).status, 0);
-    let refused = await call("POST", "/v1/actions", ALLOWED);
-    await until("decisions are refused", async () => {
-      refused = await call("POST", "/v1/actions", ALLOWED);
-      return refused.status !== 200;
+test(
+  "while the checkpoint file's disk does not respond, the service soon refuses decisions, says so and can be stopped",
+  needs("metrics", "stop"),
+  async () => {
+    const data = temporaryFolder("assent-hung-");
+    const key = `assent-test-admin-${"0".repeat(32)}`;
+    const { child, url, ended, output } = await startProcess({
+      ASSENT_DATA: data,
+      ASSENT_POLICIES: FEW_POLICIES,
+      ASSENT_ADMIN_KEY: key,
     });
-    assert.deepEqual([refused.status, JSON.parse(refused.text).code], [503, "STORAGE_UNAVAILABLE"]);
-    const ready = await call("GET", "/readyz");
-    assert.equal(ready.status, 503);
-    assert.match(JSON.parse(ready.text).ledger.detail, /^unavailable: the newest entries have been unsigned for \d+ s/);
-    assert.equal((await call("GET", "/checkpoint")).status, 503);
-    const [, seconds] = /^assent_ledger_unsigned_seconds (\S+)$/m.exec((await call("GET", "/metrics")).text) ?? [];
-    assert.ok(Number(seconds) > 10, seconds);
-    assert.match(output(), /decisions are refused until entries are signed again.*the disk did not respond within 5 s/);
-    assert.equal((await call("POST", "/v1/stop", { reason: "a stop works in any case" })).status, 201);
-    child.kill("SIGTERM");
-    assert.equal(await ended, "SIGKILL");
-    assert.match(output(), /stopping failed: .*ledger did not close in time/);
-    // Nothing was lost.
-    rmSync(join(data, "checkpoint"));
-    assert.equal(await stopProcess(await startProcess({ ASSENT_DATA: data, ASSENT_POLICIES: FEW_POLICIES })), 0);
-  } finally {
-    child.kill("SIGKILL");
-    rmSync(data, { recursive: true, force: true });
-  }
-});
+    const call = async (method: string, path: string, body?: object): Promise<{ status: number; text: string }> => {
+      const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+      const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
+      const response = await fetch(`${url}${path}`, init);
+      return { status: response.status, text: await response.text() };
+    };
+    try {
+      assert.equal((await call("POST", "/v1/actions", ALLOWED)).status, 200);
+      assert.equal((await call("GET", "/checkpoint")).status, 200);
+      // Reading a pipe without a writer never ends, like reading from a disk that does not respond.
+      rmSync(join(data, "checkpoint"));
+      assert.equal(spawnSync("mkfifo", [join(data, "checkpoint")]).status, 0);
+      let refused = await call("POST", "/v1/actions", ALLOWED);
+      await until("decisions are refused", async () => {
+        refused = await call("POST", "/v1/actions", ALLOWED);
+        return refused.status !== 200;
+      });
+      assert.deepEqual([refused.status, JSON.parse(refused.text).code], [503, "STORAGE_UNAVAILABLE"]);
+      const ready = await call("GET", "/readyz");
+      assert.equal(ready.status, 503);
+      assert.match(
+        JSON.parse(ready.text).ledger.detail,
+        /^unavailable: the newest entries have been unsigned for \d+ s/,
+      );
+      assert.equal((await call("GET", "/checkpoint")).status, 503);
+      const [, seconds] = /^assent_ledger_unsigned_seconds (\S+)$/m.exec((await call("GET", "/metrics")).text) ?? [];
+      assert.ok(Number(seconds) > 10, seconds);
+      assert.match(
+        output(),
+        /decisions are refused until entries are signed again.*the disk did not respond within 5 s/,
+      );
+      assert.equal((await call("POST", "/v1/stop", { reason: "a stop works in any case" })).status, 201);
+      child.kill("SIGTERM");
+      assert.equal(await ended, "SIGKILL");
+      assert.match(output(), /stopping failed: .*ledger did not close in time/);
+      // Nothing was lost.
+      rmSync(join(data, "checkpoint"));
+      assert.equal(await stopProcess(await startProcess({ ASSENT_DATA: data, ASSENT_POLICIES: FEW_POLICIES })), 0);
+    } finally {
+      child.kill("SIGKILL");
+      rmSync(data, { recursive: true, force: true });
+    }
+  },
+);
 
 /** Starts a service whose store writes its log lines to `said`. */
 function tellingService(said: string[]): Promise<Service> {

@@ -2,6 +2,7 @@
  * Four processes on one Postgres, accessed directly and through a load balancer, under load. Connections are cut,
  * processes are killed and restarted, and Postgres crashes. Every acknowledged action is recorded once, in one tree,
  * and a subscriber that resumes receives every entry once.
+ * @needs events, provenance
  */
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";

@@ -1,6 +1,7 @@
 /**
  * What someone can do who can write every byte of the database, but does not have the service's secret. Each forgery
  * changes the database of a running service and expects that the service refuses, and that the audit reports it.
+ * @needs users
  */
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
@@ -9,6 +10,7 @@ import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import { appendToEdge, hashLeaf, rootFromEdge } from "../../src/domain/merkle.ts";
 import { terminalChallenge } from "../../src/domain/terminal-code.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { needs } from "../support/features.ts";
 import { ENGINES, stopEngines, tableOf, type Engine } from "../support/engines.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { invite, PAGE, startPeople, type Person } from "../support/people.ts";
@@ -138,6 +140,7 @@ for (const engine of ENGINES)
 
     test(
       "a consistent entry that was appended while the service runs is neither accepted nor signed",
+      needs("provenance"),
       forging(async (forged) => {
         const { service, faults, submit } = forged;
         await submit("pay");
@@ -152,6 +155,7 @@ for (const engine of ENGINES)
 
     test(
       "a service does not start on a store in which an entry about a stop or a key was hidden, changed or added",
+      needs("stop"),
       forging(async (forged) => {
         const { service, rows, set, submit } = forged;
         await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "drill", tool: "pay" } });
@@ -179,6 +183,7 @@ for (const engine of ENGINES)
 
     test(
       "the row of an agent that was changed, removed or put back decides nothing",
+      needs("agents"),
       forging(async (forged) => {
         const { service, rows, set, insert, remove, submit } = forged;
         const admin = (method: string, path: string, body: object): Promise<Answer> =>
@@ -392,6 +397,7 @@ for (const engine of ENGINES)
 
     test(
       "a message whose recipient was changed is not sent",
+      needs("deliveries"),
       forging(async (forged) => {
         const { service, pigeon, rows, set, faults, submit } = forged;
         pigeon.plans.push(() => Promise.reject(new Error("not now")));

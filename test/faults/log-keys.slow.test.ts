@@ -7,6 +7,7 @@ import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { verifyProofText } from "../../src/cli/verify.ts";
 import { readNote } from "../../src/domain/checkpoint.ts";
 import { VaultError } from "../../src/identity/key-files.ts";
+import { needs } from "../support/features.ts";
 import { newKey } from "../support/keys.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
@@ -31,44 +32,52 @@ describe("the log's key of several processes", { skip: withoutPostgres }, () => 
       },
     });
 
-  it("changes at once in all processes that have the new key; a process without it returns 503 and signs nothing", async () => {
-    const url = await server.database();
-    const one = await start(url, FIRST, SECOND);
-    const [two, late] = [await start(url, FIRST, SECOND), await start(url, FIRST, null)];
-    const { agent: key, admin } = one;
-    const submit = (service: Service) => service.call("POST", "/v1/actions", { key, body: ALLOWED });
-    const signers = async (service: Service): Promise<number> => {
-      const { body } = await service.call("GET", "/checkpoint", { key: admin });
-      return readNote(body as string).signatures.length;
-    };
-    try {
-      const hash = (await submit(late)).body.decision_hash as string;
-      const { vkey, previous } = await one.runtime.rotateLogKey({ overlap: 60_000, again: false });
-      const before = await one.storage.head();
-      const refused = await Promise.all([submit(late), submit(late), late.call("GET", "/checkpoint", { key: admin })]);
-      assert.deepEqual(
-        refused.map(({ status }) => status),
-        [503, 503, 503],
-      );
-      const ready = await late.call("GET", "/readyz", { key: null });
-      assert.deepEqual([ready.status, ready.body.ledger.ok], [503, false]);
-      assert.equal((await one.storage.head()).size, before.size, "nothing was written by it");
-      assert.deepEqual([await signers(two), (await submit(two)).status, await signers(one)], [2, 200, 2]);
-      const proof = await two.call("GET", `/v1/provenance/${hash}/proof`, { key: admin });
-      assert.equal(verifyProofText(JSON.stringify(proof.body), previous, null).vkey, vkey);
-      await assert.rejects(
-        start(url, FIRST, null),
-        (error) => error instanceof VaultError && /was changed at entry/.test(error.message),
-      );
-      const three = await start(url, SECOND, null);
-      assert.deepEqual([(await submit(three)).status, await signers(three)], [200, 1]);
-      await three.close();
-    } finally {
-      await late.close();
-      await two.close();
-      await one.close();
-    }
-  });
+  it(
+    "changes at once in all processes that have the new key; a process without it returns 503 and signs nothing",
+    needs("provenance"),
+    async () => {
+      const url = await server.database();
+      const one = await start(url, FIRST, SECOND);
+      const [two, late] = [await start(url, FIRST, SECOND), await start(url, FIRST, null)];
+      const { agent: key, admin } = one;
+      const submit = (service: Service) => service.call("POST", "/v1/actions", { key, body: ALLOWED });
+      const signers = async (service: Service): Promise<number> => {
+        const { body } = await service.call("GET", "/checkpoint", { key: admin });
+        return readNote(body as string).signatures.length;
+      };
+      try {
+        const hash = (await submit(late)).body.decision_hash as string;
+        const { vkey, previous } = await one.runtime.rotateLogKey({ overlap: 60_000, again: false });
+        const before = await one.storage.head();
+        const refused = await Promise.all([
+          submit(late),
+          submit(late),
+          late.call("GET", "/checkpoint", { key: admin }),
+        ]);
+        assert.deepEqual(
+          refused.map(({ status }) => status),
+          [503, 503, 503],
+        );
+        const ready = await late.call("GET", "/readyz", { key: null });
+        assert.deepEqual([ready.status, ready.body.ledger.ok], [503, false]);
+        assert.equal((await one.storage.head()).size, before.size, "nothing was written by it");
+        assert.deepEqual([await signers(two), (await submit(two)).status, await signers(one)], [2, 200, 2]);
+        const proof = await two.call("GET", `/v1/provenance/${hash}/proof`, { key: admin });
+        assert.equal(verifyProofText(JSON.stringify(proof.body), previous, null).vkey, vkey);
+        await assert.rejects(
+          start(url, FIRST, null),
+          (error) => error instanceof VaultError && /was changed at entry/.test(error.message),
+        );
+        const three = await start(url, SECOND, null);
+        assert.deepEqual([(await submit(three)).status, await signers(three)], [200, 1]);
+        await three.close();
+      } finally {
+        await late.close();
+        await two.close();
+        await one.close();
+      }
+    },
+  );
 
   it("is read by a running process from the configured file", async () => {
     const url = await server.database();

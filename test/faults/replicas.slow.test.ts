@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import policyGit from "../../plugins/policy-git/index.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import type { LeaderLease } from "../../src/contract/core-host.ts";
 import { readAcceptedBundle } from "../../src/policies/baseline.ts";
 import type { Plugin } from "../../src/plugin.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { SECRET } from "../support/deployment.ts";
+import { loadFeatures, needs } from "../support/features.ts";
 import { makeRepository } from "../support/git-server.ts";
 import { newKey } from "../support/keys.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
@@ -112,7 +112,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       }
     }));
 
-  it("a change of a key, agent or policy in one process applies to the next request in another", () =>
+  it("a change of a key, agent or policy in one process applies to the next request in another", needs("agents"), () =>
     withReplicas(2, async ([a, b], { admin, agent }) => {
       const [one, two] = [a as Service, b as Service];
       for (let i = 0; i < 10; i++) {
@@ -145,9 +145,10 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
           policy.rules[0]?.effect,
         );
       }
-    }));
+    }),
+  );
 
-  it("write one tree under load, and each process serves the proofs and events of all", () =>
+  it("write one tree under load, and each process serves the proofs and events of all", needs("provenance"), () =>
     withReplicas(3, async (services, { admin, agent }, url) => {
       const seqs = services.map(() => [] as number[]);
       const start = (await (services[0] as Service).storage.head()).size;
@@ -178,9 +179,10 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       await store.open();
       assert.deepEqual((await auditStore(store, (services[0] as Service).runtime.host.ledger.vkey)).faults, []);
       await store.close();
-    }));
+    }),
+  );
 
-  it("sign checkpoints while all of them write", () =>
+  it("sign checkpoints while all of them write", needs("provenance"), () =>
     withReplicas(2, async (services, { admin, agent }) => {
       let writing = true;
       const readers = services.map(async (service) => {
@@ -197,7 +199,8 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       );
       const written = await Promise.all(writers).finally(() => (writing = false));
       assert.deepEqual([written, await Promise.all(readers)], [writers.map(() => [200]), readers.map(() => [200])]);
-    }));
+    }),
+  );
 
   it("a vote in one process ends a wait in another, and a retry in another process finds the action", () =>
     withReplicas(2, async ([a, b], { admin, agent }) => {
@@ -394,76 +397,81 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
     );
   });
 
-  it("all processes use the newest commit of a repository, and a slow process does not restore an older one", async () => {
-    const folder = temporaryFolder("assent-replicas-");
-    try {
-      const repository = makeRepository(folder);
-      writeFileSync(
-        join(folder, "base.yaml"),
-        "policy: base\nrules:\n  - { name: nothing, tool: nothing, effect: deny }\n",
-      );
-      const commit = (effect: string): string =>
-        repository.commit({ "p.yaml": `policy: git-rules\nrules:\n  - { name: r, tool: t, effect: ${effect} }\n` });
-      commit("allow");
-      await withReplicas(
-        3,
-        async (services, { admin, agent }) => {
-          for (const effect of ["deny", "allow", "require_approval"]) {
-            const id = commit(effect);
+  it(
+    "all processes use the newest commit of a repository, and a slow process does not restore an older one",
+    needs("policy-git"),
+    async () => {
+      const [policyGit] = await loadFeatures(["policy-git"]);
+      const folder = temporaryFolder("assent-replicas-");
+      try {
+        const repository = makeRepository(folder);
+        writeFileSync(
+          join(folder, "base.yaml"),
+          "policy: base\nrules:\n  - { name: nothing, tool: nothing, effect: deny }\n",
+        );
+        const commit = (effect: string): string =>
+          repository.commit({ "p.yaml": `policy: git-rules\nrules:\n  - { name: r, tool: t, effect: ${effect} }\n` });
+        commit("allow");
+        await withReplicas(
+          3,
+          async (services, { admin, agent }) => {
+            for (const effect of ["deny", "allow", "require_approval"]) {
+              const id = commit(effect);
+              await until(
+                `the commit that says ${effect} is served`,
+                async () =>
+                  (await post(services[0] as Service, agent, {}, { ...ALLOWED, tool: "t" })).body.decision === effect,
+              );
+              const answers = await Promise.all(
+                services.map((service) => post(service, agent, {}, { ...ALLOWED, tool: "t" })),
+              );
+              assert.deepEqual(new Set(answers.map(({ body }) => body.decision)), new Set([effect]));
+              assert.equal(new Set(answers.map(({ body }) => body.policy_hash)).size, 1);
+              const { body } = await (services[1] as Service).call(
+                "GET",
+                `/v1/actions/${answers[1]?.body.id as string}/events`,
+                { key: admin },
+              );
+              assert.equal(body.events[0].entry.facts.policy_commit, id);
+            }
+            const { host } = (services[2] as Service).runtime;
+            const basis = await readAcceptedBundle(host.storage, "policy-git");
+            const old = {
+              policies: [
+                {
+                  document: { policy: "git-rules", rules: [{ name: "r", tool: "t", effect: "allow" as const }] },
+                  origin: "p.yaml",
+                },
+              ],
+              source: { kind: "git", commit: "old" },
+            };
+            commit("deny");
             await until(
-              `the commit that says ${effect} is served`,
+              "the last commit is served",
               async () =>
-                (await post(services[0] as Service, agent, {}, { ...ALLOWED, tool: "t" })).body.decision === effect,
+                (await post(services[0] as Service, agent, {}, { ...ALLOWED, tool: "t" })).body.decision === "deny",
             );
-            const answers = await Promise.all(
-              services.map((service) => post(service, agent, {}, { ...ALLOWED, tool: "t" })),
+            assert.equal(await host.policies.activate("policy-git", old, null, { value: basis }), null);
+            assert.equal(
+              (await post(services[2] as Service, agent, {}, { ...ALLOWED, tool: "t" })).body.decision,
+              "deny",
             );
-            assert.deepEqual(new Set(answers.map(({ body }) => body.decision)), new Set([effect]));
-            assert.equal(new Set(answers.map(({ body }) => body.policy_hash)).size, 1);
-            const { body } = await (services[1] as Service).call(
-              "GET",
-              `/v1/actions/${answers[1]?.body.id as string}/events`,
-              { key: admin },
-            );
-            assert.equal(body.events[0].entry.facts.policy_commit, id);
-          }
-          const { host } = (services[2] as Service).runtime;
-          const basis = await readAcceptedBundle(host.storage, "policy-git");
-          const old = {
-            policies: [
+          },
+          () => ({
+            policies: folder,
+            plugins: [
               {
-                document: { policy: "git-rules", rules: [{ name: "r", tool: "t", effect: "allow" as const }] },
-                origin: "p.yaml",
+                plugin: policyGit as Plugin,
+                options: { url: `file://${repository.bare}`, interval_seconds: 1 },
+                origin: "policy-git",
+                core: true,
               },
             ],
-            source: { kind: "git", commit: "old" },
-          };
-          commit("deny");
-          await until(
-            "the last commit is served",
-            async () =>
-              (await post(services[0] as Service, agent, {}, { ...ALLOWED, tool: "t" })).body.decision === "deny",
-          );
-          assert.equal(await host.policies.activate("policy-git", old, null, { value: basis }), null);
-          assert.equal(
-            (await post(services[2] as Service, agent, {}, { ...ALLOWED, tool: "t" })).body.decision,
-            "deny",
-          );
-        },
-        () => ({
-          policies: folder,
-          plugins: [
-            {
-              plugin: policyGit as unknown as Plugin,
-              options: { url: `file://${repository.bare}`, interval_seconds: 1 },
-              origin: "policy-git",
-              core: true,
-            },
-          ],
-        }),
-      );
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
-  });
+          }),
+        );
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
+    },
+  );
 });

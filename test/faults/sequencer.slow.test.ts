@@ -2,6 +2,7 @@
  * Each storage operation on the path of a decision fails once as "not persisted" and once as "persisted but error
  * returned", with and without concurrent requests. Afterwards the store is reopened and audited: acknowledged actions
  * exist, and rejected ones left nothing behind.
+ * @needs provenance
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -10,6 +11,7 @@ import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { withFaults, type FaultMode, type Faults } from "../../src/testing/faults.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { join } from "node:path";
+import { needs } from "../support/features.ts";
 import { until } from "../support/wait.ts";
 import { ALLOWED, ASKED, waitForSignature, startService, type Answer, type Service } from "../support/service.ts";
 
@@ -243,7 +245,7 @@ for (const { name, create } of stores) {
     }));
 }
 
-test("a head that another program changed halts the ledger", async () => {
+test("a head that another program changed halts the ledger", needs("provenance"), async () => {
   const service = await startService({ broken: true, storage: () => memoryStorage() });
   try {
     assert.equal((await submit(service, "a")).status, 200);

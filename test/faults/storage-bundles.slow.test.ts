@@ -16,6 +16,7 @@ import { auditLedger } from "../../src/audit/ledger.ts";
 import { actionRow } from "../../src/testing/suite/rows.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { States } from "../../src/ledger/states.ts";
+import { needs } from "../support/features.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
 import { ENGINES, stopEngines, tableOf } from "../support/engines.ts";
 import { rawSqlite, type RawStore } from "../support/raw-store.ts";
@@ -319,58 +320,72 @@ for (const { name, skip, createDatabase: place } of ENGINES) {
   });
 }
 
-it("a store with bundled decisions passes its audit, a change of any byte of a bundle is reported, and proofs and replay are unchanged", async (t) => {
-  const folder = storeFolder();
-  const path = join(folder, "assent.db");
-  const service = await startService({ storage: () => sqliteStorage({ path, unbundledEntries: 0 }) });
-  t.after(() => service.close());
-  const ids: string[] = [];
-  for (let i = 0; i < 270; i++)
-    ids.push((await service.call("POST", "/v1/actions", { body: { ...ALLOWED, context: { i } } })).body.id as string);
-  const ask = async () => {
-    const [first] = await service.storage.entriesOfAction(ids[3] as string);
-    assert.ok(first !== undefined);
-    const hash = toHex(first.leaf_hash);
-    const proof = await service.call("GET", `/v1/provenance/${hash}/proof`, { key: service.admin });
-    const replay = await service.call("POST", "/v1/replay", { key: service.admin, body: { hash } });
-    const events = await service.call("GET", "/v1/events/page?after=3&limit=100", { key: service.admin });
-    for (const { status } of [proof, replay, events]) assert.equal(status, 200);
-    return { first, events: events.body, replay: replay.body };
-  };
-  const before = await ask();
-  await pack(service.storage);
-  assert.deepEqual(await ask(), before);
-  for (const id of ids) assert.equal((await service.storage.entriesOfAction(id))[0]?.action_id, id);
-  const vkey = (await service.storage.meta("log_vkey")) ?? undefined;
-  assert.deepEqual((await auditStore(service.storage, vkey)).faults, []);
-  const raw = await rawSqlite(path);
-  t.after(() => raw.close());
-  const table = tableOf(raw, "entry_bundles");
-  const [bundle] = await raw.rows(table);
-  assert.ok(bundle !== undefined);
-  const packed = bundle["bytes"] as Uint8Array;
-  const fresh = async (): Promise<string[]> => {
-    const storage = sqliteStorage({ path });
-    await storage.open({ readOnly: true });
-    try {
-      return (await auditStore(storage, vkey)).faults;
-    } finally {
-      await storage.close();
+it(
+  "a store with bundled decisions passes its audit, a change of any byte of a bundle is reported, and proofs and replay are unchanged",
+  needs("events", "provenance", "replay"),
+  async (t) => {
+    const folder = storeFolder();
+    const path = join(folder, "assent.db");
+    const service = await startService({ storage: () => sqliteStorage({ path, unbundledEntries: 0 }) });
+    t.after(() => service.close());
+    const ids: string[] = [];
+    for (let i = 0; i < 270; i++)
+      ids.push((await service.call("POST", "/v1/actions", { body: { ...ALLOWED, context: { i } } })).body.id as string);
+    const ask = async () => {
+      const [first] = await service.storage.entriesOfAction(ids[3] as string);
+      assert.ok(first !== undefined);
+      const hash = toHex(first.leaf_hash);
+      const proof = await service.call("GET", `/v1/provenance/${hash}/proof`, { key: service.admin });
+      const replay = await service.call("POST", "/v1/replay", { key: service.admin, body: { hash } });
+      const events = await service.call("GET", "/v1/events/page?after=3&limit=100", { key: service.admin });
+      for (const { status } of [proof, replay, events]) assert.equal(status, 200);
+      return { first, events: events.body, replay: replay.body };
+    };
+    const before = await ask();
+    await pack(service.storage);
+    assert.deepEqual(await ask(), before);
+    for (const id of ids) assert.equal((await service.storage.entriesOfAction(id))[0]?.action_id, id);
+    const vkey = (await service.storage.meta("log_vkey")) ?? undefined;
+    assert.deepEqual((await auditStore(service.storage, vkey)).faults, []);
+    const raw = await rawSqlite(path);
+    t.after(() => raw.close());
+    const table = tableOf(raw, "entry_bundles");
+    const [bundle] = await raw.rows(table);
+    assert.ok(bundle !== undefined);
+    const packed = bundle["bytes"] as Uint8Array;
+    const fresh = async (): Promise<string[]> => {
+      const storage = sqliteStorage({ path });
+      await storage.open({ readOnly: true });
+      try {
+        return (await auditStore(storage, vkey)).faults;
+      } finally {
+        await storage.close();
+      }
+    };
+    // Bytes 4 to 9 of a gzip file are a timestamp and flags, which do not affect the content.
+    for (const at of [
+      0,
+      1,
+      10,
+      11,
+      2000,
+      packed.length >> 1,
+      packed.length - 9,
+      packed.length - 5,
+      packed.length - 1,
+    ]) {
+      const other = new Uint8Array(packed);
+      other[at] = (other[at] as number) ^ 1;
+      await raw.set(table, bundle, "bytes", other);
+      assert.match((await fresh()).join("\n"), /entries 0 to 255/, String(at));
     }
-  };
-  // Bytes 4 to 9 of a gzip file are a timestamp and flags, which do not affect the content.
-  for (const at of [0, 1, 10, 11, 2000, packed.length >> 1, packed.length - 9, packed.length - 5, packed.length - 1]) {
-    const other = new Uint8Array(packed);
-    other[at] = (other[at] as number) ^ 1;
-    await raw.set(table, bundle, "bytes", other);
-    assert.match((await fresh()).join("\n"), /entries 0 to 255/, String(at));
-  }
-  await raw.set(table, bundle, "bytes", packed);
-  await raw.set(table, bundle, "start", 256);
-  assert.match((await fresh()).join("\n"), /the bundle of entries 0 to 255 is missing/);
-  await raw.set(table, { ...bundle, start: 256 }, "start", 0);
-  assert.deepEqual(await fresh(), []);
-});
+    await raw.set(table, bundle, "bytes", packed);
+    await raw.set(table, bundle, "start", 256);
+    assert.match((await fresh()).join("\n"), /the bundle of entries 0 to 255 is missing/);
+    await raw.set(table, { ...bundle, start: 256 }, "start", 0);
+    assert.deepEqual(await fresh(), []);
+  },
+);
 
 it("SIGKILL while bundles are created loses nothing: every entry is unchanged, and the next start continues", async () => {
   const path = join(storeFolder(), "assent.db");

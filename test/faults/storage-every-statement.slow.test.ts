@@ -1,6 +1,7 @@
 /**
  * A serialization failure (SQLSTATE 40001) in each statement of a request in turn: its lock, its reads, its writes and
  * its commit. The response is the same as without the failure, and everything is recorded once.
+ * @needs analytics, provenance
  */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

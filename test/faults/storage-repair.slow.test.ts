@@ -1,6 +1,7 @@
 /**
  * A store that a lost connection damaged in an earlier version. The service rejects it, and the repair removes the rows
  * after the head.
+ * @needs agents
  */
 import assert from "node:assert/strict";
 import { readFileSync, rmSync, statSync } from "node:fs";

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterEach, describe, test, type TestContext } from "node:test";
 import { createAssent } from "../../src/client/index.ts";
 import { run } from "../../src/cli/main.ts";
+import { needs } from "../support/features.ts";
 import { assent, folderWith, runProgram, writeFiles, type Run } from "../support/cli.ts";
 import { HOOK, runHook, startHookService, type HookService } from "../support/hook.ts";
 import { until } from "../support/wait.ts";
@@ -288,19 +289,23 @@ describe("with a running service", () => {
     assert.ok(!existsSync(join(home, ".config/assent/hook.json")));
   });
 
-  test("a failure after the first change undoes the key, the pack and the configuration", async (t) => {
-    const hooks = await startHookService();
-    t.after(() => hooks.close());
-    const { home } = user(t, { ASSENT_URL: hooks.url, ASSENT_API_KEY: hooks.service.admin });
-    const body = { id: "claude-code", allowed_tools: ["shell"] };
-    await hooks.service.call("POST", "/v1/agents", { key: hooks.service.admin, body });
-    const refused = await setup([], false);
-    assert.equal(refused.code, 1);
-    assert.match(refused.err, /still do not allow everyday calls: Read: deny.*registered agent.*nothing was changed/);
-    assert.deepEqual(await madeBy(hooks), { policies: ["test"], keys: ["coder"] });
-    assert.ok(!existsSync(join(home, ".config/assent/hook.json")));
-    assert.ok(!existsSync(join(home, ".claude/settings.json")));
-  });
+  test(
+    "a failure after the first change undoes the key, the pack and the configuration",
+    needs("agents"),
+    async (t) => {
+      const hooks = await startHookService();
+      t.after(() => hooks.close());
+      const { home } = user(t, { ASSENT_URL: hooks.url, ASSENT_API_KEY: hooks.service.admin });
+      const body = { id: "claude-code", allowed_tools: ["shell"] };
+      await hooks.service.call("POST", "/v1/agents", { key: hooks.service.admin, body });
+      const refused = await setup([], false);
+      assert.equal(refused.code, 1);
+      assert.match(refused.err, /still do not allow everyday calls: Read: deny.*registered agent.*nothing was changed/);
+      assert.deepEqual(await madeBy(hooks), { policies: ["test"], keys: ["coder"] });
+      assert.ok(!existsSync(join(home, ".config/assent/hook.json")));
+      assert.ok(!existsSync(join(home, ".claude/settings.json")));
+    },
+  );
 
   test("install refuses until the hook can ask, and doctor reports policies that deny every Read", async (t) => {
     const hooks = await startHookService();

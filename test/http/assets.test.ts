@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { createAssets, createDocument } from "../../src/http/resource/assets.ts";
+import { needs } from "../support/features.ts";
 import { startService, type Service } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -112,7 +113,7 @@ describe("the service's pages", () => {
   });
   after(() => service.close());
 
-  it("load only files that exist, and each of them is compressed and cached", async () => {
+  it("load only files that exist, and each of them is compressed and cached", needs("console", "docs"), async () => {
     for (const path of ["/", "/approve", "/docs", "/docs/frame", "/redoc", "/redoc/frame", "/docs/errors"]) {
       const page = await service.call("GET", path, { key: null });
       assert.equal(page.status, 200, path);
@@ -136,7 +137,7 @@ describe("the service's pages", () => {
     assert.deepEqual([gone.status, gone.body.code], [404, "NOT_FOUND"]);
   });
 
-  it("the page of errors has the text of each link, and no Markdown", async () => {
+  it("the page of errors has the text of each link, and no Markdown", needs("docs"), async () => {
     const page: string = (await service.call("GET", "/docs/errors", { key: null })).body;
     assert.match(page, /<td>Use another key\. .*For a workload's token, <code>detail<\/code>/);
     assert.doesNotMatch(page, /\]\(|`/);

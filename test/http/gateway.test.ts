@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { toGateRequest } from "../../src/http/resource/gateway.ts";
 import { UnreadableRequest } from "../../src/http/resource/json-body.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
+import { needs } from "../support/features.ts";
 
 function paramsOf(uri: string, host = "api.example"): JsonObject {
   const headers = new Headers();
@@ -11,7 +12,7 @@ function paramsOf(uri: string, host = "api.example"): JsonObject {
   return toGateRequest(original, "http", "gateway").params;
 }
 
-test("a path is decoded once", () => {
+test("a path is decoded once", needs("docs"), () => {
   for (const [uri, path] of [
     ["/docs/a%20b", "/docs/a b"],
     ["/docs/%61", "/docs/a"],
@@ -25,7 +26,7 @@ test("a path is decoded once", () => {
     assert.equal(paramsOf(uri)["path"], path);
 });
 
-test("a path that servers read differently is refused", () => {
+test("a path that servers read differently is refused", needs("docs"), () => {
   for (const path of [
     // Separators, encoded once, twice and in other cases.
     ..."/\\.;?#%".split("").flatMap((character) => {

@@ -1,7 +1,11 @@
-/** Answers that outlast their request end in every process of a deployment when their credential ends or changes. */
+/**
+ * Answers that outlast their request end in every process of a deployment when their credential ends or changes.
+ * @needs users
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
+import { needs } from "../support/features.ts";
 import { SECRET } from "../support/deployment.ts";
 import { newKey } from "../support/keys.ts";
 import { openAnswer, startWaiting } from "../support/open-answer.ts";
@@ -80,7 +84,7 @@ describe("an answer of one of two processes on one Postgres", { skip: withoutPos
     },
   };
 
-  it("ends when another process ends its credential or takes rights from it", async () => {
+  it("ends when another process ends its credential or takes rights from it", needs("events"), async () => {
     for (const [name, open] of Object.entries(changes)) {
       const { headers, end } = await open();
       const id = await submit({ ...ASKED, params: { ...ASKED.params, n: ++n } });
@@ -103,7 +107,7 @@ describe("an answer of one of two processes on one Postgres", { skip: withoutPos
     }
   });
 
-  it("continues when another process changes the rights of others", async () => {
+  it("continues when another process changes the rights of others", needs("events"), async () => {
     const { key } = await makeKey(here, { name: `key ${++n}`, scopes: ["events:read", "actions:read"] }, admin);
     const opened = await openAnswer(there, "/v1/events", { authorization: `Bearer ${key}` });
     const stream = opened.follow();

@@ -1,6 +1,10 @@
-/** Answers that outlast their request end when the credential that opened them ends, or when its rights change. */
+/**
+ * Answers that outlast their request end when the credential that opened them ends, or when its rights change.
+ * @needs events, users
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { needs } from "../support/features.ts";
 import { openAnswer, startWaiting, type OpenAnswer } from "../support/open-answer.ts";
 import { invite, PAGE, startPeople, type Person } from "../support/people.ts";
 import { ALLOWED, ASKED, makeKey, type Answer, type Service } from "../support/service.ts";
@@ -128,7 +132,7 @@ describe("an answer that outlasts its request", () => {
     await Promise.all(Array.from({ length: 300 }, () => submit(ALLOWED)));
   });
 
-  it("names the reason in the last line of an event stream", async () => {
+  it("names the reason in the last line of an event stream", needs("events"), async () => {
     const { id, key } = await reader(["events:read", "actions:read"]);
     const stream = (await openAnswer(service, "/v1/events", bearer(key))).follow();
     await revoke(id);
@@ -136,20 +140,24 @@ describe("an answer that outlasts its request", () => {
     assert.match(stream.text(), /\n: the key "reader \d+" was revoked or has expired[^\n]*\n$/);
   });
 
-  it("continues when the rights of other keys change, and when its own rights are read again unchanged", async () => {
-    const [one, other] = [await reader(["events:read", "actions:read"]), await reader(["events:read"])];
-    const opened = await openAnswer(service, "/v1/events", bearer(one.key));
-    const stream = opened.follow();
-    const person = await invite(service, { name: `Person ${++n}`, roles: ["viewer"] });
-    await revoke(other.id);
-    await deactivate(person);
-    const id = await submit(ALLOWED);
-    await until("the event arrives", () => stream.text().includes(id));
-    assert.equal(stream.hasEnded(), false);
-    opened.close();
-  });
+  it(
+    "continues when the rights of other keys change, and when its own rights are read again unchanged",
+    needs("events"),
+    async () => {
+      const [one, other] = [await reader(["events:read", "actions:read"]), await reader(["events:read"])];
+      const opened = await openAnswer(service, "/v1/events", bearer(one.key));
+      const stream = opened.follow();
+      const person = await invite(service, { name: `Person ${++n}`, roles: ["viewer"] });
+      await revoke(other.id);
+      await deactivate(person);
+      const id = await submit(ALLOWED);
+      await until("the event arrives", () => stream.text().includes(id));
+      assert.equal(stream.hasEnded(), false);
+      opened.close();
+    },
+  );
 
-  it("is cut off if it is a page that its client has not read to the end", async () => {
+  it("is cut off if it is a page that its client has not read to the end", needs("events"), async () => {
     const { id, key } = await reader(["events:read", "actions:read"]);
     const page = await openAnswer(service, "/v1/events/page?limit=1000", bearer(key));
     assert.equal(page.status, 200);
@@ -160,7 +168,7 @@ describe("an answer that outlasts its request", () => {
     });
   });
 
-  it("is cut off if it is the progress of a backtest, ahead of the result", async () => {
+  it("is cut off if it is the progress of a backtest, ahead of the result", needs("replay"), async () => {
     const { id, key } = await reader(["replay:run", "actions:read"]);
     const body = { policy_set: "current", limit: 1000 };
     const progress = await openAnswer(service, "/v1/replay/progress", bearer(key), body);

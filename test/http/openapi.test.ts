@@ -6,10 +6,9 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { NotifierError } from "../../src/contract/notifier.ts";
 import { makeToken } from "../../src/domain/tokens.ts";
-import { hasFeature } from "../support/features.ts";
 import { createResponseValidator, type Document, type ResponseValidator, type Operation } from "../support/openapi.ts";
 import { testNotifier } from "../support/notifier.ts";
-import { ALLOWED, ASKED, startService, type Service, person } from "../support/service.ts";
+import { ALLOWED, ASKED, hasAllFeatures, startService, type Service, person } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 let service: Service;
@@ -35,7 +34,7 @@ before(async () => {
       config.channels = { finance: { notifier: "pigeon", people: [{ owner: person("anna"), to: "anna" }] } };
     },
   });
-  document = (await service.call("GET", "/openapi.json", { key: null })).body;
+  document = JSON.parse(JSON.stringify(service.runtime.host.openapi({ description: "", tags: {} })));
   judge = createResponseValidator(document);
   narrow = (
     await service.call("POST", "/v1/api-keys", {
@@ -65,7 +64,7 @@ const operationOf = (method: string, path: string): Operation => {
   return found;
 };
 
-/** Sends a request to an operation and validates the response against the document. */
+/** Sends a request to an operation and validates the response against the document. Status 0: its feature is deleted. */
 async function send(
   method: string,
   path: string,
@@ -78,6 +77,8 @@ async function send(
     headers?: Record<string, string>;
   } = {},
 ): Promise<Sent> {
+  if (!hasAllFeatures && !judge.operations.some((each) => each.method === method && each.path === path))
+    return { status: 0, body: {} };
   const operation = operationOf(method, path);
   const address = path.replaceAll(/\{([^}]+)\}/g, (_, name: string) => options.at?.[name] ?? "missing");
   const { key = service.admin, body, raw, headers = {} } = options;
@@ -259,16 +260,12 @@ describe("every operation", () => {
       body: { token: makeToken("link", link, (message) => service.runtime.host.vault.mac("approval-link", message)) },
     });
     const waits = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
-    const delivery = {
-      id: (await send("GET", "/v1/deliveries", { query: `?action_id=${waits.id as string}` })).body.deliveries[0]
-        .id as string,
-    };
-    await send("GET", "/v1/deliveries/{id}", { at: delivery });
-    await until(
-      "the delivery is given up",
-      async () => (await service.storage.delivery(delivery.id))?.state === "dead",
-    );
-    await send("POST", "/v1/deliveries/{id}/retry", { at: delivery });
+    const { deliveries } = (await send("GET", "/v1/deliveries", { query: `?action_id=${waits.id as string}` })).body;
+    for (const { id } of (deliveries ?? []).slice(0, 1) as { id: string }[]) {
+      await send("GET", "/v1/deliveries/{id}", { at: { id } });
+      await until("the delivery is given up", async () => (await service.storage.delivery(id))?.state === "dead");
+      await send("POST", "/v1/deliveries/{id}/retry", { at: { id } });
+    }
     const none = { total: 0, matched: 0, unknown: 0 };
     await send("POST", "/v1/coverage", {
       body: {
@@ -339,13 +336,13 @@ describe("every operation", () => {
     await send("GET", "/v1/agents/{id}", { at: agent });
     await send("PATCH", "/v1/agents/{id}", { at: agent, body: { name: "Walker" } });
     await send("POST", "/v1/agents/{id}/suspend", { at: agent });
-    if (hasFeature("stop")) {
-      const halt = { id: (await send("POST", "/v1/stop", { body: { reason: "drill", agent: "nobody" } })).body.id };
-      await send("GET", "/v1/stop");
-      await send("GET", "/v1/stop/{id}", { at: halt });
-      await send("POST", "/v1/stop/{id}/lift", { at: halt, body: { reason: "over" } });
-    }
-    const hold = { id: (await send("POST", "/v1/holds", { body: { reason: "walk", agent: "walker" } })).body.id };
+    const halt = { id: (await send("POST", "/v1/stop", { body: { reason: "drill", agent: "nobody" } })).body.id };
+    await send("GET", "/v1/stop");
+    await send("GET", "/v1/stop/{id}", { at: halt });
+    await send("POST", "/v1/stop/{id}/lift", { at: halt, body: { reason: "over" } });
+    const hold = {
+      id: (await send("POST", "/v1/holds", { body: { reason: "walk", agent: ALLOWED.agent_id } })).body.id,
+    };
     await send("GET", "/v1/holds");
     await send("GET", "/v1/holds/{id}", { at: hold });
     await send("POST", "/v1/holds/{id}/release", { at: hold, body: { reason: "over" } });
@@ -498,8 +495,10 @@ describe("every operation", () => {
       ["POST", "/v1/replay", { body: { action_id: NOWHERE } }, "ACTION_NOT_FOUND"],
       ["POST", "/v1/actions/{id}/start", { at: { id: NOWHERE }, body: { permit: "x" } }, "ACTION_NOT_FOUND"],
     ];
-    for (const [method, path, options, code] of cases)
-      assert.equal((await send(method, path, options)).body.code, code, `${method} ${path} ${code}`);
+    for (const [method, path, options, code] of cases) {
+      const { status, body } = await send(method, path, options);
+      if (status !== 0) assert.equal(body.code, code, `${method} ${path} ${code}`);
+    }
   });
 
   it("an unknown outcome can be settled", async () => {

@@ -5,10 +5,11 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
+import { needs } from "../support/features.ts";
 import { ALLOWED, ASKED, waitForSignature, startService, type Answer } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
-it("a full queue rejects submissions before their body is read, and accepts votes", async () => {
+it("a full queue rejects submissions before their body is read, and accepts votes", needs("metrics"), async () => {
   let open = true;
   const service = await startService({
     storage: (folder) => {

@@ -9,6 +9,7 @@ import {
 } from "../../src/http/response-byte-budget.ts";
 import { readPage } from "../../src/http/resource/paging.ts";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
+import { needs } from "../support/features.ts";
 import { ALLOWED, makeKey, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
@@ -84,7 +85,7 @@ describe("response bytes", () => {
     await until("they are given back", () => held() === 0);
   });
 
-  it("of all keys are bounded: 503 with Retry-After", async () => {
+  it("of all keys are bounded: 503 with Retry-After", needs("metrics"), async () => {
     const lists = keys.flatMap((key) => Array.from({ length: 6 }, () => ask(key)));
     await until("all are answered", () => lists.every(({ head }) => head() !== ""));
     const codes = lists.map(({ head }) => /"code":"(\w+)"/.exec(head())?.[1] ?? head().slice(9, 12));
@@ -97,7 +98,7 @@ describe("response bytes", () => {
     await until("they are given back", () => held() === 0);
   });
 
-  it("are released once they are read, and complete", async () => {
+  it("are released once they are read, and complete", needs("events"), async () => {
     const response = await fetch(`${server.url}/v1/events/page?limit=1000`, {
       headers: { authorization: `Bearer ${service.admin}` },
     });
@@ -161,27 +162,31 @@ describe("a share of responses", () => {
   });
 });
 
-it("metrics are always served to a key that can read them, and report that invalid keys are slowed down", async () => {
-  const service = await startService({
-    change({ rate_limits }) {
-      rate_limits.per_key = { requests: 2, seconds: 60 };
-      rate_limits.per_address = { requests: 2, seconds: 60 };
-    },
-  });
-  try {
-    const answers = [];
-    for (let i = 0; i < 5; i++) answers.push(await service.call("GET", "/metrics", { key: service.admin }));
-    assert.deepEqual(
-      answers.map(({ status }) => status),
-      [200, 200, 200, 200, 200],
-    );
-    for (let i = 0; i < 3; i++) answers.push(await service.call("GET", "/metrics", { key: "wrong" }));
-    assert.equal(answers.at(-1)?.status, 429);
-    const { paths } = service.runtime.host.openapi({ description: "", tags: {} }) as {
-      paths: Record<string, { get: { responses: object } }>;
-    };
-    assert.ok("429" in (paths["/metrics"]?.get.responses ?? {}));
-  } finally {
-    await service.close();
-  }
-});
+it(
+  "metrics are always served to a key that can read them, and report that invalid keys are slowed down",
+  needs("metrics"),
+  async () => {
+    const service = await startService({
+      change({ rate_limits }) {
+        rate_limits.per_key = { requests: 2, seconds: 60 };
+        rate_limits.per_address = { requests: 2, seconds: 60 };
+      },
+    });
+    try {
+      const answers = [];
+      for (let i = 0; i < 5; i++) answers.push(await service.call("GET", "/metrics", { key: service.admin }));
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        [200, 200, 200, 200, 200],
+      );
+      for (let i = 0; i < 3; i++) answers.push(await service.call("GET", "/metrics", { key: "wrong" }));
+      assert.equal(answers.at(-1)?.status, 429);
+      const { paths } = service.runtime.host.openapi({ description: "", tags: {} }) as {
+        paths: Record<string, { get: { responses: object } }>;
+      };
+      assert.ok("429" in (paths["/metrics"]?.get.responses ?? {}));
+    } finally {
+      await service.close();
+    }
+  },
+);

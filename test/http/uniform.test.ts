@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { serve } from "../../src/serve/index.ts";
 import { clientAddress } from "../../src/http/client-address.ts";
+import { needs } from "../support/features.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
@@ -243,38 +244,42 @@ describe("the access log", () => {
       );
     }));
 
-  it("the access log contains the route, the key and the request, and neither parameters nor secrets", () =>
-    withService({ change: (config) => (config.log.level = "debug") }, async (service) => {
-      const secret = "4111-1111-1111-1111";
-      const body = { ...ALLOWED, params: { amount: 1, currency: "USD", note: secret } };
-      await service.call("POST", "/v1/actions", { body, headers: { "x-request-id": "mine-1" } });
-      await service.call("GET", `/v1/actions?agent=${secret}`);
-      await service.call("GET", `/v1/agents/${secret}`, { key: service.admin });
-      await service.call("GET", `/${secret}`);
-      await service.call("GET", "/v1/actions", { key: `assent_${secret}` });
-      // The lines of one turn of the event loop are written together.
-      await until("all lines are out", () => service.logged.filter((line) => line.includes('"request"')).length >= 5);
-      const lines = service.logged
-        .filter((line) => line.includes('"request"'))
-        .map((line) => JSON.parse(line) as Record<string, unknown>);
-      assert.deepEqual(
-        lines.map(({ method, route, status }) => [method, route, status]),
-        [
-          ["POST", "/v1/actions", 200],
-          ["GET", "/v1/actions", 200],
-          ["GET", "/v1/agents/:id", 404],
-          ["GET", null, 404],
-          ["GET", "/v1/actions", 401],
-        ],
-      );
-      assert.equal(lines[0]?.["client_request_id"], "mine-1");
-      assert.match(String(lines[0]?.["request_id"]), /^[0-9a-f-]{36}$/);
-      assert.ok(!("client_request_id" in (lines[1] ?? {})));
-      assert.match(String(lines[0]?.["key_id"]), /^[0-9a-f-]{36}$/);
-      const all = service.logged.join("\n");
-      for (const word of [secret, service.agent, service.admin])
-        assert.ok(!all.includes(word), `the log holds ${word.slice(0, 12)}`);
-    }));
+  it(
+    "the access log contains the route, the key and the request, and neither parameters nor secrets",
+    needs("agents"),
+    () =>
+      withService({ change: (config) => (config.log.level = "debug") }, async (service) => {
+        const secret = "4111-1111-1111-1111";
+        const body = { ...ALLOWED, params: { amount: 1, currency: "USD", note: secret } };
+        await service.call("POST", "/v1/actions", { body, headers: { "x-request-id": "mine-1" } });
+        await service.call("GET", `/v1/actions?agent=${secret}`);
+        await service.call("GET", `/v1/agents/${secret}`, { key: service.admin });
+        await service.call("GET", `/${secret}`);
+        await service.call("GET", "/v1/actions", { key: `assent_${secret}` });
+        // The lines of one turn of the event loop are written together.
+        await until("all lines are out", () => service.logged.filter((line) => line.includes('"request"')).length >= 5);
+        const lines = service.logged
+          .filter((line) => line.includes('"request"'))
+          .map((line) => JSON.parse(line) as Record<string, unknown>);
+        assert.deepEqual(
+          lines.map(({ method, route, status }) => [method, route, status]),
+          [
+            ["POST", "/v1/actions", 200],
+            ["GET", "/v1/actions", 200],
+            ["GET", "/v1/agents/:id", 404],
+            ["GET", null, 404],
+            ["GET", "/v1/actions", 401],
+          ],
+        );
+        assert.equal(lines[0]?.["client_request_id"], "mine-1");
+        assert.match(String(lines[0]?.["request_id"]), /^[0-9a-f-]{36}$/);
+        assert.ok(!("client_request_id" in (lines[1] ?? {})));
+        assert.match(String(lines[0]?.["key_id"]), /^[0-9a-f-]{36}$/);
+        const all = service.logged.join("\n");
+        for (const word of [secret, service.agent, service.admin])
+          assert.ok(!all.includes(word), `the log holds ${word.slice(0, 12)}`);
+      }),
+  );
 });
 
 describe("a graceful stop", () => {

@@ -1,6 +1,7 @@
 /**
  * Rotation of the key that signs checkpoints: the ledger records the new key, and clients that pinned the old key
  * follow.
+ * @needs provenance
  */
 import assert from "node:assert/strict";
 import { cpSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";

@@ -1,4 +1,7 @@
-/** The key that signs permits: separate from the log's, the same at each start, and rotated without losing a permit. */
+/**
+ * The key that signs permits: separate from the log's, the same at each start, and rotated without losing a permit.
+ * @needs well-known
+ */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type PermitClaims, verifyPermit } from "../../src/client/index.ts";
 import { createLedgerClock } from "../../src/ledger/commit/clock.ts";
+import { needs } from "../support/features.ts";
 import { ALLOWED, approve, ASKED, startService, type Service, type ServiceOptions } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
@@ -40,7 +41,7 @@ describe("the clock", () => {
     return { at, told, clock };
   };
 
-  it("follows the system time, even when it is set back, while no entry is ahead", () => {
+  it("follows the system time, even when it is set back, while no entry is ahead", needs("metrics"), () => {
     const { at, clock } = played();
     assert.equal(clock.now(), 1_000_000);
     clock.observeEntryTime(1_000_000);
@@ -51,7 +52,7 @@ describe("the clock", () => {
     assert.deepEqual([clock.now(), clock.ahead()], [1_000_010, 0]);
   });
 
-  it("continues from the last entry, slightly slower, until the time of day has caught up", () => {
+  it("continues from the last entry, slightly slower, until the time of day has caught up", needs("metrics"), () => {
     const { at, told, clock } = played();
     clock.observeEntryTime(1_000_000 + HOUR);
     assert.deepEqual([clock.now(), clock.ahead(), told.length], [1_000_000 + HOUR, HOUR, 1]);
@@ -87,26 +88,30 @@ describe("a service whose clock jumps a day ahead and back", () => {
       expires_at: string;
     };
 
-  it("times and ids never go back, even after a restart, and the lead over the system time is reported", () =>
-    withService(async (service) => {
-      const ids = [(await submit(service)).id];
-      assert.equal(await ahead(service), 0);
-      service.clock.now += DAY;
-      ids.push((await submit(service)).id);
-      service.clock.now -= DAY;
-      ids.push((await submit(service)).id);
-      const seconds = await ahead(service);
-      assert.ok(seconds > 86_000 && seconds <= 86_400, String(seconds));
-      await service.restart();
-      ids.push((await submit(service)).id);
-      const times = await timesOf(service);
-      assert.deepEqual(
-        times,
-        [...times].sort((a, b) => a - b),
-      );
-      assert.deepEqual(ids, [...ids].sort());
-      assert.ok(service.logged.some((line) => line.includes("is later than this machine's clock")));
-    }));
+  it(
+    "times and ids never go back, even after a restart, and the lead over the system time is reported",
+    needs("metrics"),
+    () =>
+      withService(async (service) => {
+        const ids = [(await submit(service)).id];
+        assert.equal(await ahead(service), 0);
+        service.clock.now += DAY;
+        ids.push((await submit(service)).id);
+        service.clock.now -= DAY;
+        ids.push((await submit(service)).id);
+        const seconds = await ahead(service);
+        assert.ok(seconds > 86_000 && seconds <= 86_400, String(seconds));
+        await service.restart();
+        ids.push((await submit(service)).id);
+        const times = await timesOf(service);
+        assert.deepEqual(
+          times,
+          [...times].sort((a, b) => a - b),
+        );
+        assert.deepEqual(ids, [...ids].sort());
+        assert.ok(service.logged.some((line) => line.includes("is later than this machine's clock")));
+      }),
+  );
 
   it("expires pending actions on time", () =>
     withService(
@@ -143,7 +148,7 @@ describe("a service whose clock jumps a day ahead and back", () => {
       assert.equal(await use(), 401);
     }));
 
-  it("signs permits that verifiers with the right time accept, no longer than they should", () =>
+  it("signs permits that verifiers with the right time accept, no longer than they should", needs("well-known"), () =>
     withService(
       async (service) => {
         const { valid_seconds } = service.runtime.host.config.permits;
@@ -176,5 +181,6 @@ describe("a service whose clock jumps a day ahead and back", () => {
         assert.equal(late.body.code, "PERMIT_EXPIRED");
       },
       { change: (config) => (config.permits.valid_seconds = 60) },
-    ));
+    ),
+  );
 });

@@ -5,6 +5,7 @@
  * action starts once, the ledger's time never goes back, no caller is answered before the commit, and there is one
  * history.
  * `INTERLEAVE_SEED` repeats one walk, `INTERLEAVE_WALKS` sets their number.
+ * @needs agents
  */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

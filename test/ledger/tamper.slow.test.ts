@@ -6,6 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { encodeEntry, type EntryBody } from "../../src/domain/entries.ts";
 import { toHex } from "../../src/domain/hash.ts";
+import { needs } from "../support/features.ts";
 import { ALLOWED, ASKED, FEW_POLICIES, startService, type Service } from "../support/service.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -128,7 +129,7 @@ describe("the hash of an entry", () => {
 });
 
 describe("replay", () => {
-  test("a replay equals the decision in every field, for every decision", async () => {
+  test("a replay equals the decision in every field, for every decision", needs("replay"), async () => {
     for (const { hash, entry } of entries.filter(({ entry: e }) => e.type === "decision")) {
       const answer = await service.call("POST", "/v1/replay", { key: service.admin, body: { hash } });
       assert.equal(answer.status, 200);
@@ -143,7 +144,7 @@ describe("replay", () => {
     }
   });
 
-  test("a candidate policy and the current set report what they would decide now", async () => {
+  test("a candidate policy and the current set report what they would decide now", needs("replay"), async () => {
     const policy = { policy: "payments", rules: [{ name: "no refunds today", operation: "refund", effect: "deny" }] };
     const what = await service.call("POST", "/v1/replay", {
       key: service.admin,
@@ -161,7 +162,7 @@ describe("replay", () => {
     assert.equal(current.body.now.changed, false);
   });
 
-  test("invalid replays are rejected", async () => {
+  test("invalid replays are rejected", needs("replay"), async () => {
     const approval = entries.find(({ entry }) => entry.type === "approval")?.hash;
     for (const [body, status, code] of [
       [{}, 422, "VALIDATION_FAILED"],
@@ -180,7 +181,7 @@ describe("replay", () => {
     }
   });
 
-  test("a replay stays exact after the policies have changed", async () => {
+  test("a replay stays exact after the policies have changed", needs("replay"), async () => {
     const folder = temporaryFolder("assent-policies-");
     const write = (effect: string) =>
       writeFileSync(join(folder, "p.yaml"), `policy: p\nrules:\n  - name: r\n    effect: ${effect}\n`);

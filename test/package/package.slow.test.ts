@@ -1,6 +1,7 @@
 /**
  * Packs the package and installs it into an empty folder, then imports it, compiles against it and runs the service, on
  * every runtime.
+ * @needs console, docs, users
  */
 import "../support/on-disk.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { needs } from "../support/features.ts";
 import { ALLOWED, startService, addPerson } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -48,7 +49,7 @@ describe("a bad folder", () => {
     }
   });
 
-  test("on the first start denies everything, recorded, and is not ready", async () => {
+  test("on the first start denies everything, recorded, and is not ready", needs("replay"), async () => {
     const folder = folderOf({ "a.yaml": "policy: [" });
     const service = await startService({ policies: folder.path });
     try {
@@ -135,69 +136,74 @@ test("a set that could make an entry too large is rejected, and the largest acce
   }
 });
 
-test("a decision fits its entry for all names in the set, the request and the agent's registration", async () => {
-  const wide = "漢".repeat(96);
-  const limits = Array.from(
-    { length: 50 },
-    (_, i) =>
-      `  - { name: "${wide}${i}", count: 1, window: 1h, per: params.customer, effect: require_approval, reason: "${"\\u0001".repeat(1000)}", approval: { notify: ["${wide}-${i}"] } }\n`,
-  ).join("");
-  const shadows = (count: number): string =>
-    Array.from(
-      { length: count },
+test(
+  "a decision fits its entry for all names in the set, the request and the agent's registration",
+  needs("agents"),
+  async () => {
+    const wide = "漢".repeat(96);
+    const limits = Array.from(
+      { length: 50 },
       (_, i) =>
-        `policy: ${String(i).padEnd(64, "s")}\nmode: shadow\nrules: [{ name: short, effect: allow }, { name: "${wide}", effect: allow }]\n`,
-    ).join("---\n");
-  const folder = folderOf({
-    "a.yaml": `policy: ${"a".repeat(64)}\nrules: [{ name: all, effect: allow }]\nlimits:\n${limits}`,
-    "s.yaml": shadows(100),
-  });
-  const service = await startService({ policies: folder.path });
-  try {
-    assert.ok(service.logged.some((line) => line.includes("take more than 38000 bytes in the record of a decision")));
-    let count = 5;
-    for (; ; count--) {
-      folder.write("s.yaml", shadows(count));
-      await service.restart();
-      if ((await service.call("POST", "/v1/actions", { body: ALLOWED })).body.reason_code !== "NO_ACTIVE_POLICY") break;
+        `  - { name: "${wide}${i}", count: 1, window: 1h, per: params.customer, effect: require_approval, reason: "${"\\u0001".repeat(1000)}", approval: { notify: ["${wide}-${i}"] } }\n`,
+    ).join("");
+    const shadows = (count: number): string =>
+      Array.from(
+        { length: count },
+        (_, i) =>
+          `policy: ${String(i).padEnd(64, "s")}\nmode: shadow\nrules: [{ name: short, effect: allow }, { name: "${wide}", effect: allow }]\n`,
+      ).join("---\n");
+    const folder = folderOf({
+      "a.yaml": `policy: ${"a".repeat(64)}\nrules: [{ name: all, effect: allow }]\nlimits:\n${limits}`,
+      "s.yaml": shadows(100),
+    });
+    const service = await startService({ policies: folder.path });
+    try {
+      assert.ok(service.logged.some((line) => line.includes("take more than 38000 bytes in the record of a decision")));
+      let count = 5;
+      for (; ; count--) {
+        folder.write("s.yaml", shadows(count));
+        await service.restart();
+        if ((await service.call("POST", "/v1/actions", { body: ALLOWED })).body.reason_code !== "NO_ACTIVE_POLICY")
+          break;
+      }
+      assert.ok(count < 5, "begin with more: this must be the largest accepted set");
+      const name = "漢".repeat(256);
+      const tools = ["*", ...Array.from({ length: 99 }, (_, i) => String(i).padEnd(128, "t"))];
+      assert.equal(
+        (await service.call("POST", "/v1/agents", { key: service.admin, body: { id: name, allowed_tools: tools } }))
+          .status,
+        201,
+      );
+      const { key } = (
+        await service.call("POST", "/v1/api-keys", {
+          key: service.admin,
+          body: { name: "漢".repeat(100), preset: "agent", agent_id: name, owner: await addPerson(service, "漢") },
+        })
+      ).body;
+      for (const effect of ["allow", "require_approval", "deny"]) {
+        const { status, body } = await service.call("POST", "/v1/actions", {
+          key,
+          body: { agent_id: name, tool: name, operation: name, params: { customer: name } },
+        });
+        assert.equal(body.decision, effect, `${status} ${JSON.stringify(body).slice(0, 300)}`);
+        if (effect === "deny") assert.equal(body.denied_by, "earlier_rejection");
+        if (effect !== "require_approval") continue;
+        const approver = { name: "approver", preset: "approver" };
+        const { key: decides } = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: approver }))
+          .body;
+        const { approval_token: token } = (await service.call("GET", `/v1/actions/${body.id}`, { key: decides })).body;
+        const rejected = { token, approve: false, reason: "漢".repeat(2000) };
+        const vote = await service.call("POST", `/v1/actions/${body.id}/approval`, { key: decides, body: rejected });
+        assert.equal(vote.status, 200, JSON.stringify(vote.body));
+      }
+      const sizes = (await service.storage.entries(0, 1000)).map(({ bytes }) => bytes.length);
+      assert.ok(Math.max(...sizes) > 35_000, `it was to be a large one: ${Math.max(...sizes)}`);
+    } finally {
+      await service.close();
+      folder.remove();
     }
-    assert.ok(count < 5, "begin with more: this must be the largest accepted set");
-    const name = "漢".repeat(256);
-    const tools = ["*", ...Array.from({ length: 99 }, (_, i) => String(i).padEnd(128, "t"))];
-    assert.equal(
-      (await service.call("POST", "/v1/agents", { key: service.admin, body: { id: name, allowed_tools: tools } }))
-        .status,
-      201,
-    );
-    const { key } = (
-      await service.call("POST", "/v1/api-keys", {
-        key: service.admin,
-        body: { name: "漢".repeat(100), preset: "agent", agent_id: name, owner: await addPerson(service, "漢") },
-      })
-    ).body;
-    for (const effect of ["allow", "require_approval", "deny"]) {
-      const { status, body } = await service.call("POST", "/v1/actions", {
-        key,
-        body: { agent_id: name, tool: name, operation: name, params: { customer: name } },
-      });
-      assert.equal(body.decision, effect, `${status} ${JSON.stringify(body).slice(0, 300)}`);
-      if (effect === "deny") assert.equal(body.denied_by, "earlier_rejection");
-      if (effect !== "require_approval") continue;
-      const approver = { name: "approver", preset: "approver" };
-      const { key: decides } = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: approver }))
-        .body;
-      const { approval_token: token } = (await service.call("GET", `/v1/actions/${body.id}`, { key: decides })).body;
-      const rejected = { token, approve: false, reason: "漢".repeat(2000) };
-      const vote = await service.call("POST", `/v1/actions/${body.id}/approval`, { key: decides, body: rejected });
-      assert.equal(vote.status, 200, JSON.stringify(vote.body));
-    }
-    const sizes = (await service.storage.entries(0, 1000)).map(({ bytes }) => bytes.length);
-    assert.ok(Math.max(...sizes) > 35_000, `it was to be a large one: ${Math.max(...sizes)}`);
-  } finally {
-    await service.close();
-    folder.remove();
-  }
-});
+  },
+);
 
 test("a policy that is removed from the folder stops deciding, and the ledger records when", async () => {
   const folder = folderOf({ "a.yaml": allow("a"), "b.yaml": allow("b").replace("allow", "deny") });

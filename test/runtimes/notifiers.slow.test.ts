@@ -1,6 +1,7 @@
 /**
  * The protections of webhooks and mail work on every runtime: the checked address is used, the certificate matches the
  * name, and STARTTLS is required.
+ * @needs notify-email, notify-webhook
  */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";

@@ -1,6 +1,8 @@
 /**
  * Runs the same service as a process on Node, Deno and Bun, on both stores. Deno gets only the permissions of its task.
+ * @needs events, provenance
  */
+import { needs } from "../support/features.ts";
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -151,7 +153,7 @@ for (const runtime of RUNTIMES) {
           rmSync(folder, { recursive: true, force: true });
         });
 
-        it("decides, proves and replays", async () => {
+        it("decides, proves and replays", needs("provenance", "replay"), async () => {
           const answers = await Promise.all(
             Array.from({ length: 20 }, () => call(service, "POST", "/v1/actions", { body: ALLOWED })),
           );

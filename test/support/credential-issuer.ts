@@ -1,4 +1,7 @@
-/** A private Postgres server with the roles that docs/credentials.md describes, and an issuer on it. */
+/**
+ * A private Postgres server with the roles that docs/credentials.md describes, and an issuer on it.
+ * @needs credentials-postgres
+ */
 import postgres from "postgres";
 import { createRoleIssuer, type RoleIssuer } from "../../plugins/credentials-postgres/role-issuer.ts";
 import type { IssuedToolCredential, ToolCredentialAction } from "../../src/plugin.ts";

@@ -1,4 +1,7 @@
-/** Fills a store with a row of every kind: everything that a feature writes, and every state of an action. */
+/**
+ * Fills a store with a row of every kind: everything that a feature writes, and every state of an action.
+ * @needs agents, stop, users
+ */
 import { ok } from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

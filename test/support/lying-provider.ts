@@ -1,4 +1,7 @@
-/** An OpenID Connect provider that can issue wrong tokens. `identity-provider.ts` has a correct one. */
+/**
+ * An OpenID Connect provider that can issue wrong tokens. `identity-provider.ts` has a correct one.
+ * @needs users
+ */
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,7 @@
-/** Creates people who sign in to a service under test with software passkeys. */
+/**
+ * Creates people who sign in to a service under test with software passkeys.
+ * @needs users
+ */
 import assert from "node:assert/strict";
 import users from "../../plugins/users/index.ts";
 import type { Plugin } from "../../src/plugin.ts";

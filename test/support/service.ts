@@ -5,7 +5,6 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { listBuiltIn } from "../../src/config/built-in-plugins.ts";
 import { defaultConfig, type Config } from "../../src/config/index.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
@@ -15,6 +14,7 @@ import { createLogger } from "../../src/serve/log.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
 import { createRuntime, type Runtime } from "../../src/runtime/runtime.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { loadFeatures } from "./features.ts";
 import { newKey } from "./keys.ts";
 import { ROOT } from "./runtimes.ts";
 import { until } from "./wait.ts";
@@ -30,8 +30,8 @@ export const POLICIES = `${ROOT}policies`;
  */
 export const FEW_POLICIES = `${ROOT}test/support/few-policies`;
 
-/** The features that the service has, as far as their folders exist (test/architecture/without.mjs deletes them). */
-const FEATURES = await loadFeatures([
+/** Names of the features that the service has, as far as their folders exist. */
+const NAMES = [
   "policy-files",
   "actions",
   "policies",
@@ -49,13 +49,10 @@ const FEATURES = await loadFeatures([
   "coverage",
   "docs",
   "console",
-]);
-
-async function loadFeatures(names: readonly string[]): Promise<Plugin[]> {
-  const builtIn = listBuiltIn("index");
-  const modules = await Promise.all(names.map(async (name) => builtIn[name]?.()));
-  return modules.flatMap((module) => (module === undefined ? [] : [module.default as Plugin]));
-}
+];
+const FEATURES = await loadFeatures(NAMES);
+/** False if test/architecture/without.mjs has deleted one of them. */
+export const hasAllFeatures = FEATURES.length === NAMES.length;
 
 /** Sets the options of a plugin, as its key in `assent.yaml` does. */
 export function setSection(config: Config, name: string, value: object): void {

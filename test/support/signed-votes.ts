@@ -1,4 +1,7 @@
-/** Votes that a person signs with a software passkey. */
+/**
+ * Votes that a person signs with a software passkey.
+ * @needs users
+ */
 import type { Person } from "./people.ts";
 import type { Answer } from "./service.ts";
 

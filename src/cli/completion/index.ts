@@ -1,5 +1,5 @@
 /** `assent completion` prints a script that lets a shell complete commands and options. */
-import { EXIT_CODES, parseArguments, usageError, type Command } from "../command.ts";
+import { EXIT_CODES, parseArguments, usageError, type Command, type ListedCommand } from "../command.ts";
 import { bashScript, fishScript, zshScript } from "./scripts.ts";
 import { completionWords, type WordList } from "./words.ts";
 
@@ -10,9 +10,8 @@ const SCRIPTS: Readonly<Record<string, (lists: readonly WordList[]) => string>> 
 };
 
 /** @param load resolves to all commands, including those of plugins */
-export function completion(load: () => Promise<ReadonlyMap<string, Command>>): Command {
+export function completion(load: () => Promise<ReadonlyMap<string, ListedCommand>>): Command {
   return {
-    summary: "print a completion script for a shell",
     help: `usage: assent completion bash|zsh|fish
 
 Prints a script that completes commands, subcommands and options, including those of the configured plugins. It is for a program

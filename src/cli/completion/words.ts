@@ -1,5 +1,5 @@
 /** Finds the words that can follow each command, from the help text, which contains every subcommand and option. */
-import type { Command } from "../command.ts";
+import type { Command, ListedCommand } from "../command.ts";
 
 /** A word that a shell offers for completion. */
 interface Word {
@@ -21,7 +21,7 @@ const OPTION = /--[a-z][a-z-]*/g;
  * Returns the words that can follow `assent`, each command, and each subcommand. The first list contains the names of the
  * commands.
  */
-export function completionWords(commands: ReadonlyMap<string, Command>): WordList[] {
+export function completionWords(commands: ReadonlyMap<string, ListedCommand>): WordList[] {
   const start = [...commands].map(([text, { summary }]) => ({ text, summary }));
   return [
     { path: [], words: start },

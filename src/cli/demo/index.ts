@@ -40,7 +40,6 @@ const POLICIES = new URL("../../../policies", import.meta.url).pathname;
 const SHELL_PACK = new URL("../../../policies/packs/shell.yaml", import.meta.url);
 
 export const demo: Command = {
-  summary: "play a day of a support desk against a new service",
   help: `usage: assent demo [--serve [--port PORT] | --json]
 
 Starts the service on an empty temporary store, plays ${day.length} actions of three agents, lets two people

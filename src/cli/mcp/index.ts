@@ -115,7 +115,6 @@ examples:
 const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = { install, uninstall, doctor, proxy, accept };
 
 export const mcp: Command = {
-  summary: "put policies in front of MCP servers",
   help: `usage: assent mcp install|uninstall|doctor|proxy|accept ...
 
 ${Object.entries(SUBCOMMANDS)

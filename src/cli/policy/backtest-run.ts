@@ -20,7 +20,7 @@ import {
 } from "../command.ts";
 import { findAvailableKey } from "../credentials.ts";
 import { REQUEST_TIMEOUT, withServiceErrors } from "../remote.ts";
-import { loadServeConfig } from "../serve.ts";
+import { loadServeConfig } from "../load-config.ts";
 import { assertCurrentSchema, withStore } from "../with-store.ts";
 import { withStatusLine } from "../status-line.ts";
 import { parsePast } from "../times.ts";

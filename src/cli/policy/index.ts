@@ -24,7 +24,6 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
 };
 
 export const policy: Command = {
-  summary: "check, test and compare policies without a service",
   help: `usage: assent policy VERB [options]
 
 ${Object.entries(SUBCOMMANDS)

@@ -19,7 +19,6 @@ import { requestCells } from "./rows.ts";
 import { signInTerminal, type TerminalSession } from "./terminal-session.ts";
 
 export const watch: Command = {
-  summary: "list requests as they arrive, and vote on them",
   help: `usage: assent watch [--agent AGENT] [--tool TOOL] [--list] [--json]
 
 On a terminal, it first asks you to sign in: open the link that it prints in a browser and type the code. It then lists the

@@ -1,6 +1,6 @@
 /** Reads members of a log's records. */
-import type { JsonObject } from "../json.ts";
-import { readPointer } from "./match-effects.ts";
+import { unescapePointerToken } from "../json-pointer.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../json.ts";
 import { SourceFault } from "./source-fault.ts";
 
 interface LogRecord {
@@ -40,4 +40,16 @@ export function findActionId(text: string): string | null {
   );
   const [id] = ids;
   return ids.size === 1 ? (id as string) : null;
+}
+
+/** Returns the value at an RFC 6901 pointer; undefined if there is no value. */
+export function readPointer(value: JsonValue, pointer: string): JsonValue | undefined {
+  let current: JsonValue | undefined = value;
+  for (const segment of pointer.split("/").slice(1)) {
+    const name = unescapePointerToken(segment);
+    if (Array.isArray(current)) current = /^(?:0|[1-9]\d*)$/.test(name) ? current[Number(name)] : undefined;
+    else if (isJsonObject(current) && Object.hasOwn(current, name)) current = current[name];
+    else return undefined;
+  }
+  return current;
 }

@@ -1,6 +1,7 @@
 /** Collects the names that plugins declare, before any of their code runs: scopes, errors, entry types, commands. */
 import { Kind, type TObject } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { listBuiltInCommands } from "../../config/built-in-plugins.ts";
 import type { AuditedFeatures } from "../../contract/audit.ts";
 import { combineBars } from "../../contract/bar.ts";
 import { CORE_COMMANDS } from "../../contract/command.ts";
@@ -119,10 +120,10 @@ function assertKind({ name }: Plugin, { code, status, title }: ErrorKind): void 
 
 function assertCommand({ name, command }: Plugin): void {
   if (command === undefined) return;
-  if ((CORE_COMMANDS as readonly string[]).includes(name))
+  if ([...CORE_COMMANDS, ...Object.keys(listBuiltInCommands())].includes(name))
     throw new PluginError(
       name,
-      `its command would be "assent ${name}", which is a command of the core; choose another name for the plugin`,
+      `its command would be "assent ${name}", which is a built-in command; choose another name for the plugin`,
     );
   for (const member of ["summary", "help"] as const)
     if (typeof command?.[member] !== "string") throw new PluginError(name, `its command has no "${member}"`);

@@ -25,7 +25,7 @@ type StandardPlugins = ReturnType<typeof listBuiltIn>;
 
 /** Returns the schemas of the options of the bundled plugins, by name. */
 export async function standardOptions(): Promise<Record<string, TSchema>> {
-  const plugins = listBuiltIn("index");
+  const plugins = listBuiltIn();
   const loaded = await Promise.all(Object.keys(plugins).map((name) => importPlugin(plugins, name)));
   return Object.fromEntries(loaded.flatMap(({ name, options }) => (options === undefined ? [] : [[name, options]])));
 }
@@ -41,7 +41,7 @@ export class PluginLoadError extends Error {
 }
 
 export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
-  const standard = listBuiltIn("index");
+  const standard = listBuiltIn();
   const items = itemsOf(config);
   const loaded: LoadedPlugin[] = [];
   for (const { name, options, core } of items) {

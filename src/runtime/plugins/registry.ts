@@ -60,11 +60,7 @@ export async function collectContributions(
   for (const { plugin, options, section } of plugins) {
     const checked = parseOptions(plugin, options, section);
     for (const kind of plugin.notices ?? [])
-      notices.push({
-        plugin: plugin.name,
-        kind,
-        channels: kind.channels(checked as never, hostOf(plugin.name).config),
-      });
+      notices.push({ plugin: plugin.name, kind, channels: kind.channels(checked as never) });
     if (plugin.setup === undefined) continue;
     const brought = await setUp(plugin, plugin.core === true ? coreHostOf(plugin.name) : hostOf(plugin.name), checked);
     const fault = findContributionFault(brought, declared);

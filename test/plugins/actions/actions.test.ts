@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { ALLOWED, ASKED, DENIED, startService, type Service } from "../../support/service.ts";
 import { eventually, until } from "../../support/wait.ts";
 
@@ -14,41 +15,45 @@ const submit = (body: object, headers: Record<string, string> = {}) =>
 const size = async () => (await service.runtime.host.ledger.head()).size;
 
 describe("submit", () => {
-  test("actions that are allowed, denied or pending have their status, reason and record", async () => {
-    const allowed = await submit(ALLOWED);
-    assert.deepEqual(
-      [allowed.status, allowed.body.status, allowed.body.decision, allowed.body.outcome, allowed.body.rule],
-      [200, "allowed", "allow", "EXECUTE", "small refunds"],
-    );
-    assert.equal(allowed.headers.get("location"), `/v1/actions/${allowed.body.id}`);
-    assert.equal(allowed.body.permit, null, "nobody asked for a permit");
-    const denied = await submit(DENIED);
-    assert.deepEqual(
-      [denied.status, denied.body.status, denied.body.outcome, denied.body.reason_code, denied.body.permit],
-      [200, "denied", "HALT", "POLICY_RULE", null],
-    );
-    const pending = await submit(ASKED);
-    assert.deepEqual(
-      [pending.status, pending.body.status, pending.body.outcome, pending.body.approvals_needed],
-      [202, "pending_approval", "ABSTAIN", 1],
-    );
-    const unknown = await submit({ agent_id: "a", tool: "nuclear", operation: "launch" });
-    assert.deepEqual(
-      [unknown.body.status, unknown.body.reason_code, unknown.body.params, unknown.body.context],
-      ["denied", "NO_MATCHING_RULE", {}, {}],
-    );
-    for (const { body } of [allowed, denied, pending, unknown]) {
-      assert.equal(body.provenance_id, body.decision_hash);
-      const entry = await service.call("GET", `/v1/provenance/${body.decision_hash}`, { key: service.admin });
-      assert.equal(entry.body.entry.action_id, body.id);
-      assert.equal(entry.body.entry.decision.effect, body.decision);
-      const { events } = (await service.call("GET", `/v1/actions/${body.id}/events`)).body;
+  test(
+    "actions that are allowed, denied or pending have their status, reason and record",
+    needs("provenance"),
+    async () => {
+      const allowed = await submit(ALLOWED);
       assert.deepEqual(
-        events.map((event: { action_id: string }) => event.action_id),
-        [body.id],
+        [allowed.status, allowed.body.status, allowed.body.decision, allowed.body.outcome, allowed.body.rule],
+        [200, "allowed", "allow", "EXECUTE", "small refunds"],
       );
-    }
-  });
+      assert.equal(allowed.headers.get("location"), `/v1/actions/${allowed.body.id}`);
+      assert.equal(allowed.body.permit, null, "nobody asked for a permit");
+      const denied = await submit(DENIED);
+      assert.deepEqual(
+        [denied.status, denied.body.status, denied.body.outcome, denied.body.reason_code, denied.body.permit],
+        [200, "denied", "HALT", "POLICY_RULE", null],
+      );
+      const pending = await submit(ASKED);
+      assert.deepEqual(
+        [pending.status, pending.body.status, pending.body.outcome, pending.body.approvals_needed],
+        [202, "pending_approval", "ABSTAIN", 1],
+      );
+      const unknown = await submit({ agent_id: "a", tool: "nuclear", operation: "launch" });
+      assert.deepEqual(
+        [unknown.body.status, unknown.body.reason_code, unknown.body.params, unknown.body.context],
+        ["denied", "NO_MATCHING_RULE", {}, {}],
+      );
+      for (const { body } of [allowed, denied, pending, unknown]) {
+        assert.equal(body.provenance_id, body.decision_hash);
+        const entry = await service.call("GET", `/v1/provenance/${body.decision_hash}`, { key: service.admin });
+        assert.equal(entry.body.entry.action_id, body.id);
+        assert.equal(entry.body.entry.decision.effect, body.decision);
+        const { events } = (await service.call("GET", `/v1/actions/${body.id}/events`)).body;
+        assert.deepEqual(
+          events.map((event: { action_id: string }) => event.action_id),
+          [body.id],
+        );
+      }
+    },
+  );
 
   test("parameters and context keep Unicode, deep nesting and unusual keys", async () => {
     const params = JSON.parse(

@@ -1,6 +1,7 @@
 /** Rules that name approvers: groups, stages, people outside the requester's groups. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { makeKey, plainVotes, startService, type Answer, type Service, person } from "../../support/service.ts";
 
 const rule = (tool: string, approval: string): string =>
@@ -99,7 +100,7 @@ test("members of the requester's groups cannot approve, and no one can if the re
   assert.deepEqual(said(await vote(await submit("outside", ownerless), "sam")), [403, "APPROVER_NOT_ELIGIBLE"]);
 });
 
-test("the entries record the requirement and the groups of each vote, and replay agrees", async () => {
+test("the entries record the requirement and the groups of each vote, and replay agrees", needs("replay"), async () => {
   const id = await submit("both");
   await vote(id, "both");
   await vote(id, "sam");

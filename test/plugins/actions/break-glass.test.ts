@@ -1,4 +1,7 @@
-/** Emergency approvals by one person: who can give them, what they cannot override, and the review. */
+/**
+ * Emergency approvals by one person: who can give them, what they cannot override, and the review.
+ * @needs users
+ */
 import { NO_USERS } from "../../../src/domain/users.ts";
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -10,6 +10,7 @@ import {
   type Plugin,
 } from "../../../src/plugin.ts";
 import { sha256Hex, utf8 } from "../../../src/domain/hash.ts";
+import { needs } from "../../support/features.ts";
 import { writeDocumentedPlugin } from "../../support/documented.ts";
 import { startService, type Answer, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
@@ -193,7 +194,7 @@ describe("a credential", () => {
     await until("both have ended", () => passwords.every((password) => !provider.valid.has(password)));
   });
 
-  test("is revoked unseen when a stop is placed while it is issued", async () => {
+  test("is revoked unseen when a stop is placed while it is issued", needs("stop"), async () => {
     const { id, permit } = await submit({ agent_id: "stopped-bot" });
     provider.beforeAnswer = async () => {
       const body = { agent: "stopped-bot", reason: "test" };
@@ -224,7 +225,7 @@ describe("a credential ends", () => {
     assert.deepEqual([data?.["cause"], data?.["revoked"]], ["result", true]);
   });
 
-  test("at a stop that covers the running action", async () => {
+  test("at a stop that covers the running action", needs("stop"), async () => {
     const { id, password } = await start({ agent_id: "halted-bot" });
     await service.call("POST", "/v1/stop", { key: service.admin, body: { agent: "halted-*", reason: "test" } });
     await untilEnded(id);
@@ -232,21 +233,25 @@ describe("a credential ends", () => {
     assert.equal((await credentialEvents(id))[1]?.data["cause"], "stopped");
   });
 
-  test("at a stop of any policy that takes part in the decision, and at no stop of another policy", async () => {
-    const stored = await service.call("POST", "/v1/policies?activate=true", {
-      key: service.admin,
-      raw: SECOND,
-      headers: { "content-type": "application/yaml" },
-    });
-    assert.equal(stored.status, 201, JSON.stringify(stored.body));
-    const watched = await start({ operation: "watched" });
-    const other = await start();
-    await service.call("POST", "/v1/stop", { key: service.admin, body: { policy: "second", reason: "test" } });
-    await untilEnded(watched.id);
-    assert.equal((await credentialEvents(watched.id))[1]?.data["cause"], "stopped");
-    assert.ok(provider.valid.has(other.password));
-    await post(other.id, "result", { success: true });
-  });
+  test(
+    "at a stop of any policy that takes part in the decision, and at no stop of another policy",
+    needs("stop"),
+    async () => {
+      const stored = await service.call("POST", "/v1/policies?activate=true", {
+        key: service.admin,
+        raw: SECOND,
+        headers: { "content-type": "application/yaml" },
+      });
+      assert.equal(stored.status, 201, JSON.stringify(stored.body));
+      const watched = await start({ operation: "watched" });
+      const other = await start();
+      await service.call("POST", "/v1/stop", { key: service.admin, body: { policy: "second", reason: "test" } });
+      await untilEnded(watched.id);
+      assert.equal((await credentialEvents(watched.id))[1]?.data["cause"], "stopped");
+      assert.ok(provider.valid.has(other.password));
+      await post(other.id, "result", { success: true });
+    },
+  );
 
   test("when the key that started the action is revoked", async () => {
     const other = await createKey("tool-2", ["actions:execute", "credentials:receive"]);
@@ -259,7 +264,7 @@ describe("a credential ends", () => {
     assert.equal((await credentialEvents(id))[1]?.data["cause"], "access_lost");
   });
 
-  test("when its agent is suspended", async () => {
+  test("when its agent is suspended", needs("agents"), async () => {
     await service.call("POST", "/v1/agents", { key: service.admin, body: { id: "paused-bot" } });
     const { id, password } = await start({ agent_id: "paused-bot" });
     await service.call("POST", "/v1/agents/paused-bot/suspend", { key: service.admin });

@@ -1,8 +1,12 @@
-/** Requests that an approver changes: what may be changed, who approves it, what may run, and what the record proves. */
+/**
+ * Requests that an approver changes: what may be changed, who approves it, what may run, and what the record proves.
+ * @needs users
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { submitAndStart, createAssent, govern } from "../../../src/client/index.ts";
 import { auditStore } from "../../../src/testing/index.ts";
+import { needs } from "../../support/features.ts";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, plainVotes, type Answer, type Service } from "../../support/service.ts";
 
@@ -64,7 +68,7 @@ const vote = async (id: string, key: string, approve = true, token?: string): Pr
 const entriesOf = async (id: string): Promise<any[]> =>
   (await service.call("GET", `/v1/actions/${id}/events`, { key: bob })).body.events;
 
-test("a changed request is approved by someone else, and only the changed one starts", async () => {
+test("a changed request is approved by someone else, and only the changed one starts", needs("replay"), async () => {
   const submitted = await submit();
   const { id } = submitted;
   assert.deepEqual((await read(id)).approval_terms.editable[0], { max: 950, min: 1, path: "params.amount" });
@@ -303,7 +307,7 @@ test("an altered effective request stops everything, and the audit reports it", 
   assert.equal((await vote(id, eve, true, token)).body.status, "approved");
 });
 
-test("the proof of each entry opens the request that it commits to", async () => {
+test("the proof of each entry opens the request that it commits to", needs("provenance"), async () => {
   const submitted = await submit();
   const { body: edited } = await edit(submitted.id, { "params.amount": 90 });
   const amounts: number[] = [];

@@ -4,6 +4,7 @@ import { after, before, describe, test } from "node:test";
 import type { CoreHost } from "../../../src/contract/core-host.ts";
 import { defineCorePlugin } from "../../../src/core.ts";
 import { auditStore, memoryStorage, withFaults, type FaultMode, type Faults } from "../../../src/testing/index.ts";
+import { needs } from "../../support/features.ts";
 import { waitForSignature, startService, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: work
@@ -39,53 +40,61 @@ describe("erasure", () => {
     call("POST", `/v1/actions/${id}/erase`, { reason: "ticket 7" }, key);
   const refused = ({ status, body }: Answer): [number, string] => [status, body.code];
 
-  test("an erasure deletes the request and the result, is reported everywhere, and leaves the decision provable", async () => {
-    const asked = await submit({ context: { ticket: "about Anna" } });
-    await run(asked.id, { told: "Anna" });
-    const { status, body } = await erase(asked.id);
-    assert.deepEqual(
-      [status, body.status, body.params, body.context, body.result, body.request_hash, body.permit],
-      [200, "succeeded", {}, {}, null, null, null],
-    );
-    assert.ok(Date.parse(body.erased_at) > 0);
-    assert.deepEqual((await call("GET", `/v1/actions/${asked.id}`)).body, body);
-    const listed = (await call("GET", "/v1/actions?limit=1")).body.actions[0];
-    assert.deepEqual([listed.id, listed.erased_at], [asked.id, body.erased_at]);
+  test(
+    "an erasure deletes the request and the result, is reported everywhere, and leaves the decision provable",
+    needs("provenance", "replay"),
+    async () => {
+      const asked = await submit({ context: { ticket: "about Anna" } });
+      await run(asked.id, { told: "Anna" });
+      const { status, body } = await erase(asked.id);
+      assert.deepEqual(
+        [status, body.status, body.params, body.context, body.result, body.request_hash, body.permit],
+        [200, "succeeded", {}, {}, null, null, null],
+      );
+      assert.ok(Date.parse(body.erased_at) > 0);
+      assert.deepEqual((await call("GET", `/v1/actions/${asked.id}`)).body, body);
+      const listed = (await call("GET", "/v1/actions?limit=1")).body.actions[0];
+      assert.deepEqual([listed.id, listed.erased_at], [asked.id, body.erased_at]);
 
-    const { events } = (await call("GET", `/v1/actions/${asked.id}/events`)).body;
-    const { type, entry } = events.at(-1);
-    assert.deepEqual(
-      [type, entry.cause, entry.reason, entry.agent_id, entry.commitment],
-      ["erasure", "asked", "ticket 7", "bot", events[0].entry.commitment],
-    );
-    assert.ok(entry.by.key_id !== undefined && !JSON.stringify(events).includes("Anna"));
+      const { events } = (await call("GET", `/v1/actions/${asked.id}/events`)).body;
+      const { type, entry } = events.at(-1);
+      assert.deepEqual(
+        [type, entry.cause, entry.reason, entry.agent_id, entry.commitment],
+        ["erasure", "asked", "ticket 7", "bot", events[0].entry.commitment],
+      );
+      assert.ok(entry.by.key_id !== undefined && !JSON.stringify(events).includes("Anna"));
 
-    for (const hash of [asked.decision_hash, events.at(-1).hash])
-      assert.equal((await call("GET", `/v1/provenance/${hash}/proof`)).status, 200);
-    assert.deepEqual(refused(await call("POST", "/v1/replay", { action_id: asked.id }, auditor)), [
-      410,
-      "ACTION_ERASED",
-    ]);
-    const row = await service.storage.action(asked.id);
-    assert.ok(!/Anna|ticket/.test(JSON.stringify(row)));
-    const { erased, faults } = await auditStore(service.storage);
-    assert.deepEqual([erased, faults], [1, []]);
-    assert.deepEqual([row?.request, row?.request_hash, row?.salt, row?.past, row?.result], ["", "", "", null, null]);
-  });
+      for (const hash of [asked.decision_hash, events.at(-1).hash])
+        assert.equal((await call("GET", `/v1/provenance/${hash}/proof`)).status, 200);
+      assert.deepEqual(refused(await call("POST", "/v1/replay", { action_id: asked.id }, auditor)), [
+        410,
+        "ACTION_ERASED",
+      ]);
+      const row = await service.storage.action(asked.id);
+      assert.ok(!/Anna|ticket/.test(JSON.stringify(row)));
+      const { erased, faults } = await auditStore(service.storage);
+      assert.deepEqual([erased, faults], [1, []]);
+      assert.deepEqual([row?.request, row?.request_hash, row?.salt, row?.past, row?.result], ["", "", "", null, null]);
+    },
+  );
 
-  test("a backtest reports how many actions it could not read, and analytics are unchanged", async () => {
-    const totals = async () => (await call("GET", "/v1/analytics")).body.totals;
-    const backtest = async () => (await call("POST", "/v1/replay", { policy_set: "current", limit: 1000 })).body;
-    const { id } = await submit({ tool: "nothing" });
-    const [counted, earlier] = [await totals(), await backtest()];
-    await erase(id);
-    const later = await backtest();
-    assert.deepEqual(
-      [later.evaluated, later.erased, later.flipped],
-      [earlier.evaluated - 1, earlier.erased + 1, earlier.flipped],
-    );
-    assert.deepEqual(await totals(), counted);
-  });
+  test(
+    "a backtest reports how many actions it could not read, and analytics are unchanged",
+    needs("analytics", "replay"),
+    async () => {
+      const totals = async () => (await call("GET", "/v1/analytics")).body.totals;
+      const backtest = async () => (await call("POST", "/v1/replay", { policy_set: "current", limit: 1000 })).body;
+      const { id } = await submit({ tool: "nothing" });
+      const [counted, earlier] = [await totals(), await backtest()];
+      await erase(id);
+      const later = await backtest();
+      assert.deepEqual(
+        [later.evaluated, later.erased, later.flipped],
+        [earlier.evaluated - 1, earlier.erased + 1, earlier.flipped],
+      );
+      assert.deepEqual(await totals(), counted);
+    },
+  );
 
   test("a second erasure changes nothing", async () => {
     const { id } = await submit({ tool: "nothing" });

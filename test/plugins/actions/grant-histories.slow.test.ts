@@ -1,9 +1,11 @@
 /**
  * Random histories of grants, submissions, votes, stops and results, compared with a model that is independent of the
  * service's counting. Afterwards every decision replays, and the store passes the audit of `close`.
+ * @needs stop
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { createRandom } from "../../support/random.ts";
 import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
 
@@ -203,7 +205,7 @@ class History {
 }
 
 for (const seed of [1, 2, 3])
-  test(`a random history decides as the model does, and replays (seed ${seed})`, async () => {
+  test(`a random history decides as the model does, and replays (seed ${seed})`, needs("replay"), async () => {
     const history = new History(seed);
     await history.addApprover();
     for (let i = 0; i < STEPS; i++) await history.step();

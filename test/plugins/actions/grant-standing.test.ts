@@ -1,9 +1,13 @@
-/** A grant is the vote of its grantor: it covers an action only while the grantor could approve that action. */
+/**
+ * A grant is the vote of its grantor: it covers an action only while the grantor could approve that action.
+ * @needs users
+ */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { auditStore } from "../../../src/testing/index.ts";
+import { needs } from "../../support/features.ts";
 import { invite, startPeople, type Person } from "../../support/people.ts";
 import { rawSqlite, type RawStore, type RawTable } from "../../support/raw-store.ts";
 import { makeKey, type Answer, type Service, person } from "../../support/service.ts";
@@ -133,7 +137,7 @@ test("self_confirm does not let a person grant to their own agent with a key or 
   assert.equal(await statusOf(own, key), "allowed", "someone else can");
 });
 
-test("an approval under a grant is evaluated again at the start if the policies changed", async () => {
+test("an approval under a grant is evaluated again at the start if the policies changed", needs("replay"), async () => {
   const agent_id = freshAgent();
   await granted({ agent_id }, ann);
   const { body: action } = await submit({ agent_id });

@@ -230,7 +230,7 @@ describe("no grant widens", () => {
     assert.equal(await statusOf({ agent_id }), "allowed");
   });
 
-  test("a grant does not override the suspension of the agent", async () => {
+  test("a grant does not override the suspension of the agent", needs("agents"), async () => {
     const agent_id = freshAgent();
     await service.call("POST", "/v1/agents", { key: service.admin, body: { id: agent_id, name: agent_id } });
     await granted({ agent_id });
@@ -383,22 +383,26 @@ describe("a grant with a vote", () => {
   });
 });
 
-test("a suspension of the agent ends its grants, and resuming the agent does not restore them", async () => {
-  const agent_id = `Bot-${++n}`;
-  const admin = { key: service.admin };
-  assert.equal((await service.call("POST", "/v1/agents", { ...admin, body: { id: agent_id } })).status, 201);
-  const params = { repo: "web" };
-  const id = await granted({ agent_id });
-  const other = await granted({ agent_id: freshAgent() });
-  assert.equal(await statusOf({ agent_id, params }), "allowed");
-  const suspend = { ...admin, body: { reason: "it deleted a branch" } };
-  assert.equal((await service.call("POST", `/v1/agents/${agent_id}/suspend`, suspend)).status, 200);
-  const { status, ended } = await readGrant(id);
-  assert.deepEqual([status, ended.cause, ended.action_id], ["ended", "suspension", null]);
-  assert.equal((await service.call("POST", `/v1/agents/${agent_id}/resume`, admin)).status, 200);
-  assert.equal(await statusOf({ agent_id, params }), "pending_approval");
-  assert.equal((await readGrant(other)).status, "active", "grants for other agents remain");
-});
+test(
+  "a suspension of the agent ends its grants, and resuming the agent does not restore them",
+  needs("agents"),
+  async () => {
+    const agent_id = `Bot-${++n}`;
+    const admin = { key: service.admin };
+    assert.equal((await service.call("POST", "/v1/agents", { ...admin, body: { id: agent_id } })).status, 201);
+    const params = { repo: "web" };
+    const id = await granted({ agent_id });
+    const other = await granted({ agent_id: freshAgent() });
+    assert.equal(await statusOf({ agent_id, params }), "allowed");
+    const suspend = { ...admin, body: { reason: "it deleted a branch" } };
+    assert.equal((await service.call("POST", `/v1/agents/${agent_id}/suspend`, suspend)).status, 200);
+    const { status, ended } = await readGrant(id);
+    assert.deepEqual([status, ended.cause, ended.action_id], ["ended", "suspension", null]);
+    assert.equal((await service.call("POST", `/v1/agents/${agent_id}/resume`, admin)).status, 200);
+    assert.equal(await statusOf({ agent_id, params }), "pending_approval");
+    assert.equal((await readGrant(other)).status, "active", "grants for other agents remain");
+  },
+);
 
 describe("suggestions", () => {
   const suggest = async (id: string): Promise<Answer["body"]> =>
@@ -579,7 +583,7 @@ test("the usage is no longer reported when its rows might have been removed", as
   assert.equal(uses.body.actions.length, 1);
 });
 
-test("grants survive a restart, and their uses replay", async () => {
+test("grants survive a restart, and their uses replay", needs("replay"), async () => {
   const agent_id = freshAgent();
   const id = await granted({ agent_id, count: 2, sum: { of: "1.5", at_most: 10 } });
   const { body: action } = await submit({ agent_id });

@@ -1,6 +1,7 @@
 /** Members of a limited group see and approve only the actions of its agents and tools. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { makeKey, plainVotes, startService, type Service, person } from "../../support/service.ts";
 
 const POLICY = `
@@ -33,37 +34,41 @@ const submit = async (agent_id: string, tool: string): Promise<string> => {
 };
 const read = (path: string, key = limited) => service.call("GET", path, { key });
 
-test("lists, single reads, counts, analytics, events and proofs show only the group's actions", async () => {
-  const mine = await submit("Support-1", "CRM");
-  const others = [await submit("support-1", "stripe"), await submit("billing-1", "crm")];
-  const ids = (body: { actions: { id: string }[] }): string[] => body.actions.map(({ id }) => id);
-  assert.deepEqual(ids((await read("/v1/actions")).body), [mine]);
-  assert.deepEqual(ids((await read("/v1/actions?offset=1")).body), []);
-  const pending = await read("/v1/approvals");
-  assert.deepEqual([ids(pending.body), pending.body.total], [[mine], 1]);
-  assert.equal((await read(`/v1/actions/${mine}`)).status, 200);
-  for (const id of others) {
-    assert.equal((await read(`/v1/actions/${id}`)).body.code, "ACTION_NOT_FOUND");
-    const { body } = await read(`/v1/actions/${id}`, service.admin);
-    const vote = { token: body.approval_token, approve: true };
-    const answer = await service.call("POST", `/v1/actions/${id}/approval`, { key: limited, body: vote });
-    assert.equal(answer.body.code, "ACTION_NOT_FOUND");
-    assert.equal((await read(`/v1/provenance/${body.decision_hash}`)).body.code, "ENTRY_NOT_FOUND");
-  }
-  const { body: own } = await read(`/v1/actions/${mine}`);
-  assert.equal((await read(`/v1/provenance/${own.decision_hash}`)).status, 200);
-  assert.equal((await read("/v1/analytics")).body.total, 1);
-  const events = (await read("/v1/events/page?after=-1")).body.events as { action_id: string | null }[];
-  assert.deepEqual(
-    events.map(({ action_id }) => action_id),
-    [mine],
-  );
-  const backtest = await service.call("POST", "/v1/replay", {
-    key: limited,
-    body: { since: "2026-01-01T00:00:00Z", yaml: POLICY },
-  });
-  assert.equal(backtest.body.evaluated, 1, JSON.stringify(backtest.body));
-});
+test(
+  "lists, single reads, counts, analytics, events and proofs show only the group's actions",
+  needs("analytics", "events", "provenance", "replay"),
+  async () => {
+    const mine = await submit("Support-1", "CRM");
+    const others = [await submit("support-1", "stripe"), await submit("billing-1", "crm")];
+    const ids = (body: { actions: { id: string }[] }): string[] => body.actions.map(({ id }) => id);
+    assert.deepEqual(ids((await read("/v1/actions")).body), [mine]);
+    assert.deepEqual(ids((await read("/v1/actions?offset=1")).body), []);
+    const pending = await read("/v1/approvals");
+    assert.deepEqual([ids(pending.body), pending.body.total], [[mine], 1]);
+    assert.equal((await read(`/v1/actions/${mine}`)).status, 200);
+    for (const id of others) {
+      assert.equal((await read(`/v1/actions/${id}`)).body.code, "ACTION_NOT_FOUND");
+      const { body } = await read(`/v1/actions/${id}`, service.admin);
+      const vote = { token: body.approval_token, approve: true };
+      const answer = await service.call("POST", `/v1/actions/${id}/approval`, { key: limited, body: vote });
+      assert.equal(answer.body.code, "ACTION_NOT_FOUND");
+      assert.equal((await read(`/v1/provenance/${body.decision_hash}`)).body.code, "ENTRY_NOT_FOUND");
+    }
+    const { body: own } = await read(`/v1/actions/${mine}`);
+    assert.equal((await read(`/v1/provenance/${own.decision_hash}`)).status, 200);
+    assert.equal((await read("/v1/analytics")).body.total, 1);
+    const events = (await read("/v1/events/page?after=-1")).body.events as { action_id: string | null }[];
+    assert.deepEqual(
+      events.map(({ action_id }) => action_id),
+      [mine],
+    );
+    const backtest = await service.call("POST", "/v1/replay", {
+      key: limited,
+      body: { since: "2026-01-01T00:00:00Z", yaml: POLICY },
+    });
+    assert.equal(backtest.body.evaluated, 1, JSON.stringify(backtest.body));
+  },
+);
 
 test("a limited member gets pages of full length, to the last visible action", async () => {
   for (let i = 0; i < 30; i++) await submit(i % 3 === 0 ? "support-2" : "billing-2", "crm");

@@ -1,6 +1,7 @@
 /** Histories of policies through the API: what conditions read of past actions, and what an agent cannot change about them. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { makeKey, plainVotes, startService, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: mail
@@ -186,7 +187,7 @@ describe("histories", () => {
     assert.deepEqual([reason_code, rule], ["CONDITION_ERROR", "history"]);
   });
 
-  test("the third failed attempt requires approval", async () => {
+  test("the third failed attempt requires approval", needs("replay"), async () => {
     const deploy = { tool: "deploy", params: { host: "web-1", secret: "hidden-value" } };
     for (let i = 0; i < 2; i++) await run(deploy, false);
     assert.equal((await submit({ tool: "deploy", params: { host: "web-2" } })).decision, "allow");
@@ -306,31 +307,35 @@ describe("histories", () => {
     assert.equal((await submit({ tool: "deploy", params: { host: "h" } })).reason_code, "CONDITION_ERROR");
   });
 
-  test("a backtest takes the recorded history, and says which decisions read another one", async () => {
-    const backtest = async (policy: object) =>
-      (
-        await service.call("POST", "/v1/replay", {
-          key: service.admin,
-          body: { policy, alone: true, since: "2020-01-01T00:00:00Z", limit: 10_000 },
-        })
-      ).body;
-    const attempts = (when: string) => ({
-      policy: "attempts",
-      history: { per: "agent", tool: "deploy", window: "1h", max: 20 },
-      rules: [
-        { name: "too many", tool: "deploy", when, effect: "require_approval" },
-        { name: "deploy", effect: "allow" },
-      ],
-    });
-    const failed = (n: number) => `history.count(h, h.status == "failed" && h.params.host == params.host) >= ${n}`;
-    const same = await backtest(attempts(failed(2)));
-    const looser = await backtest(attempts(failed(9)));
-    const other = await backtest(attempts('history.any(h, h.params.other == "x")'));
-    assert.equal(same.unrecorded, 0);
-    const flips = (report: typeof same) =>
-      report.flips.filter(({ from }: { from: { rule: string } }) => from.rule === "too many");
-    assert.deepEqual(flips(same), []);
-    assert.equal(flips(looser)[0].to.effect, "allow");
-    assert.ok(other.unrecorded >= 4);
-  });
+  test(
+    "a backtest takes the recorded history, and says which decisions read another one",
+    needs("replay"),
+    async () => {
+      const backtest = async (policy: object) =>
+        (
+          await service.call("POST", "/v1/replay", {
+            key: service.admin,
+            body: { policy, alone: true, since: "2020-01-01T00:00:00Z", limit: 10_000 },
+          })
+        ).body;
+      const attempts = (when: string) => ({
+        policy: "attempts",
+        history: { per: "agent", tool: "deploy", window: "1h", max: 20 },
+        rules: [
+          { name: "too many", tool: "deploy", when, effect: "require_approval" },
+          { name: "deploy", effect: "allow" },
+        ],
+      });
+      const failed = (n: number) => `history.count(h, h.status == "failed" && h.params.host == params.host) >= ${n}`;
+      const same = await backtest(attempts(failed(2)));
+      const looser = await backtest(attempts(failed(9)));
+      const other = await backtest(attempts('history.any(h, h.params.other == "x")'));
+      assert.equal(same.unrecorded, 0);
+      const flips = (report: typeof same) =>
+        report.flips.filter(({ from }: { from: { rule: string } }) => from.rule === "too many");
+      assert.deepEqual(flips(same), []);
+      assert.equal(flips(looser)[0].to.effect, "allow");
+      assert.ok(other.unrecorded >= 4);
+    },
+  );
 });

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { plainVotes, startService, type Service } from "../../support/service.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -56,45 +57,49 @@ describe("limits", () => {
     }
   });
 
-  test("the entry commits to the limit usage, a caller who sees everything can read it, and replay agrees", async () => {
-    const first = await submit({ tool: "pay", operation: "sum", params: { customer: "customer-1", amount: 60.5 } });
-    const second = await submit({ tool: "pay", operation: "sum", params: { customer: "customer-1", amount: 39.6 } });
-    assert.deepEqual([first.decision, second.decision, second.rule], ["allow", "require_approval", "hundred"]);
-    assert.equal(
-      (await submit({ tool: "pay", operation: "sum", params: { customer: "c-2", amount: 100 } })).decision,
-      "allow",
-    );
-    const { body } = await service.call("GET", `/v1/actions/${second.id}/events`, { key: service.admin });
-    const { facts, v } = body.events[0].entry;
-    assert.deepEqual([v, facts.limits], [1, undefined]);
-    assert.match(facts.past, /^[0-9a-f]{64}$/);
-    // The limit's key and the amount come from the parameters. The ledger contains only commitments of them.
-    assert.ok(!/customer-1|"used"|60500000/.test(JSON.stringify(body.events)));
-    const row = await service.storage.action(second.id);
-    assert.ok(row?.past != null && !row.past.includes(row.salt), "the salt of the request opens nothing else");
-    const replayed = (
-      await service.call("POST", "/v1/replay", {
-        key: service.admin,
-        body: { action_id: second.id, policy_set: "current" },
-      })
-    ).body;
-    assert.deepEqual([replayed.equal, replayed.now.changed], [true, false]);
-    const [{ basis, ...used }, ...more] = replayed.limits;
-    assert.deepEqual([used, more], [{ policy: "spending", limit: "hundred", used: 60_500_000 }, []]);
-    assert.match(basis, /^[0-9a-f]{16}$/);
-    const bound = (
-      await service.call("POST", "/v1/api-keys", {
-        key: service.admin,
-        body: { name: "bound", scopes: ["actions:read", "replay:run"], agent_id: "a" },
-      })
-    ).body.key as string;
-    const own = (await service.call("POST", "/v1/replay", { key: bound, body: { action_id: second.id } })).body;
-    assert.deepEqual([own.equal, own.limits], [true, null], "what others used is not for one agent's key");
-    const backtest = (
-      await service.call("POST", "/v1/replay", { key: service.admin, body: { policy_set: "current", limit: 1000 } })
-    ).body;
-    assert.equal(backtest.flipped, 0);
-  });
+  test(
+    "the entry commits to the limit usage, a caller who sees everything can read it, and replay agrees",
+    needs("replay"),
+    async () => {
+      const first = await submit({ tool: "pay", operation: "sum", params: { customer: "customer-1", amount: 60.5 } });
+      const second = await submit({ tool: "pay", operation: "sum", params: { customer: "customer-1", amount: 39.6 } });
+      assert.deepEqual([first.decision, second.decision, second.rule], ["allow", "require_approval", "hundred"]);
+      assert.equal(
+        (await submit({ tool: "pay", operation: "sum", params: { customer: "c-2", amount: 100 } })).decision,
+        "allow",
+      );
+      const { body } = await service.call("GET", `/v1/actions/${second.id}/events`, { key: service.admin });
+      const { facts, v } = body.events[0].entry;
+      assert.deepEqual([v, facts.limits], [1, undefined]);
+      assert.match(facts.past, /^[0-9a-f]{64}$/);
+      // The limit's key and the amount come from the parameters. The ledger contains only commitments of them.
+      assert.ok(!/customer-1|"used"|60500000/.test(JSON.stringify(body.events)));
+      const row = await service.storage.action(second.id);
+      assert.ok(row?.past != null && !row.past.includes(row.salt), "the salt of the request opens nothing else");
+      const replayed = (
+        await service.call("POST", "/v1/replay", {
+          key: service.admin,
+          body: { action_id: second.id, policy_set: "current" },
+        })
+      ).body;
+      assert.deepEqual([replayed.equal, replayed.now.changed], [true, false]);
+      const [{ basis, ...used }, ...more] = replayed.limits;
+      assert.deepEqual([used, more], [{ policy: "spending", limit: "hundred", used: 60_500_000 }, []]);
+      assert.match(basis, /^[0-9a-f]{16}$/);
+      const bound = (
+        await service.call("POST", "/v1/api-keys", {
+          key: service.admin,
+          body: { name: "bound", scopes: ["actions:read", "replay:run"], agent_id: "a" },
+        })
+      ).body.key as string;
+      const own = (await service.call("POST", "/v1/replay", { key: bound, body: { action_id: second.id } })).body;
+      assert.deepEqual([own.equal, own.limits], [true, null], "what others used is not for one agent's key");
+      const backtest = (
+        await service.call("POST", "/v1/replay", { key: service.admin, body: { policy_set: "current", limit: 1000 } })
+      ).body;
+      assert.equal(backtest.flipped, 0);
+    },
+  );
 
   test("denied, cancelled and expired actions, and retries of one request, do not count", async () => {
     const ask = () => submit({ tool: "ask", operation: "x" });
@@ -164,28 +169,35 @@ describe("limits", () => {
     }
   });
 
-  test("a policy in shadow mode counts the actions that it would have allowed, and keeps the count when it is enforced", async () => {
-    const policy = (mode: string) => ({
-      policy: "trial",
-      mode,
-      rules: [{ name: "all", effect: "allow" }],
-      limits: [{ name: "three", tool: "pay", operation: "trial", count: 3, window: "1h" }],
-    });
-    const made = (
-      await service.call("POST", "/v1/policies?activate=true", { key: service.admin, body: policy("shadow") })
-    ).body;
-    const said: string[] = [];
-    for (let i = 0; i < 5; i++) {
-      const { id, decision } = await submit({ tool: "pay", operation: "trial" });
-      assert.equal(decision, "allow");
-      const { body } = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: id } });
-      said.push(`${body.recorded.decision.shadow[0].effect} ${body.limits[0].used}`);
-    }
-    assert.deepEqual(said, ["allow 0", "allow 1", "allow 2", "deny 3", "deny 3"]);
-    await service.call("PUT", `/v1/policies/${made.id}?activate=true`, { key: service.admin, body: policy("enforce") });
-    assert.equal((await submit({ tool: "pay", operation: "trial" })).rule, "three");
-    await service.call("POST", `/v1/policies/${made.id}/deactivate`, { key: service.admin });
-  });
+  test(
+    "a policy in shadow mode counts the actions that it would have allowed, and keeps the count when it is enforced",
+    needs("replay"),
+    async () => {
+      const policy = (mode: string) => ({
+        policy: "trial",
+        mode,
+        rules: [{ name: "all", effect: "allow" }],
+        limits: [{ name: "three", tool: "pay", operation: "trial", count: 3, window: "1h" }],
+      });
+      const made = (
+        await service.call("POST", "/v1/policies?activate=true", { key: service.admin, body: policy("shadow") })
+      ).body;
+      const said: string[] = [];
+      for (let i = 0; i < 5; i++) {
+        const { id, decision } = await submit({ tool: "pay", operation: "trial" });
+        assert.equal(decision, "allow");
+        const { body } = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: id } });
+        said.push(`${body.recorded.decision.shadow[0].effect} ${body.limits[0].used}`);
+      }
+      assert.deepEqual(said, ["allow 0", "allow 1", "allow 2", "deny 3", "deny 3"]);
+      await service.call("PUT", `/v1/policies/${made.id}?activate=true`, {
+        key: service.admin,
+        body: policy("enforce"),
+      });
+      assert.equal((await submit({ tool: "pay", operation: "trial" })).rule, "three");
+      await service.call("POST", `/v1/policies/${made.id}/deactivate`, { key: service.admin });
+    },
+  );
 
   test("limit counts survive a restart", async () => {
     const body = { agent_id: "lasting", tool: "pay", operation: "count" };

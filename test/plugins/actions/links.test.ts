@@ -6,6 +6,7 @@ import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
 import { withFaults } from "../../../src/testing/faults.ts";
 import { deliveryRow } from "../../../src/testing/suite/rows.ts";
+import { needs } from "../../support/features.ts";
 import { UNKNOWN_DIGEST, voteByLink } from "../../support/link-vote.ts";
 import { testNotifier } from "../../support/notifier.ts";
 import { ASKED, waitForSignature, startService, person } from "../../support/service.ts";
@@ -86,40 +87,44 @@ test("calls without a key are rate-limited by address, with or without a link", 
   }
 });
 
-test("a key that is bound to an agent sees no delivery, whatever its scopes; a retry lasts three more days", async () => {
-  // The message belongs to no entry, which an audit would report.
-  const service = await startService({ broken: true });
-  try {
-    await service.storage.write((tx) => {
-      const { position: _, ...row } = deliveryRow(1, { state: "dead" });
-      return tx.insertDelivery(row);
-    });
-    const make = async (more: object): Promise<string> => {
-      const { status, body } = await service.call("POST", "/v1/api-keys", {
-        key: service.admin,
-        body: { scopes: ["deliveries:read", "deliveries:retry"], ...more },
+test(
+  "a key that is bound to an agent sees no delivery, whatever its scopes; a retry lasts three more days",
+  needs("deliveries"),
+  async () => {
+    // The message belongs to no entry, which an audit would report.
+    const service = await startService({ broken: true });
+    try {
+      await service.storage.write((tx) => {
+        const { position: _, ...row } = deliveryRow(1, { state: "dead" });
+        return tx.insertDelivery(row);
       });
-      assert.equal(status, 201, JSON.stringify(body));
-      return body.key as string;
-    };
-    const [bound, free] = [await make({ name: "bound", agent_id: "bot" }), await make({ name: "free" })];
-    for (const [method, path] of [
-      ["GET", "/v1/deliveries"],
-      ["GET", "/v1/deliveries/delivery-1"],
-      ["POST", "/v1/deliveries/delivery-1/retry"],
-    ] as const) {
-      const { status, body } = await service.call(method, path, { key: bound });
-      assert.deepEqual([status, body.code], [403, "INSUFFICIENT_SCOPE"], path);
-      assert.match(body.detail, /is bound to an agent/);
+      const make = async (more: object): Promise<string> => {
+        const { status, body } = await service.call("POST", "/v1/api-keys", {
+          key: service.admin,
+          body: { scopes: ["deliveries:read", "deliveries:retry"], ...more },
+        });
+        assert.equal(status, 201, JSON.stringify(body));
+        return body.key as string;
+      };
+      const [bound, free] = [await make({ name: "bound", agent_id: "bot" }), await make({ name: "free" })];
+      for (const [method, path] of [
+        ["GET", "/v1/deliveries"],
+        ["GET", "/v1/deliveries/delivery-1"],
+        ["POST", "/v1/deliveries/delivery-1/retry"],
+      ] as const) {
+        const { status, body } = await service.call(method, path, { key: bound });
+        assert.deepEqual([status, body.code], [403, "INSUFFICIENT_SCOPE"], path);
+        assert.match(body.detail, /is bound to an agent/);
+      }
+      const before = Date.now();
+      const { status, body } = await service.call("POST", "/v1/deliveries/delivery-1/retry", { key: free });
+      assert.deepEqual([status, body.state], [200, "waiting"], JSON.stringify(body));
+      assert.ok(Date.parse(body.give_up_at) >= before + 3 * 86_400_000);
+    } finally {
+      await service.close();
     }
-    const before = Date.now();
-    const { status, body } = await service.call("POST", "/v1/deliveries/delivery-1/retry", { key: free });
-    assert.deepEqual([status, body.state], [200, "waiting"], JSON.stringify(body));
-    assert.ok(Date.parse(body.give_up_at) >= before + 3 * 86_400_000);
-  } finally {
-    await service.close();
-  }
-});
+  },
+);
 
 test("a link cannot break the glass, and works for every approver in the current policies, even for actions that were allowed or approved before", async () => {
   const notifier = testNotifier();

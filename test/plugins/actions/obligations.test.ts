@@ -1,8 +1,12 @@
-/** Obligations of rules in the service: what the submitter may run, what approvers see and sign, and what the record proves. */
+/**
+ * Obligations of rules in the service: what the submitter may run, what approvers see and sign, and what the record proves.
+ * @needs users
+ */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { submitAndStart, createAssent, govern } from "../../../src/client/index.ts";
 import { auditStore } from "../../../src/testing/index.ts";
+import { needs } from "../../support/features.ts";
 import { addUser, startPeople } from "../../support/people.ts";
 import { makeKey, plainVotes, type Answer, type Service } from "../../support/service.ts";
 
@@ -44,7 +48,7 @@ const submit = async (amount: number, operation?: string): Promise<any> =>
   (await post("/v1/actions", agent, requestOf(amount, operation))).body;
 const audited = async (): Promise<string[]> => (await auditStore(service.storage)).faults;
 
-test("the submitter receives the changed request, and can start only this one", async () => {
+test("the submitter receives the changed request, and can start only this one", needs("replay"), async () => {
   const action = await submit(800);
   const { id, request_hash, proposed } = action;
   assert.deepEqual([action.status, action.outcome], ["allowed", "ABSTAIN"]);
@@ -131,7 +135,7 @@ test("clients that apply obligations run the changed parameters; other clients, 
   }
 });
 
-test("an action whose obligations have become stricter does not start", async () => {
+test("an action whose obligations have become stricter does not start", needs("replay"), async () => {
   const { id, request_hash } = await submit(800, "later");
   const obligations = { clamp: { "params.amount": { max: 400 } } };
   const rules = [{ name: "tighter", tool: "pay", operation: "later", effect: "allow", obligations }];

@@ -1,6 +1,10 @@
-/** Suspending an agent, revoking a key, and a policy that now denies: each ends open actions. */
+/**
+ * Suspending an agent, revoking a key, and a policy that now denies: each ends open actions.
+ * @needs agents
+ */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { startService, type Answer, type Service, makeKey as makeKeyOn } from "../../support/service.ts";
 
 const OPEN = `policy: open
@@ -185,25 +189,29 @@ test("a person can reject without a policy, and actions that the policies still 
   });
 });
 
-test("an action also ends when its tool is withdrawn from the agent, and when its key expires", async () => {
-  const allowed = await submit("go");
-  const change = { key: service.admin, body: { allowed_tools: ["another"] } };
-  assert.equal((await service.call("PATCH", `/v1/agents/${bot}`, change)).status, 200);
-  assert.deepEqual(said(await start(allowed)), [409, "NO_LONGER_ALLOWED"]);
-  assert.equal((await lastEntry(allowed.id)).decision.reason_code, "TOOL_NOT_ALLOWED");
+test(
+  "an action also ends when its tool is withdrawn from the agent, and when its key expires",
+  needs("agents"),
+  async () => {
+    const allowed = await submit("go");
+    const change = { key: service.admin, body: { allowed_tools: ["another"] } };
+    assert.equal((await service.call("PATCH", `/v1/agents/${bot}`, change)).status, 200);
+    assert.deepEqual(said(await start(allowed)), [409, "NO_LONGER_ALLOWED"]);
+    assert.equal((await lastEntry(allowed.id)).decision.reason_code, "TOOL_NOT_ALLOWED");
 
-  bot = `${bot}-b`;
-  const expires_at = new Date(Date.now() + 60_000).toISOString();
-  const brief = await makeKey({ name: bot, preset: "agent", expires_at });
-  const { id } = await submit("ask", {}, brief.key);
-  service.clock.now += 61_000;
-  try {
-    assert.deepEqual(said(await vote(id)), [409, "NO_LONGER_ALLOWED"]);
-    assert.equal((await lastEntry(id)).decision.reason_code, "KEY_ENDED");
-  } finally {
-    service.clock.now = 0;
-  }
-});
+    bot = `${bot}-b`;
+    const expires_at = new Date(Date.now() + 60_000).toISOString();
+    const brief = await makeKey({ name: bot, preset: "agent", expires_at });
+    const { id } = await submit("ask", {}, brief.key);
+    service.clock.now += 61_000;
+    try {
+      assert.deepEqual(said(await vote(id)), [409, "NO_LONGER_ALLOWED"]);
+      assert.equal((await lastEntry(id)).decision.reason_code, "KEY_ENDED");
+    } finally {
+      service.clock.now = 0;
+    }
+  },
+);
 
 test("an action keeps its place in a limit's count, and a lowered limit applies", async () => {
   const limit = (count: number): string =>

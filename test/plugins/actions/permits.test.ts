@@ -1,6 +1,7 @@
 /** Approvals and permits have separate lifetimes: a permit is issued on request, for a new decision. */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { plainVotes, startService, type Answer, type Service, makeKey as makeKeyOn } from "../../support/service.ts";
 
 const OPEN = `policy: open
@@ -199,19 +200,23 @@ describe("a permit", () => {
     assert.deepEqual(said(await post(id, "permit")), [409, "ACTION_NOT_STARTABLE"]);
   });
 
-  test("a permit is issued to a key that sees the action and can execute it, within a limit", async () => {
-    const id = await approved();
-    const reader = await makeKey({ name: `${bot}-reader`, scopes: ["actions:read"] });
-    assert.deepEqual(said(await post(id, "permit", {}, reader.key)), [403, "INSUFFICIENT_SCOPE"]);
-    const blind = await makeKey({ name: `${bot}-blind`, scopes: ["actions:execute"] });
-    const other = await makeKey({ name: `${bot}-other`, preset: "agent", agent_id: "another" });
-    for (const { key } of [blind, other])
-      assert.deepEqual(said(await post(id, "permit", {}, key)), [404, "ACTION_NOT_FOUND"]);
-    for (let i = 0; i < 100; i++) assert.equal((await post(id, "permit")).status, 200);
-    assert.deepEqual(said(await post(id, "permit")), [409, "TOO_MANY_PERMITS"]);
-    assert.equal((await post(id, "start")).status, 200);
-    assert.equal((await replayed(id)).redecisions.length, 100);
-  });
+  test(
+    "a permit is issued to a key that sees the action and can execute it, within a limit",
+    needs("replay"),
+    async () => {
+      const id = await approved();
+      const reader = await makeKey({ name: `${bot}-reader`, scopes: ["actions:read"] });
+      assert.deepEqual(said(await post(id, "permit", {}, reader.key)), [403, "INSUFFICIENT_SCOPE"]);
+      const blind = await makeKey({ name: `${bot}-blind`, scopes: ["actions:execute"] });
+      const other = await makeKey({ name: `${bot}-other`, preset: "agent", agent_id: "another" });
+      for (const { key } of [blind, other])
+        assert.deepEqual(said(await post(id, "permit", {}, key)), [404, "ACTION_NOT_FOUND"]);
+      for (let i = 0; i < 100; i++) assert.equal((await post(id, "permit")).status, 200);
+      assert.deepEqual(said(await post(id, "permit")), [409, "TOO_MANY_PERMITS"]);
+      assert.equal((await post(id, "start")).status, 200);
+      assert.equal((await replayed(id)).redecisions.length, 100);
+    },
+  );
 
   test("no further permit is issued once the decisions on the action have read too much past data", async () => {
     const id = await approved();
@@ -246,7 +251,7 @@ async function answered(answer: string): Promise<string[]> {
 }
 
 describe("current policies", () => {
-  test("an action that the current policies deny gets no permit, and stays denied", async () => {
+  test("an action that the current policies deny gets no permit, and stays denied", needs("replay"), async () => {
     const [held, allowed] = [await approved(), (await submit("go", { prefer: "permit" })).body];
     await withPolicy(DENY, async () => {
       const refused = await post(held, "permit");
@@ -264,38 +269,42 @@ describe("current policies", () => {
     }
   });
 
-  test("if the current policies require more people, the action returns to the approvers with its votes, and earlier permits are invalid", async () => {
-    const id = await approved();
-    const old = (await post(id, "permit")).body.permit as string;
-    await withPolicy(MORE(2, "ask"), async () => {
-      const back = await post(id, "permit");
-      assert.deepEqual([back.status, back.body.status, back.body.permit], [202, "pending_approval", null]);
-      assert.deepEqual([back.body.approvals_needed, back.body.approvals.length], [2, 1], "the vote stays");
+  test(
+    "if the current policies require more people, the action returns to the approvers with its votes, and earlier permits are invalid",
+    needs("replay"),
+    async () => {
+      const id = await approved();
+      const old = (await post(id, "permit")).body.permit as string;
+      await withPolicy(MORE(2, "ask"), async () => {
+        const back = await post(id, "permit");
+        assert.deepEqual([back.status, back.body.status, back.body.permit], [202, "pending_approval", null]);
+        assert.deepEqual([back.body.approvals_needed, back.body.approvals.length], [2, 1], "the vote stays");
+        assert.deepEqual(
+          [back.body.reason, back.body.reason_code, back.body.approved_until],
+          ["the auditors are here", "MORE_APPROVALS_NEEDED", null],
+        );
+        assert.equal(Date.parse(back.body.expires_at) - Date.parse(back.body.updated_at), HOUR);
+        assert.ok(!(await answered("any")).includes(id), "its answer is open again");
+        const { effect, rule, approvals_needed, changed } = back.body.redecision;
+        assert.deepEqual([effect, rule, approvals_needed], ["require_approval", "more", 2]);
+        assert.deepEqual(changed.sort(), ["approvals_needed", "policy", "policy_hash", "reason", "rule"]);
+        for (const body of [{}, { permit: old }])
+          assert.deepEqual(said(await post(id, "start", body)), [409, "ACTION_NOT_STARTABLE"]);
+        assert.deepEqual(said(await vote(id)), [422, "VALIDATION_FAILED"], "who has voted has no token any more");
+        assert.equal((await vote(id, approvers[1])).body.status, "approved");
+        assert.ok((await answered("approved")).includes(id) && !(await answered("rejected")).includes(id));
+        assert.deepEqual(said(await post(id, "start", { permit: old })), [403, "PERMIT_INVALID"]);
+        assert.equal((await post(id, "permit")).status, 200);
+      });
+      assert.equal((await post(id, "start")).body.status, "executing");
+      const answer = await replayed(id);
+      assert.equal(answer.equal, true);
       assert.deepEqual(
-        [back.body.reason, back.body.reason_code, back.body.approved_until],
-        ["the auditors are here", "MORE_APPROVALS_NEEDED", null],
+        answer.redecisions.map(({ occasion }: { occasion: string }) => occasion),
+        ["permit", "permit", "permit"],
       );
-      assert.equal(Date.parse(back.body.expires_at) - Date.parse(back.body.updated_at), HOUR);
-      assert.ok(!(await answered("any")).includes(id), "its answer is open again");
-      const { effect, rule, approvals_needed, changed } = back.body.redecision;
-      assert.deepEqual([effect, rule, approvals_needed], ["require_approval", "more", 2]);
-      assert.deepEqual(changed.sort(), ["approvals_needed", "policy", "policy_hash", "reason", "rule"]);
-      for (const body of [{}, { permit: old }])
-        assert.deepEqual(said(await post(id, "start", body)), [409, "ACTION_NOT_STARTABLE"]);
-      assert.deepEqual(said(await vote(id)), [422, "VALIDATION_FAILED"], "who has voted has no token any more");
-      assert.equal((await vote(id, approvers[1])).body.status, "approved");
-      assert.ok((await answered("approved")).includes(id) && !(await answered("rejected")).includes(id));
-      assert.deepEqual(said(await post(id, "start", { permit: old })), [403, "PERMIT_INVALID"]);
-      assert.equal((await post(id, "permit")).status, 200);
-    });
-    assert.equal((await post(id, "start")).body.status, "executing");
-    const answer = await replayed(id);
-    assert.equal(answer.equal, true);
-    assert.deepEqual(
-      answer.redecisions.map(({ occasion }: { occasion: string }) => occasion),
-      ["permit", "permit", "permit"],
-    );
-  });
+    },
+  );
 
   test("an action that was allowed returns to the approvers if the policies now require approval", async () => {
     const { id } = (await submit("go")).body;
@@ -315,19 +324,23 @@ describe("current policies", () => {
     ]);
   });
 
-  test("a vote that arrives before the permit counts toward a requirement for more people", async () => {
-    const { id } = (await submit("ask")).body;
-    const before = (await look(id)).expires_at;
-    await withPolicy(MORE(2, "ask"), async () => {
-      const first = await vote(id);
-      assert.deepEqual([first.status, first.body.status, first.body.approvals_needed], [200, "pending_approval", 2]);
-      assert.equal(first.body.expires_at, before, "what waits keeps its time");
-      const entry = (await entriesOf(id)).at(-1);
-      assert.deepEqual([entry.verdict, entry.approvals, entry.quorum], ["approve", 1, 2]);
-      assert.equal((await vote(id, approvers[1])).body.status, "approved");
-    });
-    assert.equal((await replayed(id)).equal, true);
-  });
+  test(
+    "a vote that arrives before the permit counts toward a requirement for more people",
+    needs("replay"),
+    async () => {
+      const { id } = (await submit("ask")).body;
+      const before = (await look(id)).expires_at;
+      await withPolicy(MORE(2, "ask"), async () => {
+        const first = await vote(id);
+        assert.deepEqual([first.status, first.body.status, first.body.approvals_needed], [200, "pending_approval", 2]);
+        assert.equal(first.body.expires_at, before, "what waits keeps its time");
+        const entry = (await entriesOf(id)).at(-1);
+        assert.deepEqual([entry.verdict, entry.approvals, entry.quorum], ["approve", 1, 2]);
+        assert.equal((await vote(id, approvers[1])).body.status, "approved");
+      });
+      assert.equal((await replayed(id)).equal, true);
+    },
+  );
 
   test("a requirement for fewer people does not undo anything", async () => {
     const { id } = (await submit("ask")).body;
@@ -338,7 +351,7 @@ describe("current policies", () => {
     assert.equal((await vote(id, approvers[2])).body.status, "approved");
   });
 
-  test("limit usage is replayed with each decision, and an action counts once", async () => {
+  test("limit usage is replayed with each decision, and an action counts once", needs("replay"), async () => {
     const limited = (count: number) =>
       `policy: budget\nrules: []\nlimits:\n  - { name: few, operation: go, per: agent, count: ${count}, window: 24h }\n`;
     let first = "";
@@ -388,7 +401,7 @@ describe("an action that was once allowed counts, because a permit may have been
       await gone(id, () => withPolicy(DENY, async () => void (await post(id, "permit"))));
     }));
 
-  test("also if it returned to the approvers and is then withdrawn, rejected or expired", () =>
+  test("also if it returned to the approvers and is then withdrawn, rejected or expired", needs("agents"), () =>
     withPolicy(ONE, async () => {
       const ends: [string, (id: string) => Promise<unknown>][] = [
         ["its submitter withdraws it", (id) => post(id, "cancel")],
@@ -412,7 +425,8 @@ describe("an action that was once allowed counts, because a permit may have been
           await sentBack(id);
           await gone(id, () => end(id));
         }
-    }));
+    }),
+  );
 
   test("but an action that was never allowed does not count", () =>
     withPolicy(ONE, async () => {

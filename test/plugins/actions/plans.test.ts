@@ -1,4 +1,7 @@
-/** Plans: actions that are submitted at once and approved as one list, and started one by one. */
+/**
+ * Plans: actions that are submitted at once and approved as one list, and started one by one.
+ * @needs users
+ */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { needs } from "../../support/features.ts";
@@ -74,24 +77,28 @@ const finish = (plan: any, i: number, success = true): Promise<Answer> =>
   post(`/v1/actions/${plan.actions[i].id}/result`, agent, { success });
 const code = ({ status, body }: Answer): string => (status === 200 ? body.status : body.code);
 
-test("each action gets its own decision, and one vote approves those that require approval", async () => {
-  const plan = await submit(["read", "ask", "drop", "ask"]);
-  assert.deepEqual(statuses(plan), ["allowed", "pending_approval", "denied", "pending_approval"]);
-  assert.deepEqual(
-    plan.actions.map((action: any) => action.plan),
-    [1, 2, 3, 4].map((position) => ({ id: plan.id, position })),
-  );
-  const { body: approved } = await answer(plan.id, bob, { reason: "looks right" });
-  assert.deepEqual(statuses(approved), ["allowed", "approved", "denied", "approved"]);
-  assert.equal(approved.approval_token, undefined);
-  for (const i of [3, 1, 0]) assert.equal(code(await start(plan, i)), "executing", "any order");
-  assert.equal(code(await start(plan, 1)), "ACTION_NOT_STARTABLE", "each starts once");
-  const { body } = await service.call("GET", `/v1/actions/${plan.actions[3].id}/events`, { key: bob });
-  const vote = body.events.find(({ type }: any) => type === "approval").entry;
-  assert.deepEqual([vote.plan, vote.comment, vote.verdict], [plan.digest, "looks right", "approve"]);
-  const { body: replayed } = await post("/v1/replay", service.admin, { action_id: plan.actions[3].id });
-  assert.equal(replayed.equal, true);
-});
+test(
+  "each action gets its own decision, and one vote approves those that require approval",
+  needs("replay"),
+  async () => {
+    const plan = await submit(["read", "ask", "drop", "ask"]);
+    assert.deepEqual(statuses(plan), ["allowed", "pending_approval", "denied", "pending_approval"]);
+    assert.deepEqual(
+      plan.actions.map((action: any) => action.plan),
+      [1, 2, 3, 4].map((position) => ({ id: plan.id, position })),
+    );
+    const { body: approved } = await answer(plan.id, bob, { reason: "looks right" });
+    assert.deepEqual(statuses(approved), ["allowed", "approved", "denied", "approved"]);
+    assert.equal(approved.approval_token, undefined);
+    for (const i of [3, 1, 0]) assert.equal(code(await start(plan, i)), "executing", "any order");
+    assert.equal(code(await start(plan, 1)), "ACTION_NOT_STARTABLE", "each starts once");
+    const { body } = await service.call("GET", `/v1/actions/${plan.actions[3].id}/events`, { key: bob });
+    const vote = body.events.find(({ type }: any) => type === "approval").entry;
+    assert.deepEqual([vote.plan, vote.comment, vote.verdict], [plan.digest, "looks right", "approve"]);
+    const { body: replayed } = await post("/v1/replay", service.admin, { action_id: plan.actions[3].id });
+    assert.equal(replayed.equal, true);
+  },
+);
 
 test("an approver strikes out actions with a reason, and approves the rest", async () => {
   const plan = await submit(["ask", "held", "ask"]);
@@ -295,31 +302,36 @@ test("a plan is seen and approved only by those who see every action", async () 
   assert.equal(code(await answer(plan.id, self)), "SELF_APPROVAL");
 });
 
-test("a stop halts the rest of a plan, and a suspension or the end of its key voids it", needs("stop"), async () => {
-  const { key, id } = await makeKey(service, { name: "doomed", owner: "ada", preset: "agent", agent_id: "doomed" });
-  await post("/v1/agents", service.admin, { id: "doomed" });
-  const begin = ({ actions }: any, i: number): Promise<Answer> => post(`/v1/actions/${actions[i].id}/start`, key);
-  const startPlan = async (): Promise<any> => {
-    const actions = Array.from({ length: 3 }, () => step("ask", { agent_id: "doomed" }));
-    const plan = (await post("/v1/plans", key, { actions })).body;
-    assert.deepEqual(statuses((await answer(plan.id)).body), ["approved", "approved", "approved"]);
-    assert.equal(code(await begin(plan, 0)), "executing");
-    return plan;
-  };
-  const plan = await startPlan();
-  const { body: stop } = await post("/v1/stop", service.admin, { agent: "doomed", reason: "odd" });
-  for (const i of [1, 2]) assert.equal(code(await begin(plan, i)), "STOPPED");
-  const other = (await post("/v1/plans", key, { actions: [step("ask", { agent_id: "doomed" })] })).body;
-  assert.deepEqual(statuses(other), ["denied"]);
-  await post(`/v1/stop/${stop.id}/lift`, service.admin, { reason: "fine" });
-  assert.equal((await post("/v1/agents/doomed/suspend", service.admin, { reason: "odd again" })).status, 200);
-  assert.deepEqual(statuses(await read(plan.id)), ["executing", "cancelled", "cancelled"]);
-  assert.equal((await service.call("POST", "/v1/agents/doomed/resume", { key: service.admin })).status, 200);
-  for (const i of [1, 2]) assert.equal(code(await begin(plan, i)), "ACTION_NOT_STARTABLE", "also after it was resumed");
-  const last = await startPlan();
-  await service.call("DELETE", `/v1/api-keys/${id}`, { key: service.admin });
-  assert.deepEqual(statuses(await read(last.id)), ["executing", "cancelled", "cancelled"]);
-});
+test(
+  "a stop halts the rest of a plan, and a suspension or the end of its key voids it",
+  needs("agents", "stop"),
+  async () => {
+    const { key, id } = await makeKey(service, { name: "doomed", owner: "ada", preset: "agent", agent_id: "doomed" });
+    await post("/v1/agents", service.admin, { id: "doomed" });
+    const begin = ({ actions }: any, i: number): Promise<Answer> => post(`/v1/actions/${actions[i].id}/start`, key);
+    const startPlan = async (): Promise<any> => {
+      const actions = Array.from({ length: 3 }, () => step("ask", { agent_id: "doomed" }));
+      const plan = (await post("/v1/plans", key, { actions })).body;
+      assert.deepEqual(statuses((await answer(plan.id)).body), ["approved", "approved", "approved"]);
+      assert.equal(code(await begin(plan, 0)), "executing");
+      return plan;
+    };
+    const plan = await startPlan();
+    const { body: stop } = await post("/v1/stop", service.admin, { agent: "doomed", reason: "odd" });
+    for (const i of [1, 2]) assert.equal(code(await begin(plan, i)), "STOPPED");
+    const other = (await post("/v1/plans", key, { actions: [step("ask", { agent_id: "doomed" })] })).body;
+    assert.deepEqual(statuses(other), ["denied"]);
+    await post(`/v1/stop/${stop.id}/lift`, service.admin, { reason: "fine" });
+    assert.equal((await post("/v1/agents/doomed/suspend", service.admin, { reason: "odd again" })).status, 200);
+    assert.deepEqual(statuses(await read(plan.id)), ["executing", "cancelled", "cancelled"]);
+    assert.equal((await service.call("POST", "/v1/agents/doomed/resume", { key: service.admin })).status, 200);
+    for (const i of [1, 2])
+      assert.equal(code(await begin(plan, i)), "ACTION_NOT_STARTABLE", "also after it was resumed");
+    const last = await startPlan();
+    await service.call("DELETE", `/v1/api-keys/${id}`, { key: service.admin });
+    assert.deepEqual(statuses(await read(last.id)), ["executing", "cancelled", "cancelled"]);
+  },
+);
 
 test("the submitter can cancel a plan's pending actions, an admin also its startable actions, and others none", async () => {
   const cancel = (plan: any, key: string): Promise<Answer> =>

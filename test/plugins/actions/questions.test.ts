@@ -1,4 +1,7 @@
-/** Questions that an approver asks the agent about a pending action: who may ask and answer, their limits, and the record. */
+/**
+ * Questions that an approver asks the agent about a pending action: who may ask and answer, their limits, and the record.
+ * @needs users
+ */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { auditStore } from "../../../src/testing/index.ts";

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { definePlugin, type Plugin, type ReviewRequest } from "../../../src/plugin.ts";
+import { needs } from "../../support/features.ts";
 import { testNotifier } from "../../support/notifier.ts";
 import { makeKey, startService, type Service, person } from "../../support/service.ts";
 
@@ -67,76 +68,84 @@ const submit = async (amount: number, operation = "charge"): Promise<any> => {
   return (await service.call("POST", "/v1/actions", { key: agent, body })).body;
 };
 
-test("no display or delivery contains a redacted value, and the key that runs the action receives it", async () => {
-  const denied = await submit(901);
-  assert.equal(denied.status, "denied");
-  const earlier = await submit(100);
-  const action = await submit(200);
-  assert.deepEqual([action.params.card.number, action.params.items[0].secret], [SECRET, SECRET], "the submitter");
-  const { message, reviewer } = {
-    message: await pigeon.next(({ kind }) => kind === "approval_requested"),
-    reviewer: reviewed[0],
-  };
-  assert.ok(reviewer !== undefined, "the reviewer answers before people are notified");
-  const range = `since=2020-01-01T00:00:00Z&until=2100-01-01T00:00:00Z`;
-  const displays: [method: string, path: string, key: string, body?: object][] = [
-    ["GET", `/v1/actions/${action.id}`, approver],
-    ["GET", `/v1/actions/${denied.id}`, service.admin],
-    ["GET", "/v1/actions?limit=50", service.admin],
-    ["GET", "/v1/actions?q=charge", service.admin],
-    ["GET", "/v1/approvals", approver],
-    ["GET", "/v1/approvals?sort=newest", approver],
-    ["GET", `/v1/actions/${action.id}/events`, service.admin],
-    ["GET", `/v1/actions/${action.id}/grant-suggestions`, approver],
-    ["GET", `/v1/provenance/${action.decision_hash}/proof`, service.admin],
-    ["GET", "/v1/deliveries", service.admin],
-    ["GET", "/v1/analytics", service.admin],
-    ["POST", "/v1/replay", service.admin, { action_id: action.id }],
-    ["POST", "/v1/policies/suggest", service.admin, {}],
-    ["POST", "/v1/approval-link", "", { token: "link" in message ? (message.link.split("#")[1] ?? "") : "" }],
-    ["GET", `/v1/coverage/executions?${range}`, service.admin],
-  ];
-  const { request_hash } = action;
-  const key = agent;
-  await service.call("POST", `/v1/actions/${earlier.id}/cancel`, { key, body: {} });
-  // After a restart, the set that this process read last can be empty.
-  const { policies } = service.runtime.host;
-  const latest = policies.latest.bind(policies);
-  const none = await policies.byDigest(null);
-  policies.latest = () => none ?? latest();
-  for (const [method, path, key, body] of displays) {
-    const answer = await service.call(method, path, { key: key || null, ...(body && { body }) });
-    assert.ok(!JSON.stringify(answer.body).includes(SECRET), `${method} ${path}`);
-    assert.equal(answer.status, 200, `${path}: ${JSON.stringify(answer.body)}`);
-  }
-  policies.latest = latest;
-  assert.ok(!JSON.stringify([message, reviewer]).includes(SECRET), "messages and reviewers");
-  const { body: shown } = await service.call("GET", `/v1/actions/${action.id}`, { key: approver });
-  assert.deepEqual(shown.params.card, { number: "[redacted]", month: 4 });
-  assert.deepEqual([shown.proposed.params.card.number, shown.preview], ["[redacted]", 'Charge "[redacted]"']);
-  assert.equal(shown.request_hash, request_hash, "the hash covers the whole request");
-  const { salt } = (await service.storage.action(action.id))!;
-  for (const word of [SECRET, salt]) {
-    const words = await service.call("GET", `/v1/actions?q=${word}`, { key: service.admin });
-    assert.deepEqual(words.body.actions, [], "a search finds neither a redacted value nor the salt of the commitments");
-  }
-  for (const word of ["[redacted]", "REDACTED", "acted]", ":[{"]) {
-    const path = `/v1/actions?q=${encodeURIComponent(`charge ${word}`)}`;
-    const { body } = await service.call("GET", path, { key: service.admin });
-    assert.ok(JSON.stringify(body.actions).includes(action.id), `a search finds what is displayed: ${word}`);
-  }
-  const replayed = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: action.id } });
-  assert.deepEqual(replayed.body.limits, [], "the usage of a limit that reads a redacted parameter");
-  const vote = { token: shown.approval_token, approve: true };
-  assert.equal(
-    (await service.call("POST", `/v1/actions/${action.id}/approval`, { key: approver, body: vote })).status,
-    200,
-  );
-  const started = await service.call("POST", `/v1/actions/${action.id}/start`, { key, body: { request_hash } });
-  assert.equal(started.body.params.card.number, SECRET);
-  const executions = await service.call("GET", `/v1/coverage/executions?${range}`, { key: service.admin });
-  assert.equal(executions.body.executions[0].params.card.number, "[redacted]");
-});
+test(
+  "no display or delivery contains a redacted value, and the key that runs the action receives it",
+  needs("analytics", "coverage", "deliveries", "provenance", "replay"),
+  async () => {
+    const denied = await submit(901);
+    assert.equal(denied.status, "denied");
+    const earlier = await submit(100);
+    const action = await submit(200);
+    assert.deepEqual([action.params.card.number, action.params.items[0].secret], [SECRET, SECRET], "the submitter");
+    const { message, reviewer } = {
+      message: await pigeon.next(({ kind }) => kind === "approval_requested"),
+      reviewer: reviewed[0],
+    };
+    assert.ok(reviewer !== undefined, "the reviewer answers before people are notified");
+    const range = `since=2020-01-01T00:00:00Z&until=2100-01-01T00:00:00Z`;
+    const displays: [method: string, path: string, key: string, body?: object][] = [
+      ["GET", `/v1/actions/${action.id}`, approver],
+      ["GET", `/v1/actions/${denied.id}`, service.admin],
+      ["GET", "/v1/actions?limit=50", service.admin],
+      ["GET", "/v1/actions?q=charge", service.admin],
+      ["GET", "/v1/approvals", approver],
+      ["GET", "/v1/approvals?sort=newest", approver],
+      ["GET", `/v1/actions/${action.id}/events`, service.admin],
+      ["GET", `/v1/actions/${action.id}/grant-suggestions`, approver],
+      ["GET", `/v1/provenance/${action.decision_hash}/proof`, service.admin],
+      ["GET", "/v1/deliveries", service.admin],
+      ["GET", "/v1/analytics", service.admin],
+      ["POST", "/v1/replay", service.admin, { action_id: action.id }],
+      ["POST", "/v1/policies/suggest", service.admin, {}],
+      ["POST", "/v1/approval-link", "", { token: "link" in message ? (message.link.split("#")[1] ?? "") : "" }],
+      ["GET", `/v1/coverage/executions?${range}`, service.admin],
+    ];
+    const { request_hash } = action;
+    const key = agent;
+    await service.call("POST", `/v1/actions/${earlier.id}/cancel`, { key, body: {} });
+    // After a restart, the set that this process read last can be empty.
+    const { policies } = service.runtime.host;
+    const latest = policies.latest.bind(policies);
+    const none = await policies.byDigest(null);
+    policies.latest = () => none ?? latest();
+    for (const [method, path, key, body] of displays) {
+      const answer = await service.call(method, path, { key: key || null, ...(body && { body }) });
+      assert.ok(!JSON.stringify(answer.body).includes(SECRET), `${method} ${path}`);
+      assert.equal(answer.status, 200, `${path}: ${JSON.stringify(answer.body)}`);
+    }
+    policies.latest = latest;
+    assert.ok(!JSON.stringify([message, reviewer]).includes(SECRET), "messages and reviewers");
+    const { body: shown } = await service.call("GET", `/v1/actions/${action.id}`, { key: approver });
+    assert.deepEqual(shown.params.card, { number: "[redacted]", month: 4 });
+    assert.deepEqual([shown.proposed.params.card.number, shown.preview], ["[redacted]", 'Charge "[redacted]"']);
+    assert.equal(shown.request_hash, request_hash, "the hash covers the whole request");
+    const { salt } = (await service.storage.action(action.id))!;
+    for (const word of [SECRET, salt]) {
+      const words = await service.call("GET", `/v1/actions?q=${word}`, { key: service.admin });
+      assert.deepEqual(
+        words.body.actions,
+        [],
+        "a search finds neither a redacted value nor the salt of the commitments",
+      );
+    }
+    for (const word of ["[redacted]", "REDACTED", "acted]", ":[{"]) {
+      const path = `/v1/actions?q=${encodeURIComponent(`charge ${word}`)}`;
+      const { body } = await service.call("GET", path, { key: service.admin });
+      assert.ok(JSON.stringify(body.actions).includes(action.id), `a search finds what is displayed: ${word}`);
+    }
+    const replayed = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: action.id } });
+    assert.deepEqual(replayed.body.limits, [], "the usage of a limit that reads a redacted parameter");
+    const vote = { token: shown.approval_token, approve: true };
+    assert.equal(
+      (await service.call("POST", `/v1/actions/${action.id}/approval`, { key: approver, body: vote })).status,
+      200,
+    );
+    const started = await service.call("POST", `/v1/actions/${action.id}/start`, { key, body: { request_hash } });
+    assert.equal(started.body.params.card.number, SECRET);
+    const executions = await service.call("GET", `/v1/coverage/executions?${range}`, { key: service.admin });
+    assert.equal(executions.body.executions[0].params.card.number, "[redacted]");
+  },
+);
 
 /** Conditions that find out a redacted value. */
 const GUESSES = [
@@ -164,35 +173,39 @@ test("no one can find out a redacted value with a grant or an edit", async () =>
   assert.doesNotMatch(edited.body.detail, /nothing was changed|same/);
 });
 
-test("only a key that may activate policies can replay candidates that read a redacted value", async () => {
-  const { id } = await submit(400);
-  const auditor = (await makeKey(service, { name: "auditor", owner: "cleo", preset: "auditor" })).key;
-  const rule = { name: "guess", tool: "pay", effect: "deny" };
-  const history = { per: "agent", window: "day", max: 9 };
-  const candidates: object[] = [
-    ...GUESSES.map((when) => ({ rules: [{ ...rule, when }] })),
-    { let: { number: { cel: "params.card.number" } }, rules: [{ ...rule, when: 'number == "4"' }] },
-    { rules: [rule], limits: [{ name: "each", tool: "pay", per: "params.card", count: 1, window: "day" }] },
-    { history, rules: [{ ...rule, when: 'history.exists(h, h.params.card.number == "4")' }] },
-    {
-      rules: [
-        { name: "low", tool: "pay", effect: "allow", obligations: { clamp: { "params.card.number": { max: 5 } } } },
-      ],
-    },
-  ];
-  const replay = (key: string, body: object) => service.call("POST", "/v1/replay", { key, body });
-  for (const candidate of candidates)
-    for (const range of [{ action_id: id }, { limit: 10 }]) {
-      const body = { ...range, policy: { policy: "guess", ...candidate } };
-      const refused = await replay(auditor, body);
-      assert.deepEqual([refused.status, refused.body.code], [403, "INSUFFICIENT_SCOPE"], JSON.stringify(body));
-      assert.match(refused.body.detail, /"guess" can read params\./);
-    }
-  const policy = (when: string): object => ({ policy: "guess", rules: [{ ...rule, when }] });
-  const harmless = policy("params.amount > 1 && params.card.month == 4");
-  assert.equal((await replay(auditor, { action_id: id, policy: harmless })).status, 200);
-  assert.equal((await replay(service.admin, { action_id: id, policy: policy(GUESSES[0] as string) })).status, 200);
-});
+test(
+  "only a key that may activate policies can replay candidates that read a redacted value",
+  needs("replay"),
+  async () => {
+    const { id } = await submit(400);
+    const auditor = (await makeKey(service, { name: "auditor", owner: "cleo", preset: "auditor" })).key;
+    const rule = { name: "guess", tool: "pay", effect: "deny" };
+    const history = { per: "agent", window: "day", max: 9 };
+    const candidates: object[] = [
+      ...GUESSES.map((when) => ({ rules: [{ ...rule, when }] })),
+      { let: { number: { cel: "params.card.number" } }, rules: [{ ...rule, when: 'number == "4"' }] },
+      { rules: [rule], limits: [{ name: "each", tool: "pay", per: "params.card", count: 1, window: "day" }] },
+      { history, rules: [{ ...rule, when: 'history.exists(h, h.params.card.number == "4")' }] },
+      {
+        rules: [
+          { name: "low", tool: "pay", effect: "allow", obligations: { clamp: { "params.card.number": { max: 5 } } } },
+        ],
+      },
+    ];
+    const replay = (key: string, body: object) => service.call("POST", "/v1/replay", { key, body });
+    for (const candidate of candidates)
+      for (const range of [{ action_id: id }, { limit: 10 }]) {
+        const body = { ...range, policy: { policy: "guess", ...candidate } };
+        const refused = await replay(auditor, body);
+        assert.deepEqual([refused.status, refused.body.code], [403, "INSUFFICIENT_SCOPE"], JSON.stringify(body));
+        assert.match(refused.body.detail, /"guess" can read params\./);
+      }
+    const policy = (when: string): object => ({ policy: "guess", rules: [{ ...rule, when }] });
+    const harmless = policy("params.amount > 1 && params.card.month == 4");
+    assert.equal((await replay(auditor, { action_id: id, policy: harmless })).status, 200);
+    assert.equal((await replay(service.admin, { action_id: id, policy: policy(GUESSES[0] as string) })).status, 200);
+  },
+);
 
 test("a grant covers nothing once its scope reads a parameter that a policy redacts now", async () => {
   const { id } = await submit(500);

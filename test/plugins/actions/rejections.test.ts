@@ -7,7 +7,7 @@ import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { type ActionRequest, type CoreHost, encodeRequest, type LedgerTransaction } from "../../../src/core.ts";
 import { auditStore, memoryStorage } from "../../../src/testing/index.ts";
 import { SECRET } from "../../support/deployment.ts";
-import { hasFeature } from "../../support/features.ts";
+import { needs, hasFeature } from "../../support/features.ts";
 import { newKey } from "../../support/keys.ts";
 import { rawSqlite, type RawRow, type RawStore, type RawTable, type RawValue } from "../../support/raw-store.ts";
 import {
@@ -219,33 +219,41 @@ describe("a rejection", () => {
     assert.equal((await read(withdrawn.id)).denied_by, null);
   });
 
-  test("a rejection applies to a request whose conditions need most of the steps, and replays exactly", async () => {
-    const body = unique("do", { tool: "costly", params: { list: Array.from({ length: 90 }, (_, x) => x) } });
-    const first = await submit(body);
-    assert.equal(first.body.status, "pending_approval", JSON.stringify(first.body));
-    await vote(first.body.id, false, WORDS);
-    const { body: again } = await submit(body);
-    assert.deepEqual([again.status, again.denied_by], ["denied", "earlier_rejection"], JSON.stringify(again));
-    const replayed = { action_id: again.id };
-    const { body: replay } = await service.call("POST", "/v1/replay", { key: service.admin, body: replayed });
-    assert.equal(replay.equal, true, JSON.stringify(replay));
-  });
-
-  test("a rejection changes neither an allow nor a deny of the policies, and replays exactly", async () => {
-    const bodies = [unique("allowed", { tool: "later" }), unique("denied", { tool: "later" })];
-    for (const body of bodies) {
-      await rejected(body);
-      const refused = await submit(body);
-      assert.deepEqual(outcome(refused), REFUSED);
-      const replayed = { action_id: refused.body.id };
+  test(
+    "a rejection applies to a request whose conditions need most of the steps, and replays exactly",
+    needs("replay"),
+    async () => {
+      const body = unique("do", { tool: "costly", params: { list: Array.from({ length: 90 }, (_, x) => x) } });
+      const first = await submit(body);
+      assert.equal(first.body.status, "pending_approval", JSON.stringify(first.body));
+      await vote(first.body.id, false, WORDS);
+      const { body: again } = await submit(body);
+      assert.deepEqual([again.status, again.denied_by], ["denied", "earlier_rejection"], JSON.stringify(again));
+      const replayed = { action_id: again.id };
       const { body: replay } = await service.call("POST", "/v1/replay", { key: service.admin, body: replayed });
       assert.equal(replay.equal, true, JSON.stringify(replay));
-    }
-    service.clock.now += LATER;
-    const [allowed, denied] = await Promise.all(bodies.map((body) => submit(body)));
-    assert.deepEqual(outcome(allowed as Answer), [200, "allowed", null, "POLICY_RULE"]);
-    assert.deepEqual(outcome(denied as Answer), [200, "denied", "policy", "POLICY_RULE"]);
-  });
+    },
+  );
+
+  test(
+    "a rejection changes neither an allow nor a deny of the policies, and replays exactly",
+    needs("replay"),
+    async () => {
+      const bodies = [unique("allowed", { tool: "later" }), unique("denied", { tool: "later" })];
+      for (const body of bodies) {
+        await rejected(body);
+        const refused = await submit(body);
+        assert.deepEqual(outcome(refused), REFUSED);
+        const replayed = { action_id: refused.body.id };
+        const { body: replay } = await service.call("POST", "/v1/replay", { key: service.admin, body: replayed });
+        assert.equal(replay.equal, true, JSON.stringify(replay));
+      }
+      service.clock.now += LATER;
+      const [allowed, denied] = await Promise.all(bodies.map((body) => submit(body)));
+      assert.deepEqual(outcome(allowed as Answer), [200, "allowed", null, "POLICY_RULE"]);
+      assert.deepEqual(outcome(denied as Answer), [200, "denied", "policy", "POLICY_RULE"]);
+    },
+  );
 
   test("a rejection survives a restart", async () => {
     const body = unique();
@@ -256,7 +264,7 @@ describe("a rejection", () => {
 });
 
 describe("denied_by", () => {
-  test("denied_by is policy or stop, or null for an action that is not denied", async () => {
+  test("denied_by is policy or stop, or null for an action that is not denied", needs("stop"), async () => {
     assert.deepEqual(outcome(await submit(unique("do", { tool: "no" }))), [200, "denied", "policy", "POLICY_RULE"]);
     const none = await submit(unique("do", { tool: "unheard-of" }));
     assert.deepEqual(outcome(none), [200, "denied", "policy", "NO_MATCHING_RULE"]);

@@ -5,6 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { definePlugin, type Plugin, readReviewResponse, type ReviewRequest } from "../../../src/plugin.ts";
 import { auditStore } from "../../../src/testing/index.ts";
+import { needs } from "../../support/features.ts";
 import { ARGUMENTS } from "../../support/arguments.ts";
 import { tableOf } from "../../support/engines.ts";
 import { testNotifier } from "../../support/notifier.ts";
@@ -152,7 +153,7 @@ describe("a machine reviewer", () => {
     assert.deepEqual([started.status, started.body.status, started.body.approvals], [200, "executing", []]);
   });
 
-  test("records identity, version, input, answer and latency, and replays exactly", async () => {
+  test("records identity, version, input, answer and latency, and replays exactly", needs("replay"), async () => {
     answers["triage"] = always({ answer: "approve", reason: "only\nreads" });
     const record = await reviewed("triaged");
     const entry = (await eventsOf(record.id)).find(({ type }) => type === "review");
@@ -292,7 +293,7 @@ describe("a machine reviewer", () => {
     assert.deepEqual([ids.length, new Set(ids).size], [2, 1]);
   });
 
-  test("waits for people while a stop is active", async () => {
+  test("waits for people while a stop is active", needs("stop"), async () => {
     const gate = gated();
     answers["triage"] = () => gate.promise;
     const { body } = await submit("triaged");
@@ -310,27 +311,31 @@ describe("a machine reviewer", () => {
 const pick = ({ status, reviews }: Answer["body"]): unknown[] => [status, reviews[0].answer, reviews[0].fault];
 
 describe("people", () => {
-  test("are notified once the reviewers have answered, and not of what a reviewer resolved", async () => {
-    const gate = gated();
-    answers["triage"] = () => gate.promise;
-    const { body: waiting } = await submit("triaged");
-    const deliveries = async (id: string): Promise<Answer["body"][]> =>
-      (await service.call("GET", `/v1/deliveries?action_id=${id}`, { key: service.admin })).body.deliveries;
-    assert.deepEqual(
-      (await deliveries(waiting.id)).map(({ state }) => state),
-      ["scheduled"],
-    );
-    gate.resolve({ answer: "escalate" });
-    const message = await pigeon.next((each) => "action" in each && each.action.id === waiting.id);
-    assert.equal(message.kind, "approval_requested");
-    answers["triage"] = always({ answer: "approve" });
-    const { body: resolved } = await submit("triaged");
-    await until("it is approved", async () => (await read(resolved.id)).status === "approved");
-    assert.deepEqual(
-      (await deliveries(resolved.id)).map(({ state }) => state),
-      ["obsolete"],
-    );
-  });
+  test(
+    "are notified once the reviewers have answered, and not of what a reviewer resolved",
+    needs("deliveries"),
+    async () => {
+      const gate = gated();
+      answers["triage"] = () => gate.promise;
+      const { body: waiting } = await submit("triaged");
+      const deliveries = async (id: string): Promise<Answer["body"][]> =>
+        (await service.call("GET", `/v1/deliveries?action_id=${id}`, { key: service.admin })).body.deliveries;
+      assert.deepEqual(
+        (await deliveries(waiting.id)).map(({ state }) => state),
+        ["scheduled"],
+      );
+      gate.resolve({ answer: "escalate" });
+      const message = await pigeon.next((each) => "action" in each && each.action.id === waiting.id);
+      assert.equal(message.kind, "approval_requested");
+      answers["triage"] = always({ answer: "approve" });
+      const { body: resolved } = await submit("triaged");
+      await until("it is approved", async () => (await read(resolved.id)).status === "approved");
+      assert.deepEqual(
+        (await deliveries(resolved.id)).map(({ state }) => state),
+        ["obsolete"],
+      );
+    },
+  );
 });
 
 describe("a request that argues with its reviewer", () => {

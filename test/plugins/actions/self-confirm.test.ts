@@ -1,10 +1,14 @@
-/** `approval.mode: self_confirm`: the person behind the agent confirms, with a passkey gesture that no key can produce. */
+/**
+ * `approval.mode: self_confirm`: the person behind the agent confirms, with a passkey gesture that no key can produce.
+ * @needs users
+ */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Storage } from "../../../src/contract/storage.ts";
 import { utf8 } from "../../../src/domain/hash.ts";
 import { hashLeaf } from "../../../src/domain/merkle.ts";
 import { auditStore } from "../../../src/testing/index.ts";
+import { needs } from "../../support/features.ts";
 import { signature, signVotes } from "../../support/signed-votes.ts";
 import { createAuthenticator } from "../../support/authenticator.ts";
 import { confirmChange, enrol, invite, ORIGIN, startPeople, type Person } from "../../support/people.ts";
@@ -96,32 +100,36 @@ test("another person can approve a self_confirm request without a gesture", asyn
   assert.equal(answer.body.approvals[0].self_approval, false);
 });
 
-test("the person behind the agent allows later requests with a signed confirmation, within its terms", async () => {
-  const grant = { for: "1h", count: 2, scope: "!has(params.wide)" };
-  const { body } = await signVotes(person, [{ action_id: await submit("session"), approve: true, grant }]);
-  const [{ status, grant_id }] = body.results;
-  assert.equal(status, "approved", JSON.stringify(body));
-  const of = async (params: object = {}): Promise<unknown[]> => {
-    const action = await submitted("session", params);
-    return [action.status, action.grant];
-  };
-  assert.deepEqual(await of({ wide: true }), ["pending_approval", null], "outside of the scope");
-  assert.deepEqual(await of({ strict: true }), ["pending_approval", null], "a rule that asks another person");
-  const first = await submitted("session");
-  assert.deepEqual([first.status, first.reason_code, first.grant], ["allowed", "GRANTED", grant_id]);
-  assert.equal((await service.call("POST", `/v1/actions/${first.id}/start`, { key: agent, body: {} })).status, 200);
-  assert.deepEqual(await of(), ["allowed", grant_id]);
-  assert.deepEqual(await of(), ["pending_approval", null], "used up");
-  const { body: events } = await service.call("GET", `/v1/actions/${first.id}/events`, { key: service.admin });
-  assert.equal(events.events[0].entry.facts.grant.self, true);
-  const { body: replayed } = await service.call("POST", "/v1/replay", {
-    key: service.admin,
-    body: { action_id: first.id },
-  });
-  assert.equal(replayed.equal, true);
-  const { body: read } = await service.call("GET", `/v1/grants/${grant_id}`, { key: service.admin });
-  assert.deepEqual([read.signed, read.granted_by, read.status], [true, `user:${person.id}`, "used_up"]);
-});
+test(
+  "the person behind the agent allows later requests with a signed confirmation, within its terms",
+  needs("replay"),
+  async () => {
+    const grant = { for: "1h", count: 2, scope: "!has(params.wide)" };
+    const { body } = await signVotes(person, [{ action_id: await submit("session"), approve: true, grant }]);
+    const [{ status, grant_id }] = body.results;
+    assert.equal(status, "approved", JSON.stringify(body));
+    const of = async (params: object = {}): Promise<unknown[]> => {
+      const action = await submitted("session", params);
+      return [action.status, action.grant];
+    };
+    assert.deepEqual(await of({ wide: true }), ["pending_approval", null], "outside of the scope");
+    assert.deepEqual(await of({ strict: true }), ["pending_approval", null], "a rule that asks another person");
+    const first = await submitted("session");
+    assert.deepEqual([first.status, first.reason_code, first.grant], ["allowed", "GRANTED", grant_id]);
+    assert.equal((await service.call("POST", `/v1/actions/${first.id}/start`, { key: agent, body: {} })).status, 200);
+    assert.deepEqual(await of(), ["allowed", grant_id]);
+    assert.deepEqual(await of(), ["pending_approval", null], "used up");
+    const { body: events } = await service.call("GET", `/v1/actions/${first.id}/events`, { key: service.admin });
+    assert.equal(events.events[0].entry.facts.grant.self, true);
+    const { body: replayed } = await service.call("POST", "/v1/replay", {
+      key: service.admin,
+      body: { action_id: first.id },
+    });
+    assert.equal(replayed.equal, true);
+    const { body: read } = await service.call("GET", `/v1/grants/${grant_id}`, { key: service.admin });
+    assert.deepEqual([read.signed, read.granted_by, read.status], [true, `user:${person.id}`, "used_up"]);
+  },
+);
 
 test("a self-confirmation grants only what its signature covers, and nothing without a signature", async () => {
   const action_id = await submit("session");

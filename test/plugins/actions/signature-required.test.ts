@@ -1,4 +1,7 @@
-/** `approval.signature: passkey` on every way to approve: key, session, link, message and grant. */
+/**
+ * `approval.signature: passkey` on every way to approve: key, session, link, message and grant.
+ * @needs users
+ */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { ApprovalMessage } from "../../../src/contract/notifier.ts";

@@ -1,4 +1,7 @@
-/** Votes signed with a passkey: what is recorded, what is rejected, and what the audit reports about altered ones. */
+/**
+ * Votes signed with a passkey: what is recorded, what is rejected, and what the audit reports about altered ones.
+ * @needs users
+ */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createUsersAuditor } from "../../../src/audit/users.ts";

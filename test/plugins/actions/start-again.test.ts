@@ -1,7 +1,7 @@
 /** A start whose response was lost is sent again: the service repeats its response and starts nothing twice. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { hasFeature } from "../../support/features.ts";
+import { needs, hasFeature } from "../../support/features.ts";
 import { approve, startService, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: open
@@ -80,39 +80,43 @@ describe("a repeated start", () => {
     assert.equal(late.status, 410);
   });
 
-  test("is refused if the action can no longer start: stopped, denied, approval required now, late or finished", async () => {
-    const policy = async (effect: string): Promise<string> => {
-      const yaml = `policy: now\nrules:\n  - { name: now, operation: go, effect: ${effect} }\n`;
-      const made = await service.call("POST", "/v1/policies/import-yaml?activate=true", {
-        key: service.admin,
-        body: { yaml },
-      });
-      return made.body.policies[0].id;
-    };
-    const { id } = await submitted();
-    assert.equal((await post(id, "start", { attempt: ATTEMPT })).status, 200);
-    const again = async (): Promise<unknown[]> => said(await post(id, "start", { attempt: ATTEMPT }));
-    for (const [effect, code] of [
-      ["deny", "NO_LONGER_ALLOWED"],
-      ["require_approval", "MORE_APPROVALS_NEEDED"],
-    ] as const) {
-      const made = await policy(effect);
-      assert.deepEqual(await again(), [409, code]);
-      await service.call("DELETE", `/v1/policies/${made}`, { key: service.admin });
-    }
-    if (hasFeature("stop")) {
-      const stop = await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "look" } });
-      assert.deepEqual(await again(), [409, "STOPPED"]);
-      await service.call("POST", `/v1/stop/${stop.body.id}/lift`, { key: service.admin, body: {} });
-    }
-    assert.deepEqual(await again(), [200, "executing"]);
-    const before = (await entriesOf(id)).length;
-    service.clock.now += 301_000;
-    assert.deepEqual(await again(), [410, "START_EXPIRED"]);
-    assert.equal((await entriesOf(id)).length, before);
-    assert.equal((await post(id, "result", { success: true })).status, 200);
-    assert.deepEqual(await again(), [409, "ACTION_NOT_STARTABLE"]);
-  });
+  test(
+    "is refused if the action can no longer start: stopped, denied, approval required now, late or finished",
+    needs("stop"),
+    async () => {
+      const policy = async (effect: string): Promise<string> => {
+        const yaml = `policy: now\nrules:\n  - { name: now, operation: go, effect: ${effect} }\n`;
+        const made = await service.call("POST", "/v1/policies/import-yaml?activate=true", {
+          key: service.admin,
+          body: { yaml },
+        });
+        return made.body.policies[0].id;
+      };
+      const { id } = await submitted();
+      assert.equal((await post(id, "start", { attempt: ATTEMPT })).status, 200);
+      const again = async (): Promise<unknown[]> => said(await post(id, "start", { attempt: ATTEMPT }));
+      for (const [effect, code] of [
+        ["deny", "NO_LONGER_ALLOWED"],
+        ["require_approval", "MORE_APPROVALS_NEEDED"],
+      ] as const) {
+        const made = await policy(effect);
+        assert.deepEqual(await again(), [409, code]);
+        await service.call("DELETE", `/v1/policies/${made}`, { key: service.admin });
+      }
+      if (hasFeature("stop")) {
+        const stop = await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "look" } });
+        assert.deepEqual(await again(), [409, "STOPPED"]);
+        await service.call("POST", `/v1/stop/${stop.body.id}/lift`, { key: service.admin, body: {} });
+      }
+      assert.deepEqual(await again(), [200, "executing"]);
+      const before = (await entriesOf(id)).length;
+      service.clock.now += 301_000;
+      assert.deepEqual(await again(), [410, "START_EXPIRED"]);
+      assert.equal((await entriesOf(id)).length, before);
+      assert.equal((await post(id, "result", { success: true })).status, 200);
+      assert.deepEqual(await again(), [409, "ACTION_NOT_STARTABLE"]);
+    },
+  );
 
   test("with its attempt repeats the outcome of a redecision", async () => {
     for (const [effect, code] of [

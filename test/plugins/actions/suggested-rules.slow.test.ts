@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
@@ -89,17 +90,21 @@ before(async () => {
 after(() => service.close());
 
 describe("a suggested rule", () => {
-  test("allows actions that its rule would send for approval, and the decision contains the suggested policy", async () => {
-    const { agent, policy } = await enforced();
-    const { body } = await submit(agent);
-    assert.deepEqual(
-      [body.status, body.decision, body.policy, body.rule],
-      ["allowed", "allow", policy, "as people decided"],
-    );
-    const [event] = (await admin("GET", `/v1/actions/${body.id}/events`)).body.events;
-    assert.deepEqual(event.entry.facts.suggested, [policy]);
-    assert.equal((await admin("POST", "/v1/replay", { action_id: body.id })).body.equal, true);
-  });
+  test(
+    "allows actions that its rule would send for approval, and the decision contains the suggested policy",
+    needs("replay"),
+    async () => {
+      const { agent, policy } = await enforced();
+      const { body } = await submit(agent);
+      assert.deepEqual(
+        [body.status, body.decision, body.policy, body.rule],
+        ["allowed", "allow", policy, "as people decided"],
+      );
+      const [event] = (await admin("GET", `/v1/actions/${body.id}/events`)).body.events;
+      assert.deepEqual(event.entry.facts.suggested, [policy]);
+      assert.equal((await admin("POST", "/v1/replay", { action_id: body.id })).body.equal, true);
+    },
+  );
 
   test("does not allow actions that require approval by another rule, a limit or the risk critical, or that are denied", async () => {
     const { agent } = await enforced();
@@ -180,7 +185,7 @@ describe("a reversal", () => {
     assert.equal(await effectOf(agent), "allow");
   });
 
-  test("by a stop that covers the rule stays in effect when the stop is lifted", async () => {
+  test("by a stop that covers the rule stays in effect when the stop is lifted", needs("stop"), async () => {
     const [hit, missed] = [await enforced(), await enforced()];
     const { body: stop } = await admin("POST", "/v1/stop", { agent: hit.agent, reason: "it runs wild" });
     await admin("POST", `/v1/stop/${stop.id}/lift`, {});

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { needs } from "../../support/features.ts";
 import { ALLOWED, startService, type Answer, type Service } from "../../support/service.ts";
 
 let service: Service;
@@ -38,7 +39,7 @@ describe("a registered agent", () => {
     );
   });
 
-  it("can use its allowed tools and no others, before any policy is evaluated", async () => {
+  it("can use its allowed tools and no others, before any policy is evaluated", needs("replay"), async () => {
     await admin("POST", "/v1/agents", { body: { id: "narrow", allowed_tools: ["str*"] } });
     assert.equal((await submit("narrow")).decision, "allow");
     const other = await submit("narrow", "crm");
@@ -104,7 +105,7 @@ describe("a registered agent", () => {
     assert.equal((await submit("risky")).decision, "allow");
   });
 
-  it("is suspended for all later submissions of the same batch", async () => {
+  it("is suspended for all later submissions of the same batch", needs("events"), async () => {
     await admin("POST", "/v1/agents", { body: { id: "batched" } });
     const early = Array.from({ length: 20 }, () => submit("batched"));
     const suspension = admin("POST", "/v1/agents/batched/suspend");
@@ -248,7 +249,7 @@ describe("changes of an agent", () => {
 });
 
 describe("require_registered_agents", () => {
-  it("denies unregistered agents, with its own reason code", async () => {
+  it("denies unregistered agents, with its own reason code", needs("replay"), async () => {
     const strict = await startService({ change: (config) => (config.require_registered_agents = true) });
     try {
       const unknown = await strict.call("POST", "/v1/actions", { body: ALLOWED });

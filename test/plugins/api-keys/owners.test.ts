@@ -1,11 +1,14 @@
-/** Owners of keys: who can be one, and that neither a name nor an unknown owner makes one person count as two. */
+/**
+ * Owners of keys: who can be one, and that neither a name nor an unknown owner makes one person count as two.
+ * @needs users
+ */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { buildKeyEntry } from "../../../src/domain/change-entries.ts";
 import { digestEmail } from "../../../src/domain/person-reference.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
 import { auditStore } from "../../../src/testing/index.ts";
-import { hasFeature } from "../../support/features.ts";
+import { needs, hasFeature } from "../../support/features.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { testNotifier } from "../../support/notifier.ts";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
@@ -220,44 +223,48 @@ test("the name of a guest that looks like another person or an id is shown with 
   assert.equal(await nameOf(id), "Grace Hopper");
 });
 
-test("a person and their older key without an owner are one person in quorums, groups, lifts and releases", async () => {
-  for (const [first, second] of [
-    [early.approver, ada],
-    [ada, early.approver],
-  ] as const) {
-    const id = await submit(service.agent, "two");
-    const vote = (voter: string | Person): Promise<Answer> =>
-      typeof voter === "string" ? voteWithKey(id, voter) : voteAs(voter, id);
-    assert.equal((await vote(first)).body.status, "pending_approval");
-    const late = await vote(second);
-    assert.notEqual(late.body.status, "approved");
-    assert.equal((await voteAs(bob, id)).body.status, "approved");
-  }
-  await changeUser(ada.id, { groups: ["finance"] });
-  const eve = (await made({ owner: person("Eve") })).key;
-  const both = await submit(service.agent, "groups");
-  assert.equal((await voteAs(ada, both)).body.status, "pending_approval");
-  assert.deepEqual(said(await voteWithKey(both, early.approver)), [409, "ALREADY_VOTED"]);
-  assert.equal((await voteWithKey(both, eve)).body.status, "approved", "by the address in the group");
-  await changeUser(ada.id, { groups: [], roles: ["admin"] });
+test(
+  "a person and their older key without an owner are one person in quorums, groups, lifts and releases",
+  needs("stop"),
+  async () => {
+    for (const [first, second] of [
+      [early.approver, ada],
+      [ada, early.approver],
+    ] as const) {
+      const id = await submit(service.agent, "two");
+      const vote = (voter: string | Person): Promise<Answer> =>
+        typeof voter === "string" ? voteWithKey(id, voter) : voteAs(voter, id);
+      assert.equal((await vote(first)).body.status, "pending_approval");
+      const late = await vote(second);
+      assert.notEqual(late.body.status, "approved");
+      assert.equal((await voteAs(bob, id)).body.status, "approved");
+    }
+    await changeUser(ada.id, { groups: ["finance"] });
+    const eve = (await made({ owner: person("Eve") })).key;
+    const both = await submit(service.agent, "groups");
+    assert.equal((await voteAs(ada, both)).body.status, "pending_approval");
+    assert.deepEqual(said(await voteWithKey(both, early.approver)), [409, "ALREADY_VOTED"]);
+    assert.equal((await voteWithKey(both, eve)).body.status, "approved", "by the address in the group");
+    await changeUser(ada.id, { groups: [], roles: ["admin"] });
 
-  if (hasFeature("stop")) {
-    const stop = await ada.call("POST", "/v1/stop", { reason: "a test", tool: "nothing" });
-    const lift = `/v1/stop/${stop.body.id as string}/lift`;
-    await ada.call("POST", lift, { reason: "mine" });
-    assert.deepEqual(said(await service.call("POST", lift, { key: early.manager, body: { reason: "mine" } })), [
-      409,
-      "ALREADY_VOTED",
-    ]);
-  }
-  const hold = await ada.call("POST", "/v1/holds", { reason: "a test", agent: "bot" });
-  const release = `/v1/holds/${hold.body.id as string}/release`;
-  const first = await service.call("POST", release, { key: early.manager, body: { reason: "mine" } });
-  assert.equal(first.status, 202, JSON.stringify(first.body));
-  const second = await ada.call("POST", release, { reason: "mine" });
-  assert.equal(second.status, 202, JSON.stringify(second.body));
-  await changeUser(ada.id, { roles: ["approver", "key_manager"] });
-});
+    if (hasFeature("stop")) {
+      const stop = await ada.call("POST", "/v1/stop", { reason: "a test", tool: "nothing" });
+      const lift = `/v1/stop/${stop.body.id as string}/lift`;
+      await ada.call("POST", lift, { reason: "mine" });
+      assert.deepEqual(said(await service.call("POST", lift, { key: early.manager, body: { reason: "mine" } })), [
+        409,
+        "ALREADY_VOTED",
+      ]);
+    }
+    const hold = await ada.call("POST", "/v1/holds", { reason: "a test", agent: "bot" });
+    const release = `/v1/holds/${hold.body.id as string}/release`;
+    const first = await service.call("POST", release, { key: early.manager, body: { reason: "mine" } });
+    assert.equal(first.status, 202, JSON.stringify(first.body));
+    const second = await ada.call("POST", release, { reason: "mine" });
+    assert.equal(second.status, 202, JSON.stringify(second.body));
+    await changeUser(ada.id, { roles: ["approver", "key_manager"] });
+  },
+);
 
 test("once people sign in, a key without an owner cannot approve a person's actions, and does not add to a quorum", async () => {
   const { key } = await made({ preset: "agent", agent_id: "bot", owner: `user:${ada.id}` });

@@ -1,8 +1,12 @@
-/** The browser's verifier with responses of a real service: it follows pinned keys and opens commitments. */
+/**
+ * The browser's verifier with responses of a real service: it follows pinned keys and opens commitments.
+ * @needs provenance
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { openCheckpointWithPin, verifyProofResponse, verifyProof } from "../../../plugins/console/app/verify.ts";
 import { fromHex } from "../../../src/domain/hash.ts";
+import { needs } from "../../support/features.ts";
 import { ALLOWED, startService, type Service } from "../../support/service.ts";
 import { signerOf } from "../../support/signer.ts";
 
@@ -28,18 +32,25 @@ describe("the browser's verifier", () => {
       (error: Error) => error.message,
     );
 
-  it("follows the pinned key to its successor, in a response, a file and the list of keys", async () => {
-    const text = (await get(`/v1/provenance/${hash}/proof.tlog-proof`)) as string;
-    const keys = (await get("/v1/provenance/keys")) as { checkpoint: string; log_keys: Answer["log_keys"] };
-    for (const pin of [old, vkey]) {
-      assert.equal((await verifyProofResponse(proof, hash, pin)).vkey, vkey);
-      assert.equal((await verifyProof(text, fromHex(hash), pin)).vkey, vkey);
-      assert.equal((await openCheckpointWithPin(keys.checkpoint, pin, keys.log_keys)).vkey, vkey);
-    }
-    const foreign = signerOf(old.split("+")[0] as string, 9).vkey;
-    assert.match(await why(verifyProofResponse(proof, hash, foreign)), /not signed by the pinned key/);
-    assert.match(await why(verifyProofResponse({ ...proof, log_keys: [] }, hash, old)), /not signed by the pinned key/);
-  });
+  it(
+    "follows the pinned key to its successor, in a response, a file and the list of keys",
+    needs("provenance"),
+    async () => {
+      const text = (await get(`/v1/provenance/${hash}/proof.tlog-proof`)) as string;
+      const keys = (await get("/v1/provenance/keys")) as { checkpoint: string; log_keys: Answer["log_keys"] };
+      for (const pin of [old, vkey]) {
+        assert.equal((await verifyProofResponse(proof, hash, pin)).vkey, vkey);
+        assert.equal((await verifyProof(text, fromHex(hash), pin)).vkey, vkey);
+        assert.equal((await openCheckpointWithPin(keys.checkpoint, pin, keys.log_keys)).vkey, vkey);
+      }
+      const foreign = signerOf(old.split("+")[0] as string, 9).vkey;
+      assert.match(await why(verifyProofResponse(proof, hash, foreign)), /not signed by the pinned key/);
+      assert.match(
+        await why(verifyProofResponse({ ...proof, log_keys: [] }, hash, old)),
+        /not signed by the pinned key/,
+      );
+    },
+  );
 
   it("follows no entry that the pinned key did not sign", async () => {
     const thief = signerOf(old.split("+")[0] as string, 9);

@@ -7,6 +7,7 @@ import type { ApprovalMessage, ClosedMessage, EventMessage } from "../../../src/
 import { NotifierError } from "../../../src/contract/notifier.ts";
 import { computeRetryDelay } from "../../../src/delivery/courier.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
+import { needs } from "../../support/features.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { testNotifier, type TestNotifier } from "../../support/notifier.ts";
 import { startService, type Answer, type Service, type ServiceOptions, person } from "../../support/service.ts";
@@ -179,7 +180,7 @@ describe("people and links", () => {
     assert.equal(ben.body.action.status, "approved");
   });
 
-  test("no token is in the API, the events, the log or the store", async () => {
+  test("no token is in the API, the events, the log or the store", needs("events"), async () => {
     const id = await submit(500);
     const token = tokenOf(await asked(id, "Anna"));
     await settled(`?action_id=${id}`, "delivered");

@@ -4,6 +4,7 @@ import { createServer, connect, type AddressInfo, type Server, type Socket } fro
 import { after, before, describe, it } from "node:test";
 import { EventSource } from "eventsource";
 import { serve, type RunningServer } from "../../../src/serve/index.ts";
+import { needs } from "../../support/features.ts";
 import { ALLOWED, ASKED, DENIED, startService, type Answer, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
@@ -232,7 +233,7 @@ describe("the event stream", () => {
     }
   });
 
-  it("filters by type, agent, tool and action, in the stream and in polls", async () => {
+  it("filters by type, agent, tool and action, in the stream and in polls", needs("agents"), async () => {
     const { size } = await service.storage.head();
     const asked = (await submit(ASKED)).body;
     const { approval_token: token } = (await admin("GET", `/v1/actions/${asked.id}`)).body;

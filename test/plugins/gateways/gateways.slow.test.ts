@@ -1,4 +1,7 @@
-/** Authorization requests of Envoy, nginx, Traefik and Caddy, in their formats. */
+/**
+ * Authorization requests of Envoy, nginx, Traefik and Caddy, in their formats.
+ * @needs ext-authz, forward-auth
+ */
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { text } from "node:stream/consumers";
@@ -6,6 +9,7 @@ import { after, before, describe, it } from "node:test";
 import extAuthz from "../../../plugins/ext-authz/index.ts";
 import forwardAuth from "../../../plugins/forward-auth/index.ts";
 import { serve, type RunningServer } from "../../../src/serve/index.ts";
+import { needs } from "../../support/features.ts";
 import { approve, startService, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `
@@ -72,7 +76,7 @@ describe("an authorization request of a gateway", () => {
     await service.close();
   });
 
-  it("passes only requests that policy allows, after their start is recorded", async () => {
+  it("passes only requests that policy allows, after their start is recorded", needs("docs"), async () => {
     for (const ask of [envoy, forward]) {
       const allowed = await ask("GET", "/docs/a%20b");
       assert.equal(allowed.status, 200, JSON.stringify(allowed.body));
@@ -109,7 +113,7 @@ describe("an authorization request of a gateway", () => {
     }
   });
 
-  it("is refused if two servers could parse the request differently", async () => {
+  it("is refused if two servers could parse the request differently", needs("docs"), async () => {
     for (const path of [
       "/docs//a",
       "/docs/%2e%2e/pay",
@@ -147,7 +151,7 @@ describe("an authorization request of a gateway", () => {
       );
   });
 
-  it("is refused if a header changes the request's meaning, or the connection stays open", async () => {
+  it("is refused if a header changes the request's meaning, or the connection stays open", needs("docs"), async () => {
     for (const [name, value] of [
       ["x-http-method-override", "DELETE"],
       ["x-method-override", "DELETE"],
@@ -203,7 +207,7 @@ describe("an authorization request of a gateway", () => {
       assert.equal((await ask("POST", "/pay", { body, headers: { "content-encoding": "identity" } })).status, 200);
   });
 
-  it("reads the path after the host, whatever the host is called", async () => {
+  it("reads the path after the host, whatever the host is called", needs("docs"), async () => {
     for (const host of ["ext-authz", "ext-authz.example"]) {
       const { status } = await envoy("GET", "/docs/named", { headers: { host } });
       const { body } = await service.call("GET", "/v1/actions?tool=http&limit=1");
@@ -211,7 +215,7 @@ describe("an authorization request of a gateway", () => {
     }
   });
 
-  it("decides on the path as sent, not on its normalised form", async () => {
+  it("decides on the path as sent, not on its normalised form", needs("docs"), async () => {
     for (const path of [
       "/admin/../docs/a",
       "/admin\\..\\docs/a",
@@ -241,13 +245,13 @@ describe("an authorization request of a gateway", () => {
     assert.match(body.detail as string, /does not report the path/);
   });
 
-  it("is refused if the request has more header lines than the service reads", async () => {
+  it("is refused if the request has more header lines than the service reads", needs("docs"), async () => {
     const lines = Object.fromEntries(Array.from({ length: 2100 }, (_, i) => [`a${i}`, ""]));
     const headers = { ...lines, "x-http-method-override": "DELETE" };
     assert.equal((await envoy("GET", "/docs/a", { headers })).status, 431);
   });
 
-  it("passes each of several concurrent allowed requests as its own action", async () => {
+  it("passes each of several concurrent allowed requests as its own action", needs("docs"), async () => {
     for (const ask of [envoy, forward]) {
       const answers = await Promise.all(Array.from({ length: 8 }, () => ask("GET", "/docs/same")));
       assert.deepEqual(
@@ -262,7 +266,7 @@ describe("an authorization request of a gateway", () => {
     }
   });
 
-  it("passes nothing after a stop, not even requests approved before it", async () => {
+  it("passes nothing after a stop, not even requests approved before it", needs("docs", "stop"), async () => {
     for (const [ask, amount] of [
       [envoy, 77],
       [forward, 78],
@@ -280,7 +284,7 @@ describe("an authorization request of a gateway", () => {
     }
   });
 
-  it("starts nothing for a gateway that disconnected, so that the request can be repeated", async () => {
+  it("starts nothing for a gateway that disconnected, so that the request can be repeated", needs("docs"), async () => {
     const headers = {
       "assent-key": service.agent,
       "x-forwarded-method": "GET",
@@ -294,7 +298,7 @@ describe("an authorization request of a gateway", () => {
     assert.equal((await forward("GET", "/docs/left")).headers.get("assent-action-id"), body.actions[0].id);
   });
 
-  it("is refused if the body is incomplete", async () => {
+  it("is refused if the body is incomplete", needs("docs"), async () => {
     const partial = { headers: { "x-envoy-auth-partial-body": "true" } };
     assert.equal((await envoy("POST", "/pay", { body: '{"amount":1}', ...partial })).body.code, "REQUEST_UNREADABLE");
     assert.equal((await envoy("GET", "/docs/a", partial)).status, 403);
@@ -305,7 +309,7 @@ describe("an authorization request of a gateway", () => {
     assert.equal((await forward("GET", "/docs/a", longer)).status, 403);
   });
 
-  it("is refused if the gateway sends too little, and fails for an invalid key", async () => {
+  it("is refused if the gateway sends too little, and fails for an invalid key", needs("docs"), async () => {
     for (const name of ["x-forwarded-method", "x-forwarded-host", "x-forwarded-uri"])
       assert.equal((await forward("GET", "/docs/a", { headers: { [name]: "" } })).status, 403, name);
     for (const ask of [envoy, forward])
@@ -374,7 +378,7 @@ describe("a permit presented to a gateway", () => {
     });
   const DOCS = { host: "api.example", path: "/docs/a", query: {} };
 
-  it("passes the request that it names, once", async () => {
+  it("passes the request that it names, once", needs("docs"), async () => {
     await open({});
     try {
       const permit = await permitFor(DOCS);
@@ -394,7 +398,7 @@ describe("a permit presented to a gateway", () => {
     }
   });
 
-  it("is valid only for the gateway's own tool, even if the tool compares the request", async () => {
+  it("is valid only for the gateway's own tool, even if the tool compares the request", needs("docs"), async () => {
     await open({ covers: "tool", tool: "other" });
     try {
       assert.equal((await show(await permitFor(DOCS), "/docs/a")).body.code, "PERMIT_INVALID");
@@ -403,7 +407,7 @@ describe("a permit presented to a gateway", () => {
     }
   });
 
-  it("opens no connection for another protocol, even if only the tool is compared", async () => {
+  it("opens no connection for another protocol, even if only the tool is compared", needs("docs"), async () => {
     await open({ covers: "tool" });
     try {
       const permit = await permitFor(DOCS);

@@ -5,6 +5,7 @@ import notifySlack, { createNotifier } from "../../../plugins/notify-slack/index
 import type { Notifier, DeliveryResult, Message } from "../../../src/contract/notifier.ts";
 import type { NotifierError, Plugin } from "../../../src/plugin.ts";
 import { type LinkResponse, renderVoteForm } from "../../../plugins/notify-slack/vote-views.ts";
+import { needs } from "../../support/features.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { ASKING, askedMessage, closedMessage, eventMessage, HOSTILE, HOSTILE_ACTION } from "../../support/receiver.ts";
 import { type Answer, ASKED, startService, type Service, person } from "../../support/service.ts";
@@ -343,7 +344,7 @@ describe("in a whole service", () => {
     }
   });
 
-  test("a timed-out request says so in its message", async () => {
+  test("a timed-out request says so in its message", needs("deliveries"), async () => {
     await start();
     try {
       await service.call("POST", "/v1/actions", { body: ASKED });

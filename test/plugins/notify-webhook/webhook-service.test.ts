@@ -7,6 +7,7 @@ import { Webhook } from "standardwebhooks";
 import notifyWebhook from "../../../plugins/notify-webhook/index.ts";
 import { PluginError } from "../../../src/runtime/plugins/plugin-options.ts";
 import type { Plugin } from "../../../src/plugin.ts";
+import { needs } from "../../support/features.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { ASKING, HOSTILE_ACTION, startReceiver, type Receiver } from "../../support/receiver.ts";
 import { approve, startService, type Service, person } from "../../support/service.ts";
@@ -73,53 +74,64 @@ test("a hostile request arrives complete, its link votes, and the outcome is sen
   assert.ok(!feed.some(({ body }) => body.includes("apl1_") || body.includes('link":')));
 });
 
-test("the person behind an agent is notified once of an unknown outcome, without a link that votes", async () => {
-  const anna = { name: "anna's agent", preset: "agent", owner: person("anna") };
-  const { key } = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: anna })).body;
-  for (const owned of [true, false]) {
-    const by = owned ? key : service.agent;
-    const request = { agent_id: "support-bot", tool: "t", operation: "go", params: { owned } };
-    const submitted = (await service.call("POST", "/v1/actions", { key: by, body: request })).body;
-    await approve(service, submitted.id);
-    assert.equal((await service.call("POST", `/v1/actions/${submitted.id}/start`, { key: by, body: {} })).status, 200);
-  }
-  service.clock.now += 61 * 60_000;
-  await service.restart();
-  const told = await receiver.next(({ path, body: sent }) => path === "/desk" && sent.includes("outcome_unknown"));
-  const { data } = JSON.parse(told.body);
-  assert.deepEqual(
-    [data.action.status, data.action.params, data.person, data.link],
-    ["unknown", { owned: true }, person("anna"), undefined],
-  );
-  const { deliveries } = (await service.call("GET", "/v1/deliveries", { key: service.admin })).body;
-  assert.deepEqual(
-    deliveries.flatMap(({ kind }: { kind: string }) => (kind === "outcome_unknown" ? [kind] : [])),
-    ["outcome_unknown"],
-  );
-});
-
-test("only the owner of an agent's key is notified that it is throttled, and only once", async () => {
-  const HOUR = 3_600_000;
-  const anna = { name: "anna's agent", preset: "agent", owner: person("anna") };
-  const { key } = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: anna })).body;
-  let n = 0;
-  for (const requests of [1, 1, 1, 4]) {
-    service.clock.now += HOUR - ((Date.now() + service.clock.now) % HOUR);
-    for (let i = 0; i < requests; i++) {
-      const request = { agent_id: "support-bot", tool: "t", operation: "go", params: { n: ++n } };
-      const answer = await service.call("POST", "/v1/actions", { key, body: request });
-      assert.equal(answer.status, i < 2 ? 202 : 429, JSON.stringify(answer.body));
+test(
+  "the person behind an agent is notified once of an unknown outcome, without a link that votes",
+  needs("deliveries"),
+  async () => {
+    const anna = { name: "anna's agent", preset: "agent", owner: person("anna") };
+    const { key } = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: anna })).body;
+    for (const owned of [true, false]) {
+      const by = owned ? key : service.agent;
+      const request = { agent_id: "support-bot", tool: "t", operation: "go", params: { owned } };
+      const submitted = (await service.call("POST", "/v1/actions", { key: by, body: request })).body;
+      await approve(service, submitted.id);
+      assert.equal(
+        (await service.call("POST", `/v1/actions/${submitted.id}/start`, { key: by, body: {} })).status,
+        200,
+      );
     }
-  }
-  const told = await receiver.next(({ path, body: sent }) => path === "/desk" && sent.includes("agent_throttled"));
-  const { data } = JSON.parse(told.body);
-  assert.deepEqual(
-    [data.person, data.throttle.requests, data.throttle.usual, data.action.params, data.link],
-    [person("anna"), 2, { requests: 3, hours: 3 }, { n: 5 }, undefined],
-  );
-  const { deliveries } = (await service.call("GET", "/v1/deliveries", { key: service.admin })).body;
-  assert.equal(deliveries.filter(({ kind }: { kind: string }) => kind === "agent_throttled").length, 1);
-});
+    service.clock.now += 61 * 60_000;
+    await service.restart();
+    const told = await receiver.next(({ path, body: sent }) => path === "/desk" && sent.includes("outcome_unknown"));
+    const { data } = JSON.parse(told.body);
+    assert.deepEqual(
+      [data.action.status, data.action.params, data.person, data.link],
+      ["unknown", { owned: true }, person("anna"), undefined],
+    );
+    const { deliveries } = (await service.call("GET", "/v1/deliveries", { key: service.admin })).body;
+    assert.deepEqual(
+      deliveries.flatMap(({ kind }: { kind: string }) => (kind === "outcome_unknown" ? [kind] : [])),
+      ["outcome_unknown"],
+    );
+  },
+);
+
+test(
+  "only the owner of an agent's key is notified that it is throttled, and only once",
+  needs("deliveries"),
+  async () => {
+    const HOUR = 3_600_000;
+    const anna = { name: "anna's agent", preset: "agent", owner: person("anna") };
+    const { key } = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: anna })).body;
+    let n = 0;
+    for (const requests of [1, 1, 1, 4]) {
+      service.clock.now += HOUR - ((Date.now() + service.clock.now) % HOUR);
+      for (let i = 0; i < requests; i++) {
+        const request = { agent_id: "support-bot", tool: "t", operation: "go", params: { n: ++n } };
+        const answer = await service.call("POST", "/v1/actions", { key, body: request });
+        assert.equal(answer.status, i < 2 ? 202 : 429, JSON.stringify(answer.body));
+      }
+    }
+    const told = await receiver.next(({ path, body: sent }) => path === "/desk" && sent.includes("agent_throttled"));
+    const { data } = JSON.parse(told.body);
+    assert.deepEqual(
+      [data.person, data.throttle.requests, data.throttle.usual, data.action.params, data.link],
+      [person("anna"), 2, { requests: 3, hours: 3 }, { n: 5 }, undefined],
+    );
+    const { deliveries } = (await service.call("GET", "/v1/deliveries", { key: service.admin })).body;
+    assert.equal(deliveries.filter(({ kind }: { kind: string }) => kind === "agent_throttled").length, 1);
+  },
+);
 
 test("options are validated at startup, and channels against the destinations; without options there is no notifier", async () => {
   const start = (options: unknown, to = "desk"): Promise<Service> =>

@@ -1,4 +1,7 @@
-/** Exports of a real service to a file, an HTTP collector and NATS JetStream, through kill -9 and a failing collector. */
+/**
+ * Exports of a real service to a file, an HTTP collector and NATS JetStream, through kill -9 and a failing collector.
+ * @needs provenance
+ */
 import "../../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";

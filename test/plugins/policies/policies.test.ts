@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { EntryBody } from "../../../src/domain/entries.ts";
+import { needs } from "../../support/features.ts";
 import { ALLOWED, startService, type Answer, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -143,20 +144,24 @@ describe("a policy over the API", () => {
     assert.ok(checked > 20, `${checked} decisions were checked`);
   });
 
-  it("is no longer active after its deletion, keeps its versions for replay and continues their numbers", async () => {
-    const body = named();
-    const tool = `tool${counter}`;
-    await admin("POST", "/v1/policies?activate=true", { body });
-    const action = (await service.call("POST", "/v1/actions", { body: { ...ALLOWED, tool } })).body;
-    assert.equal((await admin("DELETE", `/v1/policies/${body.policy}`)).status, 200);
-    assert.equal(await decided(tool), "deny");
-    assert.equal((await admin("GET", `/v1/policies/${body.policy}`)).status, 404);
-    assert.equal((await admin("DELETE", `/v1/policies/${body.policy}`)).status, 404);
-    assert.equal((await admin("GET", `/v1/policies?name=${body.policy}`)).body.policies.length, 0);
-    assert.equal((await admin("POST", "/v1/replay", { body: { action_id: action.id } })).body.equal, true);
-    const back = await admin("POST", "/v1/policies", { body: { ...body, description: "again" } });
-    assert.deepEqual([back.status, back.body.latest_version], [201, 2]);
-  });
+  it(
+    "is no longer active after its deletion, keeps its versions for replay and continues their numbers",
+    needs("replay"),
+    async () => {
+      const body = named();
+      const tool = `tool${counter}`;
+      await admin("POST", "/v1/policies?activate=true", { body });
+      const action = (await service.call("POST", "/v1/actions", { body: { ...ALLOWED, tool } })).body;
+      assert.equal((await admin("DELETE", `/v1/policies/${body.policy}`)).status, 200);
+      assert.equal(await decided(tool), "deny");
+      assert.equal((await admin("GET", `/v1/policies/${body.policy}`)).status, 404);
+      assert.equal((await admin("DELETE", `/v1/policies/${body.policy}`)).status, 404);
+      assert.equal((await admin("GET", `/v1/policies?name=${body.policy}`)).body.policies.length, 0);
+      assert.equal((await admin("POST", "/v1/replay", { body: { action_id: action.id } })).body.equal, true);
+      const back = await admin("POST", "/v1/policies", { body: { ...body, description: "again" } });
+      assert.deepEqual([back.status, back.body.latest_version], [201, 2]);
+    },
+  );
 
   it("is unchanged after a restart", async () => {
     const body = named();

@@ -20,6 +20,7 @@ import {
   type TrialService,
 } from "../../../src/policies/trial.ts";
 import { createLogger } from "../../../src/serve/log.ts";
+import { needs } from "../../support/features.ts";
 import { ALLOWED, ASKED, startService, type Answer, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
@@ -81,7 +82,7 @@ describe("while policies are tested, the service answers other requests", () => 
     assert.equal(code, "POLICY_INVALID");
   });
 
-  it("during a backtest", async () => {
+  it("during a backtest", needs("replay"), async () => {
     await admin("/v1/policies?activate=true", {
       policy: "slow",
       rules: [{ name: "r", tool: "slow", effect: "allow" }],

@@ -10,6 +10,7 @@ import { afterEach, beforeEach, describe, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import policyGit from "../../../plugins/policy-git/index.ts";
 import type { Plugin } from "../../../src/plugin.ts";
+import { needs } from "../../support/features.ts";
 import { makeRepository, serveDaemon, serveHttp, type TestRepository } from "../../support/git-server.ts";
 import { startService, type Service } from "../../support/service.ts";
 import { eventually, pause } from "../../support/wait.ts";
@@ -119,43 +120,47 @@ describe("policy-git", () => {
     ["http, by git http-backend", () => serveHttp(root)],
     ["git://, by git daemon", () => serveDaemon(root)],
   ] as const) {
-    test(`follows a branch over ${name}, and names the commit in the set and in the decision`, async () => {
-      const first = repository.commit({ "p.yaml": rule("allow"), "notes.txt": "x" });
-      const serving = await serve();
-      try {
-        await start({ url: `${serving.url}/policies.git`, ref: "main" });
-        assert.equal(await decide(), "allow");
-        assert.deepEqual((await ready()).source, { kind: "git", commit: first });
-        const second = repository.commit({ "p.yaml": rule("deny") });
-        await becomes("deny");
-        assert.deepEqual((await ready()).source, { kind: "git", commit: second });
-        const { actions } = (await call("GET", "/v1/actions?limit=1")).body;
-        const { events } = (await call("GET", `/v1/actions/${actions[0].id}/events`)).body;
-        assert.equal(events[0].entry.facts.policy_commit, second);
-        const sets = (await call("GET", "/v1/events/page?type=policy_set&limit=100")).body.events as {
-          entry: { source: Record<string, string> };
-        }[];
-        assert.deepEqual(
-          sets.map(({ entry }) => entry.source["commit"]).filter((commit) => commit !== undefined),
-          [first, second],
-        );
-        const replayed = (await call("POST", "/v1/replay", { body: { action_id: actions[0].id } })).body;
-        assert.equal(replayed.equal, true);
-        // Managed by the source, so it cannot be changed here.
-        const { policies } = (await call("GET", "/v1/policies")).body;
-        const managed = policies.find((policy: { name: string }) => policy.name === "git-rules");
-        assert.equal(
-          (
-            await call("PUT", `/v1/policies/${managed.id}`, {
-              body: { policy: "git-rules", rules: [{ name: "x", effect: "allow" }] },
-            })
-          ).body.code,
-          "POLICY_MANAGED",
-        );
-      } finally {
-        await serving.stop();
-      }
-    });
+    test(
+      `follows a branch over ${name}, and names the commit in the set and in the decision`,
+      needs("events", "replay"),
+      async () => {
+        const first = repository.commit({ "p.yaml": rule("allow"), "notes.txt": "x" });
+        const serving = await serve();
+        try {
+          await start({ url: `${serving.url}/policies.git`, ref: "main" });
+          assert.equal(await decide(), "allow");
+          assert.deepEqual((await ready()).source, { kind: "git", commit: first });
+          const second = repository.commit({ "p.yaml": rule("deny") });
+          await becomes("deny");
+          assert.deepEqual((await ready()).source, { kind: "git", commit: second });
+          const { actions } = (await call("GET", "/v1/actions?limit=1")).body;
+          const { events } = (await call("GET", `/v1/actions/${actions[0].id}/events`)).body;
+          assert.equal(events[0].entry.facts.policy_commit, second);
+          const sets = (await call("GET", "/v1/events/page?type=policy_set&limit=100")).body.events as {
+            entry: { source: Record<string, string> };
+          }[];
+          assert.deepEqual(
+            sets.map(({ entry }) => entry.source["commit"]).filter((commit) => commit !== undefined),
+            [first, second],
+          );
+          const replayed = (await call("POST", "/v1/replay", { body: { action_id: actions[0].id } })).body;
+          assert.equal(replayed.equal, true);
+          // Managed by the source, so it cannot be changed here.
+          const { policies } = (await call("GET", "/v1/policies")).body;
+          const managed = policies.find((policy: { name: string }) => policy.name === "git-rules");
+          assert.equal(
+            (
+              await call("PUT", `/v1/policies/${managed.id}`, {
+                body: { policy: "git-rules", rules: [{ name: "x", effect: "allow" }] },
+              })
+            ).body.code,
+            "POLICY_MANAGED",
+          );
+        } finally {
+          await serving.stop();
+        }
+      },
+    );
   }
 
   test("loads a folder of the repository, a tag, and the remote's own HEAD", async () => {
@@ -192,59 +197,63 @@ describe("policy-git", () => {
     assert.ok((service as Service).logged.some((line) => line.includes("not loaded") && line.includes("q.YAML")));
   });
 
-  test("keeps the last valid set after a bad commit, a failing test and a link, and reports the location", async () => {
-    const good = repository.commit({ "p.yaml": rule("allow") });
-    await start({ url: `file://${repository.bare}` });
-    assert.equal(await decide(), "allow");
-    const bad = repository.commit({
-      "p.yaml": rule("deny"),
-      "q.yaml": "policy: q\nrules:\n  - { name: x, effect: never }\n",
-    });
-    // The fault is reported first, and recorded afterwards.
-    const stale = await until("a recorded fault", ready, ({ offers }) => offers.at(-1)?.commit === bad);
-    assert.notEqual(stale.stale_since, null);
-    assert.deepEqual([stale.faults[0]?.file, stale.faults[0]?.line, stale.source?.commit], ["q.yaml", 3, good]);
-    const offered = (commit: string, applied_commit = commit): object => ({
-      source: "policy-git",
-      commit,
-      taken: commit === applied_commit,
-      applied_commit,
-      baseline: false,
-      unread_since: null,
-    });
-    assert.deepEqual(stale.offers.at(-1), offered(bad, good));
-    assert.equal(await decide(), "allow");
-    repository.commit({
-      "q.yaml": null,
-      "p_test.yaml":
-        "now: 2026-01-01T00:00:00Z\ncases:\n  - { name: fails, action: { agent_id: a, tool: t, operation: o }, expect: { effect: allow } }\n",
-    });
-    await until("the failing test", ready, ({ faults }) => faults[0]?.file === "p_test.yaml");
-    assert.equal(await decide(), "allow");
-    execFileSync("ln", ["-s", "p.yaml", join(root, "work", "link.yaml")]);
-    repository.commit({ "p_test.yaml": null });
-    await until("the link", ready, ({ faults }) => faults[0]?.file === "link.yaml");
-    execFileSync("rm", [join(root, "work", "link.yaml")]);
-    const mended = repository.commit({});
-    await becomes("deny");
-    assert.deepEqual([(await ready()).stale_since, (await ready()).offers.at(-1)], [null, offered(mended)]);
-    const nothing = repository.commit({ "notes.txt": "no policy" });
-    const { source } = await until("a commit that changes no policy", ready, ({ offers }) =>
-      isDeepStrictEqual(offers.at(-1), offered(nothing)),
-    );
-    assert.equal(source?.commit, mended, "decisions name the commit that made the set");
-    const sets = (await call("GET", "/v1/events/page?type=policy_set&limit=100")).body.events as {
-      entry: { source: Record<string, string> };
-    }[];
-    assert.ok(
-      sets.some(
-        ({ entry }) =>
-          entry.source["commit"] === bad &&
-          entry.source["refused"] === "1" &&
-          entry.source["fault"]?.includes("q.yaml:3") === true,
-      ),
-    );
-  });
+  test(
+    "keeps the last valid set after a bad commit, a failing test and a link, and reports the location",
+    needs("events"),
+    async () => {
+      const good = repository.commit({ "p.yaml": rule("allow") });
+      await start({ url: `file://${repository.bare}` });
+      assert.equal(await decide(), "allow");
+      const bad = repository.commit({
+        "p.yaml": rule("deny"),
+        "q.yaml": "policy: q\nrules:\n  - { name: x, effect: never }\n",
+      });
+      // The fault is reported first, and recorded afterwards.
+      const stale = await until("a recorded fault", ready, ({ offers }) => offers.at(-1)?.commit === bad);
+      assert.notEqual(stale.stale_since, null);
+      assert.deepEqual([stale.faults[0]?.file, stale.faults[0]?.line, stale.source?.commit], ["q.yaml", 3, good]);
+      const offered = (commit: string, applied_commit = commit): object => ({
+        source: "policy-git",
+        commit,
+        taken: commit === applied_commit,
+        applied_commit,
+        baseline: false,
+        unread_since: null,
+      });
+      assert.deepEqual(stale.offers.at(-1), offered(bad, good));
+      assert.equal(await decide(), "allow");
+      repository.commit({
+        "q.yaml": null,
+        "p_test.yaml":
+          "now: 2026-01-01T00:00:00Z\ncases:\n  - { name: fails, action: { agent_id: a, tool: t, operation: o }, expect: { effect: allow } }\n",
+      });
+      await until("the failing test", ready, ({ faults }) => faults[0]?.file === "p_test.yaml");
+      assert.equal(await decide(), "allow");
+      execFileSync("ln", ["-s", "p.yaml", join(root, "work", "link.yaml")]);
+      repository.commit({ "p_test.yaml": null });
+      await until("the link", ready, ({ faults }) => faults[0]?.file === "link.yaml");
+      execFileSync("rm", [join(root, "work", "link.yaml")]);
+      const mended = repository.commit({});
+      await becomes("deny");
+      assert.deepEqual([(await ready()).stale_since, (await ready()).offers.at(-1)], [null, offered(mended)]);
+      const nothing = repository.commit({ "notes.txt": "no policy" });
+      const { source } = await until("a commit that changes no policy", ready, ({ offers }) =>
+        isDeepStrictEqual(offers.at(-1), offered(nothing)),
+      );
+      assert.equal(source?.commit, mended, "decisions name the commit that made the set");
+      const sets = (await call("GET", "/v1/events/page?type=policy_set&limit=100")).body.events as {
+        entry: { source: Record<string, string> };
+      }[];
+      assert.ok(
+        sets.some(
+          ({ entry }) =>
+            entry.source["commit"] === bad &&
+            entry.source["refused"] === "1" &&
+            entry.source["fault"]?.includes("q.yaml:3") === true,
+        ),
+      );
+    },
+  );
 
   test("continues after a force-push, a deleted branch, leftovers of a killed process and a lost network", async () => {
     repository.commit({ "p.yaml": rule("allow") });
@@ -357,7 +366,7 @@ describe("policy-git", () => {
     await serving.stop();
   });
 
-  test("credentials work from options, files and the address, and appear nowhere else", async () => {
+  test("credentials work from options, files and the address, and appear nowhere else", needs("events"), async () => {
     const secret = "s3cret-token";
     repository.commit({ "p.yaml": rule("allow") });
     const serving = await serveHttp(root, secret);

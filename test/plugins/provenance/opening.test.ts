@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { verifyProofText } from "../../../src/cli/verify.ts";
 import { CommandError } from "../../../src/cli/command.ts";
+import { needs } from "../../support/features.ts";
 import { ALLOWED, ASKED, startService, type Answer, type Service } from "../../support/service.ts";
 
 let service: Service;
@@ -62,7 +63,7 @@ test("the approvers' question is stored as its author wrote it, and opened in ca
   assert.deepEqual(verifyProofText(JSON.stringify(proof), vkey, null).request, { context: {}, ...body });
 });
 
-test("an entry without an action has nothing to open", async () => {
+test("an entry without an action has nothing to open", needs("events"), async () => {
   const page = await service.call("GET", "/v1/events/page?after=-1&type=api_key&limit=1", { key: service.admin });
   assert.equal((await proofOf(page.body.events[0].hash, service.admin)).body.opening, null);
 });

@@ -1,6 +1,7 @@
 /**
  * docs/record.md: its examples are recomputed with SHA-256 and another library's JCS, its tables are compared with the
  * schemas, and the schemas with real entries.
+ * @needs agents, stop, users
  */
 import { listBuiltIn } from "../../../src/config/built-in-plugins.ts";
 import type { Plugin } from "../../../src/plugin.ts";
@@ -21,6 +22,7 @@ import { policySetDigest } from "../../../src/domain/policy/compile/compile.ts";
 import type { PolicySetDocument } from "../../../src/domain/policy/policy-types.ts";
 import { computeActionDigest, commitDigest, encodeRequest } from "../../../src/domain/request.ts";
 import { verifyEd25519 } from "../../../src/identity/vault.ts";
+import { needs } from "../../support/features.ts";
 import { fillStore } from "../../support/every-row.ts";
 import { createResponseValidator } from "../../support/openapi.ts";
 import { invite } from "../../support/people.ts";
@@ -148,11 +150,11 @@ describe("docs/record.md", () => {
 const FEATURE_SCHEMAS: Record<string, TObject> = Object.assign(
   {},
   ...(await Promise.all(
-    Object.values(listBuiltIn("index")).map(async (load) => ((await load()).default as Plugin).records ?? {}),
+    Object.values(listBuiltIn()).map(async (load) => ((await load()).default as Plugin).records ?? {}),
   )),
 );
 
-test("the schemas of the document accept every real entry, and each only its own type", async () => {
+test("the schemas of the document accept every real entry, and each only its own type", needs("events"), async () => {
   const types = new Set<string>();
   await fillStore(
     (folder) => sqliteStorage({ path: join(folder, "assent.db") }),

@@ -1,4 +1,7 @@
-/** Stopping from the console: one button, a reason, and a red bar on every page until it is lifted. */
+/**
+ * Stopping from the console: one button, a reason, and a red bar on every page until it is lifted.
+ * @needs console
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { withoutBrowser } from "../../support/browser.ts";

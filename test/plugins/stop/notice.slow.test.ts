@@ -1,10 +1,14 @@
-/** Notices of stops to people in channels, once each, with their text escaped. */
+/**
+ * Notices of stops to people in channels, once each, with their text escaped.
+ * @needs notify-email, notify-slack, notify-webhook
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { renderMail } from "../../../plugins/notify-email/mail.ts";
 import { renderNoticeBlocks } from "../../../plugins/notify-slack/blocks.ts";
 import { buildWebhookBody } from "../../../plugins/notify-webhook/webhook-body.ts";
 import type { NoticeMessage } from "../../../src/contract/notifier.ts";
+import { needs } from "../../support/features.ts";
 import { testNotifier } from "../../support/notifier.ts";
 import { startService, person, setSection } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
@@ -73,31 +77,35 @@ test("placing a stop, asking to lift and lifting notify each person once, also i
   }
 });
 
-test("only the configured channels are notified, and an unknown channel aborts startup", async () => {
-  const pigeon = testNotifier();
-  const channels = {
-    a: { notifier: "pigeon", places: [{ to: "room" }] },
-    b: { notifier: "pigeon", places: [{ to: "hall" }] },
-  };
-  const start = (notify: string[]) =>
-    startService({
-      plugins: [pigeon.plugin],
-      change: (config) => {
-        config.channels = channels;
-        setSection(config, "stop", { notify });
-      },
-    });
-  await assert.rejects(start(["c"]), /stop.notify names it, but there is no such channel/);
-  const service = await start(["b"]);
-  try {
-    await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "drill", agent: "nobody" } });
-    await until("one person is notified", () => pigeon.messages.length > 0);
-    const sent = await service.call("GET", "/v1/deliveries", { key: service.admin });
-    assert.deepEqual(
-      sent.body.deliveries.map(({ kind, recipient }: { kind: string; recipient: string }) => [kind, recipient]),
-      [["stop", "hall"]],
-    );
-  } finally {
-    await service.close();
-  }
-});
+test(
+  "only the configured channels are notified, and an unknown channel aborts startup",
+  needs("deliveries"),
+  async () => {
+    const pigeon = testNotifier();
+    const channels = {
+      a: { notifier: "pigeon", places: [{ to: "room" }] },
+      b: { notifier: "pigeon", places: [{ to: "hall" }] },
+    };
+    const start = (notify: string[]) =>
+      startService({
+        plugins: [pigeon.plugin],
+        change: (config) => {
+          config.channels = channels;
+          setSection(config, "stop", { notify });
+        },
+      });
+    await assert.rejects(start(["c"]), /stop.notify names it, but there is no such channel/);
+    const service = await start(["b"]);
+    try {
+      await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "drill", agent: "nobody" } });
+      await until("one person is notified", () => pigeon.messages.length > 0);
+      const sent = await service.call("GET", "/v1/deliveries", { key: service.admin });
+      assert.deepEqual(
+        sent.body.deliveries.map(({ kind, recipient }: { kind: string; recipient: string }) => [kind, recipient]),
+        [["stop", "hall"]],
+      );
+    } finally {
+      await service.close();
+    }
+  },
+);

@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
+import { needs } from "../../support/features.ts";
 import { startService, type Answer, type Service, makeKey as makeKeyOn, setSection } from "../../support/service.ts";
 
 const POLICY = `policy: open
@@ -44,35 +45,40 @@ describe("a stop", () => {
     for (const { id } of await held()) assert.equal((await lift(id)).status, 200);
   });
 
-  it("denies submissions, says so in the entry, in a dry run and in a replay, and ends when it is lifted", async () => {
-    const { status, body: stop, headers } = await place({ reason: "refunds nobody asked for" });
-    assert.equal(status, 201);
-    assert.equal(headers.get("location"), `/v1/stop/${stop.id}`);
-    assert.deepEqual(
-      [stop.status, stop.agent, stop.tool, stop.policy, stop.until, stop.reason],
-      ["holds", null, null, null, null, "refunds nobody asked for"],
-    );
-    for (const operation of ["go", "ask", "nobody-has-a-rule"]) {
-      const { body } = await submit(operation);
-      assert.deepEqual([body.status, body.decision, body.reason_code], ["denied", "deny", "STOPPED"], operation);
-      assert.match(body.reason, new RegExp(stop.id));
-      assert.doesNotMatch(body.reason, /nobody asked/, "why is not for the agent");
-    }
-    const dry = await service.call("POST", "/v1/gate/decide", {
-      body: { agent_id: "bot", tool: "t", operation: "go" },
-    });
-    assert.deepEqual([dry.body.outcome, dry.body.reason_code], ["HALT", "STOPPED"]);
-    const denied = (await submit("go")).body;
-    const [event] = (await service.call("GET", `/v1/actions/${denied.id}/events`, { key: service.admin })).body.events;
-    assert.deepEqual(
-      event.entry.facts.bars.map(({ id, policy, code }: Record<string, unknown>) => [id, policy, code]),
-      [[stop.id, null, "STOPPED"]],
-    );
-    assert.equal((await lift(stop.id)).body.status, "lifted");
-    assert.equal((await submit("go")).body.status, "allowed");
-    const replay = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: denied.id } });
-    assert.equal(replay.body.equal, true, JSON.stringify(replay.body));
-  });
+  it(
+    "denies submissions, says so in the entry, in a dry run and in a replay, and ends when it is lifted",
+    needs("replay"),
+    async () => {
+      const { status, body: stop, headers } = await place({ reason: "refunds nobody asked for" });
+      assert.equal(status, 201);
+      assert.equal(headers.get("location"), `/v1/stop/${stop.id}`);
+      assert.deepEqual(
+        [stop.status, stop.agent, stop.tool, stop.policy, stop.until, stop.reason],
+        ["holds", null, null, null, null, "refunds nobody asked for"],
+      );
+      for (const operation of ["go", "ask", "nobody-has-a-rule"]) {
+        const { body } = await submit(operation);
+        assert.deepEqual([body.status, body.decision, body.reason_code], ["denied", "deny", "STOPPED"], operation);
+        assert.match(body.reason, new RegExp(stop.id));
+        assert.doesNotMatch(body.reason, /nobody asked/, "why is not for the agent");
+      }
+      const dry = await service.call("POST", "/v1/gate/decide", {
+        body: { agent_id: "bot", tool: "t", operation: "go" },
+      });
+      assert.deepEqual([dry.body.outcome, dry.body.reason_code], ["HALT", "STOPPED"]);
+      const denied = (await submit("go")).body;
+      const [event] = (await service.call("GET", `/v1/actions/${denied.id}/events`, { key: service.admin })).body
+        .events;
+      assert.deepEqual(
+        event.entry.facts.bars.map(({ id, policy, code }: Record<string, unknown>) => [id, policy, code]),
+        [[stop.id, null, "STOPPED"]],
+      );
+      assert.equal((await lift(stop.id)).body.status, "lifted");
+      assert.equal((await submit("go")).body.status, "allowed");
+      const replay = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: denied.id } });
+      assert.equal(replay.body.equal, true, JSON.stringify(replay.body));
+    },
+  );
 
   it("a stop prevents starts and approvals, permits rejections and results, and leaves open actions unchanged", async () => {
     const allowed = (await submit("go")).body;

@@ -1,6 +1,7 @@
 /** The access review: rights, votes and use of users and keys, as JSON, CSV and in the command. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { ASKED, makeKey, type Answer, type Service, person } from "../../support/service.ts";
 
@@ -201,41 +202,45 @@ test("only callers who can read users can review, and invalid parameters are rej
     assert.equal((await review(query)).status, 422, query);
 });
 
-test("an auditor with limits learns nothing about what is outside them: votes, reviews, keys, holds, agents and names", async () => {
-  const limited = await invite(service, { name: "Lim", roles: ["auditor"], groups: ["robins"] });
-  const secret = { ...ASKED, agent_id: "secret", params: { ...ASKED.params, note: "secret" } };
-  await service.call("POST", "/v1/agents", { key: service.admin, body: { id: "secret" } });
-  await service.call("POST", "/v1/agents", { key: service.admin, body: { id: "bot" } });
-  const bound = await makeKey(service, { name: "of secret", agent_id: "secret", preset: "agent" });
-  const { body: hidden } = await service.call("POST", "/v1/actions", { body: secret });
-  await vote(ada, "approve", 1000);
-  const holds = [{ action: hidden.id }, { agent: "secret" }, { subject: "ada@example.com" }, { agent: "bot" }];
-  for (const each of holds)
-    assert.equal(
-      (await service.call("POST", "/v1/holds", { key: service.admin, body: { reason: "case", ...each } })).status,
-      201,
+test(
+  "an auditor with limits learns nothing about what is outside them: votes, reviews, keys, holds, agents and names",
+  needs("agents"),
+  async () => {
+    const limited = await invite(service, { name: "Lim", roles: ["auditor"], groups: ["robins"] });
+    const secret = { ...ASKED, agent_id: "secret", params: { ...ASKED.params, note: "secret" } };
+    await service.call("POST", "/v1/agents", { key: service.admin, body: { id: "secret" } });
+    await service.call("POST", "/v1/agents", { key: service.admin, body: { id: "bot" } });
+    const bound = await makeKey(service, { name: "of secret", agent_id: "secret", preset: "agent" });
+    const { body: hidden } = await service.call("POST", "/v1/actions", { body: secret });
+    await vote(ada, "approve", 1000);
+    const holds = [{ action: hidden.id }, { agent: "secret" }, { subject: "ada@example.com" }, { agent: "bot" }];
+    for (const each of holds)
+      assert.equal(
+        (await service.call("POST", "/v1/holds", { key: service.admin, body: { reason: "case", ...each } })).status,
+        201,
+      );
+    const seen = (await limited.call("GET", "/v1/access-review")).body.rows;
+    const row = seen.find(({ id }: { id: string }) => id === ada.id);
+    assert.deepEqual([row.approvals, row.rejections, row.median_seconds], [0, 0, null]);
+    assert.ok(!seen.some(({ agent_id }: { agent_id: string }) => agent_id === "secret"));
+    const { body } = await limited.call("GET", "/v1/holds");
+    assert.deepEqual(
+      body.holds.map(({ agent }: { agent: string }) => agent),
+      ["bot"],
     );
-  const seen = (await limited.call("GET", "/v1/access-review")).body.rows;
-  const row = seen.find(({ id }: { id: string }) => id === ada.id);
-  assert.deepEqual([row.approvals, row.rejections, row.median_seconds], [0, 0, null]);
-  assert.ok(!seen.some(({ agent_id }: { agent_id: string }) => agent_id === "secret"));
-  const { body } = await limited.call("GET", "/v1/holds");
-  assert.deepEqual(
-    body.holds.map(({ agent }: { agent: string }) => agent),
-    ["bot"],
-  );
-  const all = (await service.call("GET", "/v1/holds", { key: service.admin })).body.holds;
-  for (const { id, agent } of all)
-    assert.equal((await limited.call("GET", `/v1/holds/${id}`)).status, agent === "bot" ? 200 : 404);
-  const names = await limited.call("GET", `/v1/api-keys/names?ids=${bound.id},${early.id}`);
-  assert.deepEqual(
-    names.body.keys.map(({ id }: { id: string }) => id),
-    [early.id],
-  );
-  const agents = (await limited.call("GET", "/v1/agents?limit=1")).body.agents.map(({ id }: { id: string }) => id);
-  assert.deepEqual(agents, ["bot"]);
-  assert.deepEqual((await limited.call("GET", "/v1/agents?offset=1")).body.agents, []);
-  assert.equal((await limited.call("GET", "/v1/agents/secret")).status, 404);
-  for (const { id } of all)
-    await service.call("POST", `/v1/holds/${id}/release`, { key: service.admin, body: { reason: "over" } });
-});
+    const all = (await service.call("GET", "/v1/holds", { key: service.admin })).body.holds;
+    for (const { id, agent } of all)
+      assert.equal((await limited.call("GET", `/v1/holds/${id}`)).status, agent === "bot" ? 200 : 404);
+    const names = await limited.call("GET", `/v1/api-keys/names?ids=${bound.id},${early.id}`);
+    assert.deepEqual(
+      names.body.keys.map(({ id }: { id: string }) => id),
+      [early.id],
+    );
+    const agents = (await limited.call("GET", "/v1/agents?limit=1")).body.agents.map(({ id }: { id: string }) => id);
+    assert.deepEqual(agents, ["bot"]);
+    assert.deepEqual((await limited.call("GET", "/v1/agents?offset=1")).body.agents, []);
+    assert.equal((await limited.call("GET", "/v1/agents/secret")).status, 404);
+    for (const { id } of all)
+      await service.call("POST", `/v1/holds/${id}/release`, { key: service.admin, body: { reason: "over" } });
+  },
+);

@@ -1,10 +1,14 @@
-/** Push notifications: encryption, what a notification contains, who can add a device, and when it ends. */
+/**
+ * Push notifications: encryption, what a notification contains, who can add a device, and when it ends.
+ * @needs deliveries
+ */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { importJWK, jwtVerify } from "jose";
 import { encryptPushMessage, MAX_PUSH_BYTES } from "../../../plugins/users/push/encrypt-message.ts";
 import { buildNotice, encodeNotice } from "../../../plugins/users/push/push-notice.ts";
 import { describeOutcome } from "../../../plugins/users/push/test-notification.ts";
+import { needs } from "../../support/features.ts";
 import { createPushDevice, type PushDevice } from "../../support/push-device.ts";
 import { invite, type Person, type SessionHeaders, startPeople } from "../../support/people.ts";
 import { askedMessage, type Received, type Receiver, startReceiver } from "../../support/receiver.ts";
@@ -338,7 +342,7 @@ test("a subscription that cannot be sent to is refused, and the stored one does 
   assert.ok(stored.includes("sealed") && !stored.includes("127.0.0.1") && !stored.includes(keys.auth), stored);
 });
 
-test("no message is sent to a private address, even if a name resolves to one", async () => {
+test("no message is sent to a private address, even if a name resolves to one", needs("deliveries"), async () => {
   const strict = await startPeople({
     policy: POLICY,
     change: (config) =>

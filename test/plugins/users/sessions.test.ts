@@ -1,6 +1,7 @@
 /** Sessions of users: cookies, limits, rotation, end, and what a session can do. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { ASKED, makeKey, type Service } from "../../support/service.ts";
 import { addUser, enrol, invite, ORIGIN, PAGE, signIn, startPeople, enrolmentToken } from "../../support/people.ts";
 import { createAuthenticator } from "../../support/authenticator.ts";
@@ -69,34 +70,42 @@ test("a request that changes something needs the origin of the service and the h
   }
 });
 
-test("a cookie without the page token of its session is not a credential, and does the session no harm", async () => {
-  const ada = await invite(service, { name: "Ada", roles: ["admin"] });
-  const bob = await invite(service, { name: "Bob", roles: ["viewer"] });
-  const earlier = ada.session;
-  assert.equal((await ada.signIn()).status, 201);
-  // What a program on another port of the host receives, because browsers send cookies to every port.
-  const { cookie } = ada.session;
-  const token = ada.session["assent-session"];
-  const wrong = ["1", "", token.slice(1), `${token}x`, bob.session["assent-session"], earlier["assent-session"]];
-  for (const [method, path, body] of [
-    ["GET", "/v1/session"],
-    ["GET", "/v1/actions"],
-    ["GET", "/v1/events/page"],
-    ["POST", "/v1/users", { name: "Eve" }],
-    ["POST", `/v1/users/${ada.id}/passkeys/options`],
-    ["DELETE", "/v1/session"],
-  ] as const)
-    for (const given of wrong) {
-      const headers = { ...PAGE, cookie, "assent-session": given };
-      const answer = await service.call(method, path, { key: null, ...(body === undefined ? {} : { body }), headers });
-      assert.equal(answer.body.code, "MISSING_CREDENTIAL", `${method} ${path} ${given}`);
-      assert.deepEqual(answer.headers.getSetCookie(), [], "the browser keeps its cookie");
-    }
-  const { host, origin } = PAGE;
-  const navigation = await service.call("GET", "/v1/session", { key: null, headers: { host, origin, cookie } });
-  assert.equal(navigation.body.code, "MISSING_CREDENTIAL");
-  assert.equal((await ada.call("GET", "/v1/session")).status, 200);
-});
+test(
+  "a cookie without the page token of its session is not a credential, and does the session no harm",
+  needs("events"),
+  async () => {
+    const ada = await invite(service, { name: "Ada", roles: ["admin"] });
+    const bob = await invite(service, { name: "Bob", roles: ["viewer"] });
+    const earlier = ada.session;
+    assert.equal((await ada.signIn()).status, 201);
+    // What a program on another port of the host receives, because browsers send cookies to every port.
+    const { cookie } = ada.session;
+    const token = ada.session["assent-session"];
+    const wrong = ["1", "", token.slice(1), `${token}x`, bob.session["assent-session"], earlier["assent-session"]];
+    for (const [method, path, body] of [
+      ["GET", "/v1/session"],
+      ["GET", "/v1/actions"],
+      ["GET", "/v1/events/page"],
+      ["POST", "/v1/users", { name: "Eve" }],
+      ["POST", `/v1/users/${ada.id}/passkeys/options`],
+      ["DELETE", "/v1/session"],
+    ] as const)
+      for (const given of wrong) {
+        const headers = { ...PAGE, cookie, "assent-session": given };
+        const answer = await service.call(method, path, {
+          key: null,
+          ...(body === undefined ? {} : { body }),
+          headers,
+        });
+        assert.equal(answer.body.code, "MISSING_CREDENTIAL", `${method} ${path} ${given}`);
+        assert.deepEqual(answer.headers.getSetCookie(), [], "the browser keeps its cookie");
+      }
+    const { host, origin } = PAGE;
+    const navigation = await service.call("GET", "/v1/session", { key: null, headers: { host, origin, cookie } });
+    assert.equal(navigation.body.code, "MISSING_CREDENTIAL");
+    assert.equal((await ada.call("GET", "/v1/session")).status, 200);
+  },
+);
 
 test("other cookies with the session's name, which another program set, neither sign in nor sign out", async () => {
   const ada = await invite(service, { name: "Ada", roles: ["viewer"] });

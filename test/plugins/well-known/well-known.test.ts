@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify, type JSONWebKeySet } from "jose";
+import { needs } from "../../support/features.ts";
 import { ALLOWED, startService, type Service } from "../../support/service.ts";
 
 describe("the published keys", () => {
@@ -64,32 +65,36 @@ describe("the published keys", () => {
 });
 
 describe("the configuration", () => {
-  it("lists URLs under the public URL, or relative ones without it, whatever the request's Host header says", async () => {
-    for (const [public_url, jwks_uri, api_base] of [
-      [
-        "https://assent.example/base/",
-        "https://assent.example/base/.well-known/jwks.json",
-        "https://assent.example/base/v1",
-      ],
-      [null, "jwks.json", "../v1"],
-    ] as const) {
-      const service = await startService({ change: (config) => (config.server.public_url = public_url) });
-      try {
-        const headers = { host: "evil.example", "x-forwarded-host": "evil.example" };
-        const { body } = await service.call("GET", "/.well-known/assent-configuration", { key: null, headers });
-        assert.deepEqual([body.jwks_uri, body.api_base], [jwks_uri, api_base]);
-        const checkpoint = await service.call("GET", "/v1/provenance/keys", { key: service.admin });
-        assert.deepEqual(body.log, { origin: checkpoint.body.origin, vkey: checkpoint.body.keys[0].vkey });
-        assert.equal(body.issuer, checkpoint.body.origin);
-        const here = "https://proxy.example/prefix/.well-known/assent-configuration";
-        if (public_url === null)
-          assert.equal(
-            new URL(body.jwks_uri as string, here).href,
-            "https://proxy.example/prefix/.well-known/jwks.json",
-          );
-      } finally {
-        await service.close();
+  it(
+    "lists URLs under the public URL, or relative ones without it, whatever the request's Host header says",
+    needs("provenance"),
+    async () => {
+      for (const [public_url, jwks_uri, api_base] of [
+        [
+          "https://assent.example/base/",
+          "https://assent.example/base/.well-known/jwks.json",
+          "https://assent.example/base/v1",
+        ],
+        [null, "jwks.json", "../v1"],
+      ] as const) {
+        const service = await startService({ change: (config) => (config.server.public_url = public_url) });
+        try {
+          const headers = { host: "evil.example", "x-forwarded-host": "evil.example" };
+          const { body } = await service.call("GET", "/.well-known/assent-configuration", { key: null, headers });
+          assert.deepEqual([body.jwks_uri, body.api_base], [jwks_uri, api_base]);
+          const checkpoint = await service.call("GET", "/v1/provenance/keys", { key: service.admin });
+          assert.deepEqual(body.log, { origin: checkpoint.body.origin, vkey: checkpoint.body.keys[0].vkey });
+          assert.equal(body.issuer, checkpoint.body.origin);
+          const here = "https://proxy.example/prefix/.well-known/assent-configuration";
+          if (public_url === null)
+            assert.equal(
+              new URL(body.jwks_uri as string, here).href,
+              "https://proxy.example/prefix/.well-known/jwks.json",
+            );
+        } finally {
+          await service.close();
+        }
       }
-    }
-  });
+    },
+  );
 });

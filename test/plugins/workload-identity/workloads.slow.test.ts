@@ -1,4 +1,7 @@
-/** Agents that present a token of their platform instead of an API key, in the formats that the platforms issue. */
+/**
+ * Agents that present a token of their platform instead of an API key, in the formats that the platforms issue.
+ * @needs authzen, users
+ */
 import { userState } from "../../../src/domain/users.ts";
 import assert from "node:assert/strict";
 import { digestEmail } from "../../../src/domain/person-reference.ts";
@@ -11,6 +14,7 @@ import users from "../../../plugins/users/index.ts";
 import workloadIdentity from "../../../plugins/workload-identity/index.ts";
 import { type DecisionEntry, decodeEntry, type User } from "../../../src/core.ts";
 import { toRfc3339, type Plugin } from "../../../src/plugin.ts";
+import { needs } from "../../support/features.ts";
 import { openAnswer, type OpenAnswer } from "../../support/open-answer.ts";
 import { invite, PAGE, type Person } from "../../support/people.ts";
 import { ROOT } from "../../support/process.ts";
@@ -252,28 +256,32 @@ test("a GitHub Actions token submits as its agent, and conditions read its claim
   assert.equal(other.body.code, "AGENT_MISMATCH");
 });
 
-test("the decision's entry has the named claims, and a replay with them gives the same decision", async () => {
-  const done = await submit(await signGithub(), "deployer", "deploy");
-  const { facts, submitted_by } = await decisionOf(done);
-  assert.deepEqual(facts.principal.claims, {
-    issuer: "github",
-    subject: "repo:acme/web:ref:refs/heads/main",
-    repository: "acme/web",
-    ref: "refs/heads/main",
-    run_id: "19104",
-    attempt: "1",
-  });
-  const [key] = await keysOf("deployer");
-  assert.deepEqual(submitted_by, {
-    agent_id: "deployer",
-    key_id: key.id,
-    owner: person("Platform team"),
-    principal: person("Platform team"),
-  });
-  const replay = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: done.body.id } });
-  assert.equal(replay.status, 200, JSON.stringify(replay.body));
-  assert.equal(replay.body.equal, true, JSON.stringify(replay.body));
-});
+test(
+  "the decision's entry has the named claims, and a replay with them gives the same decision",
+  needs("replay"),
+  async () => {
+    const done = await submit(await signGithub(), "deployer", "deploy");
+    const { facts, submitted_by } = await decisionOf(done);
+    assert.deepEqual(facts.principal.claims, {
+      issuer: "github",
+      subject: "repo:acme/web:ref:refs/heads/main",
+      repository: "acme/web",
+      ref: "refs/heads/main",
+      run_id: "19104",
+      attempt: "1",
+    });
+    const [key] = await keysOf("deployer");
+    assert.deepEqual(submitted_by, {
+      agent_id: "deployer",
+      key_id: key.id,
+      owner: person("Platform team"),
+      principal: person("Platform team"),
+    });
+    const replay = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: done.body.id } });
+    assert.equal(replay.status, 200, JSON.stringify(replay.body));
+    assert.equal(replay.body.equal, true, JSON.stringify(replay.body));
+  },
+);
 
 test("a Kubernetes service account token, without `typ` and with nested claims, submits", async () => {
   const done = await submit(await cluster.sign(clusterClaims()), "planner", "pods");
@@ -374,24 +382,28 @@ test("an ID-JAG of someone who never signed in, or who was deactivated, is rejec
   assert.equal(after.body.status, "cancelled");
 });
 
-test("an agent that acts for a user uses up neither the user's rate limit nor their event streams", async () => {
-  const grace = await signedInUser("grace");
-  const token = await company.sign(idJagClaims("grace"), { typ: "oauth-id-jag+jwt" });
-  const left = ({ headers }: Answer): number => Number(/r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1]);
-  const before = left(await grace.call("GET", "/v1/me"));
-  const opened: OpenAnswer[] = [];
-  const open = async (headers: Record<string, string>): Promise<number> => {
-    const stream = await openAnswer(service, "/v1/events", headers);
-    opened.push(stream);
-    return stream.status;
-  };
-  for (;;) if ((await open({ authorization: `Bearer ${token}` })) === 429) break;
-  assert.equal(await open({ ...PAGE, ...grace.session }), 200);
-  assert.equal(left(await grace.call("GET", "/v1/me")), before - 2);
-  for (const stream of opened) stream.close();
-});
+test(
+  "an agent that acts for a user uses up neither the user's rate limit nor their event streams",
+  needs("events"),
+  async () => {
+    const grace = await signedInUser("grace");
+    const token = await company.sign(idJagClaims("grace"), { typ: "oauth-id-jag+jwt" });
+    const left = ({ headers }: Answer): number => Number(/r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1]);
+    const before = left(await grace.call("GET", "/v1/me"));
+    const opened: OpenAnswer[] = [];
+    const open = async (headers: Record<string, string>): Promise<number> => {
+      const stream = await openAnswer(service, "/v1/events", headers);
+      opened.push(stream);
+      return stream.status;
+    };
+    for (;;) if ((await open({ authorization: `Bearer ${token}` })) === 429) break;
+    assert.equal(await open({ ...PAGE, ...grace.session }), 200);
+    assert.equal(left(await grace.call("GET", "/v1/me")), before - 2);
+    for (const stream of opened) stream.close();
+  },
+);
 
-test("an event stream ends when the token that opened it expires", async () => {
+test("an event stream ends when the token that opened it expires", needs("events"), async () => {
   const token = await signGithub("acme/web");
   const stream = (await openAnswer(service, "/v1/events", { authorization: `Bearer ${token}` })).follow();
   await until("the stream begins", () => stream.text() !== "");
@@ -401,7 +413,7 @@ test("an event stream ends when the token that opened it expires", async () => {
   assert.ok(!stream.text().includes(later.body.id));
 });
 
-test("a workload token can neither approve nor manage, whatever it claims", async () => {
+test("a workload token can neither approve nor manage, whatever it claims", needs("stop"), async () => {
   const token = await signGithub("acme/web", {
     scope: "admin",
     scopes: ["admin"],
@@ -424,7 +436,7 @@ test("a workload token can neither approve nor manage, whatever it claims", asyn
   }
 });
 
-test("a suspended agent and a stop deny a token as they deny a key", async () => {
+test("a suspended agent and a stop deny a token as they deny a key", needs("agents", "stop"), async () => {
   const token = await cluster.sign(clusterClaims());
   const admin = { key: service.admin };
   await service.call("POST", "/v1/agents", { ...admin, body: { id: "planner" } });

@@ -1,6 +1,7 @@
 /**
  * Sends one mail on the current runtime, and prints the result. Arguments: port, host, file of the certificate
  * authority.
+ * @needs notify-email
  */
 import { createNotifier } from "../../../plugins/notify-email/index.ts";
 import type { Message } from "../../../src/contract/notifier.ts";

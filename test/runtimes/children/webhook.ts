@@ -1,6 +1,7 @@
 /**
  * Sends one message on the current runtime, and prints the result. Arguments: URL, address that its host name resolves
  * to, secret, file of the certificate authority or an empty string.
+ * @needs notify-webhook
  */
 import { createNotifier } from "../../../plugins/notify-webhook/index.ts";
 import type { Message } from "../../../src/contract/notifier.ts";

@@ -1,0 +1,57 @@
+/** Reads files of a pack in pieces. */
+import { sha256 } from "@noble/hashes/sha2.js";
+import { toHex } from "../../../src/browser.ts";
+
+/** A file of the pack, which a person selected in a browser or which is on disk. */
+export interface PackFile {
+  stream(): AsyncIterable<Uint8Array>;
+}
+
+/** Returns the SHA-256 and the size of a file. */
+export async function digestFile(file: PackFile): Promise<{ sha256: string; bytes: number }> {
+  const hash = sha256.create();
+  let bytes = 0;
+  for await (const piece of file.stream()) {
+    hash.update(piece);
+    bytes += piece.length;
+  }
+  return { sha256: toHex(hash.digest()), bytes };
+}
+
+/** Yields the lines of a file without their line feeds. Throws SyntaxError if the last line is incomplete. */
+export async function* readLines(file: PackFile): AsyncIterable<Uint8Array> {
+  let rest = new Uint8Array(0);
+  for await (const piece of file.stream()) {
+    let from = 0;
+    for (let at = piece.indexOf(10); at >= 0; at = piece.indexOf(10, from)) {
+      yield rest.length === 0 ? piece.subarray(from, at) : concat(rest, piece.subarray(from, at));
+      rest = new Uint8Array(0);
+      from = at + 1;
+    }
+    if (from < piece.length) rest = concat(rest, piece.subarray(from));
+  }
+  if (rest.length > 0) throw new SyntaxError("the file ends inside a line");
+}
+
+/** Parses a line as a JSON object. Throws SyntaxError. */
+export function parseLine(line: Uint8Array): Record<string, unknown> {
+  const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(line));
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new SyntaxError("a line is not an object");
+  return value as Record<string, unknown>;
+}
+
+/** Returns the text of a small file. */
+export async function readText(file: PackFile): Promise<string> {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let text = "";
+  for await (const piece of file.stream()) text += decoder.decode(piece, { stream: true });
+  return text + decoder.decode();
+}
+
+function concat(a: Uint8Array, b: Uint8Array): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(a.length + b.length);
+  whole.set(a);
+  whole.set(b, a.length);
+  return whole;
+}

@@ -1,0 +1,228 @@
+/**
+ * The commands: those of the core, those in the folders of features, and those of configured plugins. A command's code
+ * is loaded when it runs, because most commands need few modules.
+ */
+import { listBuiltInCommands } from "../config/built-in-plugins.ts";
+import { COMMAND_GROUPS, type CoreCommand } from "../contract/command.ts";
+import { CommandError, type CommandEntry, type ListedCommand } from "./command.ts";
+
+const CORE: Readonly<Record<CoreCommand, CommandEntry>> = {
+  init: {
+    group: "service",
+    summary: "write a configuration and policies to begin with",
+    load: async () => (await import("./init.ts")).init,
+  },
+  serve: {
+    group: "service",
+    summary: "run the service",
+    load: async () => (await import("./serve.ts")).serve,
+  },
+  login: {
+    group: "service",
+    summary: "store a key for the commands on this machine",
+    load: async () => (await import("./login.ts")).login,
+  },
+  logout: {
+    group: "service",
+    summary: "remove the stored key",
+    load: async () => (await import("./login.ts")).logout,
+  },
+  status: {
+    group: "service",
+    summary: "show the service, the key, and what waits for approval",
+    load: async () => (await import("./service-status.ts")).status,
+  },
+  doctor: {
+    group: "service",
+    summary: "check the installation, and say what to do about each problem",
+    load: async () => (await import("./doctor.ts")).doctor,
+  },
+  keys: {
+    group: "service",
+    summary: "create, list and revoke API keys; rotate the signing keys",
+    load: async () => (await import("./keys.ts")).keys,
+  },
+  submit: {
+    group: "actions",
+    summary: "submit an action",
+    load: async () => (await import("./actions.ts")).submit,
+  },
+  approve: {
+    group: "actions",
+    summary: "approve a pending action",
+    load: async () => (await import("./actions.ts")).approve,
+  },
+  deny: {
+    group: "actions",
+    summary: "deny a pending action",
+    load: async () => (await import("./actions.ts")).deny,
+  },
+  watch: {
+    group: "actions",
+    summary: "list requests as they arrive, and vote on them",
+    load: async () => (await import("./watch/index.ts")).watch,
+  },
+  plan: {
+    group: "actions",
+    summary: "submit several actions as a plan, list and show plans, vote on them and cancel them",
+    load: async () => (await import("./plans.ts")).plan,
+  },
+  edit: {
+    group: "actions",
+    summary: "change parameters of a pending action, where its rules allow it",
+    load: async () => (await import("./actions.ts")).edit,
+  },
+  ask: {
+    group: "actions",
+    summary: "ask the agent of a pending action a question",
+    load: async () => (await import("./actions.ts")).ask,
+  },
+  answer: {
+    group: "actions",
+    summary: "answer an approver's question about a pending action",
+    load: async () => (await import("./actions.ts")).answer,
+  },
+  lift: {
+    group: "actions",
+    summary: "lift the rejection of an action",
+    load: async () => (await import("./actions.ts")).liftRejection,
+  },
+  actions: {
+    group: "actions",
+    summary: "list actions, or show one",
+    load: async () => (await import("./actions.ts")).actions,
+  },
+  grants: {
+    group: "rights",
+    summary: "list grants, or revoke one",
+    load: async () => (await import("./grants.ts")).grants,
+  },
+  "break-glass": {
+    group: "rights",
+    summary: "list emergency approvals, or review one",
+    load: async () => (await import("./break-glass.ts")).breakGlass,
+  },
+  erase: {
+    group: "rights",
+    summary: "erase the request data of actions permanently",
+    load: async () => (await import("./erase.ts")).erase,
+  },
+  hold: {
+    group: "rights",
+    summary: "keep actions from being erased, list legal holds, or release one",
+    load: async () => (await import("./hold.ts")).hold,
+  },
+  verify: {
+    group: "record",
+    summary: "check a proof, offline",
+    load: async () => (await import("./verify.ts")).verify,
+  },
+  witness: {
+    group: "record",
+    summary: "run a witness, which cosigns the checkpoints of other logs",
+    load: async () => (await import("./witness.ts")).witness,
+  },
+  audit: {
+    group: "record",
+    summary: "check a whole store against its ledger",
+    load: async () => (await import("./audit.ts")).audit,
+  },
+  backup: {
+    group: "record",
+    summary: "copy the embedded store while it is in use",
+    load: async () => (await import("./backup.ts")).backup,
+  },
+  compact: {
+    group: "record",
+    summary: "rewrite the embedded store without copies of erased data",
+    load: async () => (await import("./compact.ts")).compact,
+  },
+  migrate: {
+    group: "record",
+    summary: "migrate a store to the current schema",
+    load: async () => (await import("./migrate.ts")).migrate,
+  },
+  copy: {
+    group: "record",
+    summary: "move a store into another database",
+    load: async () => (await import("./copy.ts")).copy,
+  },
+  policy: {
+    group: "policies",
+    summary: "check, test and compare policies without a service",
+    load: async () => (await import("./policy/index.ts")).policy,
+  },
+  schema: {
+    group: "policies",
+    summary: "print the JSON Schema of policies, their tests or assent.yaml, for editors",
+    load: async () => (await import("./schema.ts")).schema,
+  },
+  hook: {
+    group: "clients",
+    summary: "decide on each tool call of a coding agent",
+    load: async () => (await import("./hook.ts")).hook,
+  },
+  hookd: {
+    group: "clients",
+    summary: "run in the background for this user's hooks, so that they answer faster",
+    load: async () => (await import("./hook.ts")).hookd,
+  },
+  mcp: {
+    group: "clients",
+    summary: "put policies in front of MCP servers",
+    load: async () => (await import("./mcp/index.ts")).mcp,
+  },
+  demo: {
+    group: "clients",
+    summary: "play a day of a support desk against a new service",
+    load: async () => (await import("./demo/index.ts")).demo,
+  },
+  completion: {
+    group: "clients",
+    summary: "print a completion script for a shell",
+    load: async () => (await import("./completion/index.ts")).completion(allCommands),
+  },
+};
+
+/** Returns the entry of a built-in command; null if there is none. The command works even if the configuration cannot be loaded. */
+export async function findBuiltIn(name: string): Promise<CommandEntry | null> {
+  if (Object.hasOwn(CORE, name)) return CORE[name as CoreCommand];
+  const features = listBuiltInCommands();
+  return Object.hasOwn(features, name) ? loadEntry(features[name] as () => Promise<{ default?: unknown }>) : null;
+}
+
+/** Returns the entries of the built-in commands, in the order of the list of commands. */
+export async function listEntries(): Promise<[name: string, entry: CommandEntry][]> {
+  const features = Object.entries(listBuiltInCommands()).map(async ([name, load]): Promise<[string, CommandEntry]> => [
+    name,
+    await loadEntry(load),
+  ]);
+  const entries = [...Object.entries(CORE), ...(await Promise.all(features))];
+  return COMMAND_GROUPS.flatMap((group) => entries.filter(([, entry]) => entry.group === group));
+}
+
+async function loadEntry(load: () => Promise<{ default?: unknown }>): Promise<CommandEntry> {
+  return (await load()).default as CommandEntry;
+}
+
+/** Loads the built-in commands and the commands of the configured plugins, in the order of the list of commands. */
+export async function allCommands(): Promise<ReadonlyMap<string, ListedCommand>> {
+  const loaded = (await listEntries()).map(async ([name, { summary, load }]): Promise<[string, ListedCommand]> => [
+    name,
+    { summary, ...(await load()) },
+  ]);
+  return new Map([...(await Promise.all(loaded)), ...(await loadPluginCommands()).commands]);
+}
+
+/** Loads the commands of plugins. If the configuration cannot be loaded, the built-in commands still work. */
+export async function loadPluginCommands(): Promise<{
+  commands: ReadonlyMap<string, ListedCommand>;
+  failure: string | null;
+}> {
+  try {
+    return { commands: await (await import("./plugin-commands.ts")).pluginCommands(), failure: null };
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    return { commands: new Map(), failure: error.message };
+  }
+}

@@ -1,0 +1,3 @@
+export const BASE: readonly string[];
+export function readNeeds(path: string): string[];
+export function missingNeeds(path: string): string[];
