@@ -20,9 +20,17 @@ export {
   type CommandEntry,
   type Output,
 } from "./cli/command.ts";
-export { createClient, createPrivilegedClient, readAllPages, withNames, withServiceErrors } from "./cli/remote.ts";
+export {
+  createClient,
+  createPrivilegedClient,
+  printAction,
+  readAllPages,
+  readSecretFlag,
+  withNames,
+  withServiceErrors,
+} from "./cli/remote.ts";
 export { parseTimeWindow } from "./cli/time-window.ts";
-export { parseFuture } from "./cli/times.ts";
+export { parseFuture, parsePast } from "./cli/times.ts";
 export { parseDuration, toRfc3339 } from "./domain/time.ts";
 
 /**

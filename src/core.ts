@@ -182,7 +182,6 @@ export { type FactResult, type FactCall, findFactReads, toSourceFacts } from "./
 export { findUnknownFactSources } from "./domain/policy/check/fact-faults.ts";
 export { givenRequesterFacts } from "./domain/policy/test/given-facts.ts";
 export { PreparationRequired } from "./contract/ledger.ts";
-export { makeSessionToken, readSessionToken, computeSessionId } from "./domain/session-token.ts";
 export { matchesTerminalCode, terminalChallenge } from "./domain/terminal-code.ts";
 export { type MatchedLimit, findMatchedLimits, findRecordedUsage } from "./domain/policy/decide/limit-facts.ts";
 
@@ -203,13 +202,7 @@ export {
 export { matchesAnyName } from "./domain/policy/compile/name-patterns.ts";
 export { decide, decideForEntry, type DecisionForEntry } from "./domain/policy/decide/decide.ts";
 export { Evaluation } from "./domain/policy/decide/evaluation.ts";
-export {
-  type ComparedRequest,
-  compareWithEarlier,
-  MAX_COMPARED_ACTIONS,
-  MAX_DIFFERENCES,
-  MAX_UNUSUAL_SENTENCES,
-} from "./domain/unusual.ts";
+export { renderValue } from "./domain/policy/decide/preview.ts";
 export { presentRequest } from "./domain/policy/decide/request-presentation.ts";
 export { approvalValidityMs, rejectionHoldMs } from "./domain/policy/decide/validity.ts";
 export { diffPolicies } from "./domain/policy/diff/diff.ts";
@@ -455,6 +448,7 @@ export {
 } from "./domain/hash.ts";
 export { decodeUtf8, type JsonObject, type JsonValue, isJsonObject } from "./domain/json.ts";
 export { readPointer } from "./domain/effects/record-members.ts";
+export { escapePointerToken } from "./domain/json-pointer.ts";
 export { HIDDEN_LINES_PATTERN } from "./domain/outline.ts";
 export { findSimilarName } from "./domain/similar-name.ts";
 export { toSingleLine } from "./domain/text.ts";

@@ -5,15 +5,10 @@
  */
 import { randomBytes } from "node:crypto";
 import { type Static, Type } from "@sinclair/typebox";
-import {
-  type CoreHost,
-  makeSessionToken,
-  readSessionToken,
-  type SessionFact,
-  computeSessionId,
-} from "../../src/core.ts";
+import type { CoreHost, SessionFact } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import { SESSION_HEADER } from "./schemas.ts";
+import { makeSessionToken, readSessionToken, computeSessionId } from "./session-token.ts";
 
 const DAY_SECONDS = 86_400;
 

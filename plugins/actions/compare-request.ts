@@ -2,20 +2,12 @@
  * Compares a pending action with earlier actions of its agent, for its approvers. Uses bounded, indexed reads outside
  * any transaction.
  */
-import {
-  canSee,
-  compareWithEarlier,
-  type CompiledPolicySet,
-  type ComparedRequest,
-  type CoreHost,
-  MAX_COMPARED_ACTIONS,
-  effectiveRequest,
-  redactRow,
-} from "../../src/core.ts";
+import { canSee, type CompiledPolicySet, type CoreHost, effectiveRequest, redactRow } from "../../src/core.ts";
 import { type Credential, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { contentByteLength } from "./visible-action.ts";
 import type { ActionRecord } from "./schemas.ts";
+import { compareWithEarlier, type ComparedRequest, MAX_COMPARED_ACTIONS } from "./unusual.ts";
 
 /** Members of an action's record that compare it with earlier actions. */
 export type ComparedMember = "compared_with" | "unusual" | "differs_from" | "earlier_votes";

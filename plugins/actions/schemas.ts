@@ -5,11 +5,8 @@ import {
   EditableParameter,
   LedgerEntry,
   MAX_ANSWER_LENGTH,
-  MAX_COMPARED_ACTIONS,
-  MAX_DIFFERENCES,
   MAX_QUESTION_LENGTH,
   MAX_QUESTIONS,
-  MAX_UNUSUAL_SENTENCES,
   orNull,
   REVIEW_ANSWERS,
   REVIEWER_FAILURES,
@@ -18,6 +15,7 @@ import {
 import { PAGE_QUERY } from "../../src/plugin.ts";
 import { GrantRecord, GrantTermsBody } from "./grant-schemas.ts";
 import { DENIAL_RESPONSE_FIELDS } from "./rejection-schemas.ts";
+import { MAX_COMPARED_ACTIONS, MAX_DIFFERENCES, MAX_UNUSUAL_SENTENCES } from "./unusual.ts";
 
 /** Names are compared, displayed and logged, so the format `name` excludes invisible and ambiguous characters. */
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });

@@ -97,21 +97,6 @@ const CORE: Readonly<Record<CoreCommand, CommandEntry>> = {
     summary: "list grants, or revoke one",
     load: async () => (await import("./grants.ts")).grants,
   },
-  "break-glass": {
-    group: "rights",
-    summary: "list emergency approvals, or review one",
-    load: async () => (await import("./break-glass.ts")).breakGlass,
-  },
-  erase: {
-    group: "rights",
-    summary: "erase the request data of actions permanently",
-    load: async () => (await import("./erase.ts")).erase,
-  },
-  hold: {
-    group: "rights",
-    summary: "keep actions from being erased, list legal holds, or release one",
-    load: async () => (await import("./hold.ts")).hold,
-  },
   verify: {
     group: "record",
     summary: "check a proof, offline",

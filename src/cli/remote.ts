@@ -125,7 +125,12 @@ export function actionExitCode(action: ActionRecord): number {
   return ["denied", "expired", "cancelled", "failed"].includes(action.status) ? EXIT_CODES.denied : EXIT_CODES.ok;
 }
 
-/** @param isComplete whether to print all lines of the request instead of collapsing it */
+/**
+ * Prints an action with its request.
+ * @param isComplete whether to print all lines of the request instead of collapsing it
+ * @example
+ * printAction(io, await service.call("GET", `/v1/actions/${id}`), json);
+ */
 export function printAction(io: Output, action: ActionRecord, json: boolean, isComplete = false): void {
   if (json) {
     printJson(io, action);
@@ -232,7 +237,11 @@ export async function readTextFlag(value: string, plain: (value: string) => stri
 /** Decodes UTF-8, without the byte order mark that editors and shells of Windows write. */
 export const decodeText = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
-/** Reads a secret, which can be given as `@file` or `-`. Removes the newline at the end of a file. */
+/**
+ * Reads a secret, which can be given as `@file` or `-`. Removes the newline at the end of a file.
+ * @example
+ * const subject = await readSecretFlag(values.subject);
+ */
 export async function readSecretFlag(given: string): Promise<string> {
   const text = await readTextFlag(given, (plain) => plain);
   return text === given ? text : text.replace(/\r?\n$/, "");

@@ -1,7 +1,18 @@
-import { parseDuration, toRfc3339 } from "../domain/time.ts";
-import { EXIT_CODES, parseArguments, usageError, printJson, type Command, type Output } from "./command.ts";
-import { createPrivilegedClient, readSecretFlag, printAction, withServiceErrors } from "./remote.ts";
-import { parsePast } from "./times.ts";
+import {
+  createPrivilegedClient,
+  EXIT_CODES,
+  parseArguments,
+  parseDuration,
+  parsePast,
+  printAction,
+  printJson,
+  readSecretFlag,
+  toRfc3339,
+  usageError,
+  withServiceErrors,
+  type Command,
+  type Output,
+} from "../../../src/command.ts";
 
 interface Count {
   looked_at: number;

@@ -6,8 +6,8 @@ import {
   compareWithEarlier,
   MAX_DIFFERENCES,
   MAX_UNUSUAL_SENTENCES,
-} from "../../src/domain/unusual.ts";
-import type { JsonObject } from "../../src/domain/json.ts";
+} from "../../../plugins/actions/unusual.ts";
+import type { JsonObject } from "../../../src/domain/json.ts";
 
 let count = 0;
 const refund = (params: JsonObject, more: Partial<ComparedRequest> = {}): ComparedRequest => ({

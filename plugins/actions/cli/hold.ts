@@ -1,14 +1,17 @@
 import {
-  EXIT_CODES,
   colourText,
+  createPrivilegedClient,
+  EXIT_CODES,
   parseArguments,
+  printJson,
+  readSecretFlag,
   toPrintable,
   usageError,
-  printJson,
+  withNames,
+  withServiceErrors,
   type Command,
   type Output,
-} from "./command.ts";
-import { createPrivilegedClient, readSecretFlag, withNames, withServiceErrors } from "./remote.ts";
+} from "../../../src/command.ts";
 
 interface HoldView {
   id: string;

@@ -3,11 +3,8 @@
  * similar request, and unusual values. Two requests are similar if they have the same tool and operation. Never affects
  * a decision.
  */
-import { escapePointerToken } from "./json-pointer.ts";
-import { canonicalText } from "./canonical.ts";
-import type { JsonObject, JsonValue } from "./json.ts";
-import { clipText } from "./text.ts";
-import { renderValue } from "./policy/decide/preview.ts";
+import { clipText } from "../../src/browser.ts";
+import { canonicalText, escapePointerToken, type JsonObject, type JsonValue, renderValue } from "../../src/core.ts";
 
 /** A submitted request, with the id of its action. */
 export interface ComparedRequest {

@@ -5,9 +5,9 @@
  *
  *   ses1_<base64url of canonical JSON [session_id, key_id, issued_by, expires_at]>.<base64url HMAC-SHA256>
  */
-import { canonicalBytes } from "./canonical.ts";
-import { equalBytes, fromBase64Url, toBase64Url, toHex } from "./hash.ts";
-import type { ComputeMac } from "./tokens.ts";
+import { canonicalBytes, equalBytes, fromBase64Url, toBase64Url, toHex } from "../../src/core.ts";
+
+type ComputeMac = (message: Uint8Array) => Uint8Array;
 
 const PREFIX = "ses1_";
 const DOMAIN = "assent-session/1";

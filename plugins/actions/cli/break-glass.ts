@@ -1,14 +1,18 @@
 /** `assent break-glass` lists emergency approvals and closes their reviews. */
 import {
+  createClient,
+  createPrivilegedClient,
   EXIT_CODES,
   parseArguments,
+  printJson,
+  readAllPages,
   toPrintable,
   usageError,
-  printJson,
+  withNames,
+  withServiceErrors,
   type Command,
   type Output,
-} from "./command.ts";
-import { createClient, createPrivilegedClient, readAllPages, withNames, withServiceErrors } from "./remote.ts";
+} from "../../../src/command.ts";
 
 interface UseView {
   id: string;
