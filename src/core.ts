@@ -177,7 +177,8 @@ export {
   readCheckedPermit,
   shiftPermitTimes,
 } from "./domain/permit.ts";
-export { findHistoryMemberships, findHistoryReads, toHistoryFact } from "./domain/policy/decide/history-facts.ts";
+export { findEffects, findMemberships, toEffectFact } from "./domain/policy/decide/effect-keys.ts";
+export { findHistoryReads, toHistoryFact } from "./domain/policy/decide/history-facts.ts";
 export { type FactResult, type FactCall, findFactReads, toSourceFacts } from "./domain/policy/decide/fact-reads.ts";
 export { findUnknownFactSources } from "./domain/policy/check/fact-faults.ts";
 export { givenRequesterFacts } from "./domain/policy/test/given-facts.ts";
@@ -220,6 +221,7 @@ export type {
   Facts,
   GrantFact,
   GrantTerms,
+  EffectFact,
   HistoryFact,
   LimitFact,
   PastAction,

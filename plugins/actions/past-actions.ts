@@ -1,11 +1,15 @@
 /** Reads the histories that conditions need and adds actions to histories, within the transaction of the decision. */
 import {
   type Effect,
-  Evaluation,
-  findHistoryMemberships,
+  type Evaluation,
+  type Facts,
+  type EffectFact,
+  findEffects,
   findHistoryReads,
+  findMemberships,
   type HistoryFact,
   type LedgerTransaction,
+  toEffectFact,
   toHistoryFact,
   USE_RETENTION_MS,
 } from "../../src/core.ts";
@@ -31,6 +35,28 @@ export async function readHistories(
   return history;
 }
 
+/**
+ * Returns the effects of the rules that decide, with the actions that block them.
+ * @param evaluation an evaluation with all other facts
+ * @param actionId id of the action that is being decided
+ */
+export async function readEffects(
+  reader: Pick<StorageReader, "action" | "pastActions">,
+  evaluation: Evaluation,
+  { principal }: Pick<Facts, "principal">,
+  actionId: string,
+): Promise<EffectFact[]> {
+  const effects: EffectFact[] = [];
+  for (const effect of findEffects(evaluation)) {
+    const rows = typeof effect.span === "string" ? [] : await reader.pastActions(effect.span);
+    const fact = toEffectFact(effect, rows, evaluation.now, actionId);
+    const blocking = fact.blocked_by === null ? null : await reader.action(fact.blocked_by.action_id);
+    if (fact.blocked_by !== null) fact.blocked_by.own = blocking?.submitted_by === principal.key_id;
+    effects.push(fact);
+  }
+  return effects;
+}
+
 /** Returns the spans of history that `readHistories` will read. */
 export function listHistorySpans(evaluation: Evaluation): HistorySpan[] {
   return findHistoryReads(evaluation).flatMap(({ span }) => span ?? []);
@@ -46,7 +72,7 @@ export async function writePastAction(
   effect: Effect,
   actionId: string,
 ): Promise<void> {
-  const places = findHistoryMemberships(evaluation, effect);
+  const places = findMemberships(evaluation, effect);
   if (places.length === 0) return;
   // Prune before the first insert of the batch, so that all inserts of the batch are sent together.
   if (!pruned.has(tx)) {

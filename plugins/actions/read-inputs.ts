@@ -11,7 +11,7 @@ import {
 } from "../../src/core.ts";
 import type { Credential, RequestContext } from "../../src/plugin.ts";
 import type { StorageReader } from "../../src/storage/index.ts";
-import { readHistories } from "./past-actions.ts";
+import { readEffects, readHistories } from "./past-actions.ts";
 
 type Sources = Pick<CoreHost, "factSources">;
 
@@ -24,7 +24,7 @@ type Sources = Pick<CoreHost, "factSources">;
  */
 export async function readEvaluationInputs(
   host: Sources,
-  reader: Pick<StorageReader, "pastActions">,
+  reader: Pick<StorageReader, "action" | "pastActions">,
   evaluation: Evaluation,
   facts: Facts,
   actionId: string,
@@ -39,10 +39,18 @@ export async function readEvaluationInputs(
     read = read.withSources([...read.sources, ...toSourceFacts(reads, answers, now)]);
   }
   const history = await readHistories(reader, evaluation, actionId);
-  if (read === evaluation && history.length === 0) return { evaluation, facts };
   const sources = [...read.sources];
-  const extendedFacts = { ...facts, ...(history.length > 0 && { history }), ...(sources.length > 0 && { sources }) };
-  return { evaluation: new Evaluation(compiled, request, extendedFacts, now), facts: extendedFacts };
+  let known: Facts = { ...facts, ...(history.length > 0 && { history }), ...(sources.length > 0 && { sources }) };
+  const isSame = sources.length === 0 && history.length === 0;
+  const effects = await readEffects(
+    reader,
+    isSame ? evaluation : new Evaluation(compiled, request, known, now),
+    known,
+    actionId,
+  );
+  if (isSame && effects.length === 0) return { evaluation, facts };
+  if (effects.length > 0) known = { ...known, effects };
+  return { evaluation: new Evaluation(compiled, request, known, now), facts: known };
 }
 
 function takeRecent({ factSources }: Sources, calls: readonly FactCall[]): FactResult[] {

@@ -13,7 +13,7 @@ import { toHex } from "../domain/hash.ts";
 import { matchesCommitment } from "../domain/salted-commitment.ts";
 import { factsMatchCommitments, restoreEntry, restoreFacts } from "../domain/salted-facts.ts";
 import { recomputeLimitUses, USE_RETENTION_MS } from "../domain/limit-uses.ts";
-import { recomputeHistoryMemberships } from "../domain/policy/decide/history-facts.ts";
+import { recomputeMemberships } from "../domain/policy/decide/effect-keys.ts";
 import { matchesRecordedQuestions } from "../domain/questions.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { MatchedLimit } from "../domain/policy/decide/limit-facts.ts";
@@ -346,7 +346,7 @@ async function checkPlaces(
   if (copying === undefined || set === null) return;
   const { id } = history.action;
   const at = findHistoryTime(history);
-  for (const place of recomputeHistoryMemberships(set, request, entry, parseEntryTime(entry.at), at)) {
+  for (const place of recomputeMemberships(set, request, entry, parseEntryTime(entry.at), at)) {
     if (place.until + USE_RETENTION_MS <= totals.latest) continue;
     const { policy, basis, subject } = place;
     const before = { policy, basis, subject, at, action_id: id.slice(0, -1) };

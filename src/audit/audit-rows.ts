@@ -31,7 +31,7 @@ import {
 } from "../domain/entries.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import { restoreEntry } from "../domain/salted-facts.ts";
-import { recomputeHistoryMemberships } from "../domain/policy/decide/history-facts.ts";
+import { recomputeMemberships } from "../domain/policy/decide/effect-keys.ts";
 import { recomputeLimitUses } from "../domain/limit-uses.ts";
 import { effectiveRequest } from "../domain/edited-request.ts";
 import { prefixFaults, reportDifferences, checkEachRow, type AuditedStore, type ReportFault } from "./report.ts";
@@ -126,8 +126,10 @@ async function checkPastAction(audit: RowsAudit, row: PastActionRef, fault: Repo
   const at = history === null ? decidedAt : findHistoryTime(history);
   // The owner may have come from the erased request, so only the time can be compared.
   if (request === null) return reportDifferences({ at }, row, report);
-  const places = recomputeHistoryMemberships(set, request, entry, decidedAt, at);
-  const place = places.find(({ policy }) => policy === row.policy);
+  const places = recomputeMemberships(set, request, entry, decidedAt, at);
+  const place =
+    places.find(({ policy, subject }) => policy === row.policy && subject === row.subject) ??
+    places.find(({ policy }) => policy === row.policy);
   if (place === undefined)
     return fault(`the action ${row.action_id} does not belong to the history of "${row.policy}"`);
   reportDifferences({ ...place, at }, row, report);

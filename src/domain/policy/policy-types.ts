@@ -22,6 +22,7 @@ export const LANGUAGE_REASONS = [
   "CONDITION_ERROR",
   "CONDITION_LIMIT",
   "LIMIT_EXCEEDED",
+  "EFFECT_REPEATED",
   "AGENT_NOT_REGISTERED",
   "AGENT_SUSPENDED",
   "TOOL_NOT_ALLOWED",
@@ -95,13 +96,22 @@ export interface RuleDocument {
   reason?: string;
   approval?: ApprovalTerms;
   obligations?: ObligationTerms;
+  /** Template of the business effect, such as `refund/{params.payment}`, or the template with a period. */
+  effect_key?: string | EffectKeyDocument;
+}
+
+/** The business effect of a rule's actions, which happens at most once in a period. */
+export interface EffectKeyDocument {
+  key: string;
+  /** Period after a success in which the effect is not repeated. Default: `24h`. */
+  within?: string;
 }
 
 /**
  * A limit on matching actions in a window, for each value of `per`. It permits at most `count` actions, or actions
  * whose `sum` is at most `at_most` in total.
  */
-export interface LimitDocument extends Omit<RuleDocument, "effect" | "obligations"> {
+export interface LimitDocument extends Omit<RuleDocument, "effect" | "effect_key" | "obligations"> {
   /** CEL, or `key` for the submitting key. If absent, all actions share one count. */
   per?: string;
   count?: number;
@@ -305,6 +315,8 @@ export interface Facts {
   session?: SessionFact;
   /** Usage of limits. Present if limits match the action. */
   limits?: LimitFact[];
+  /** The effects of the rules that decide. Present if these rules have an effect key. */
+  effects?: EffectFact[];
   /** Past actions that conditions read, one history for each policy. Present if any condition reads a history. */
   history?: HistoryFact[];
   /** Values of fact sources. Present if conditions read them. */
@@ -327,6 +339,21 @@ export interface Facts {
    * allowed the action.
    */
   suggested?: string[];
+}
+
+/** The effect of a rule that decides for its policy, and the action that blocks it. */
+export interface EffectFact {
+  policy: string;
+  rule: string;
+  /** An action with the same effect key; null if there is none. */
+  blocked_by: {
+    action_id: string;
+    /** Time of its submission, or of its start. RFC 3339. */
+    at: string;
+    /** Whether the submitter can see the action, because the same key submitted it. */
+    own: boolean;
+    status: ActionStatus;
+  } | null;
 }
 
 /** A session that the service issued for a key. */

@@ -70,6 +70,23 @@ export const Facts = Type.Object(
       Type.Literal(true, { description: "Present if obligations can no longer change the request, and some apply." }),
     ),
     policy_commit: Type.Optional(Type.String()),
+    effects: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            policy: Type.String(),
+            rule: Type.String(),
+            blocked_by: orNull(
+              Type.Object(
+                { action_id: Type.String(), at: Type.String(), own: Type.Boolean(), status: Type.String() },
+                closed,
+              ),
+            ),
+          },
+          closed,
+        ),
+      ),
+    ),
     suggested: Type.Optional(Type.Array(Type.String())),
     limits: Type.Optional(
       Type.Array(

@@ -14,6 +14,7 @@ import {
 } from "../condition/condition.ts";
 import { parseMember } from "../condition/condition-members.ts";
 import { namedValuesForLimits } from "../condition/named-values.ts";
+import { parseEffectKey } from "./compile-effect-key.ts";
 import { compileInputs, listValuesRead } from "./compile-inputs.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findSuggestedFaults } from "../check/suggested-faults.ts";
@@ -168,6 +169,8 @@ function compileRule(
   const valid_for_ms = duration(rule.approval?.valid_for, DEFAULT_VALIDITY_MS);
   const holds = rule.approval?.rejection_holds;
   const rejection_holds_ms = holds === undefined ? null : holds === "none" ? 0 : duration(holds, 0);
+  const effectKey = rule.effect_key === undefined ? null : parseEffectKey(rule.effect_key);
+  if (typeof effectKey === "string") faults.push({ policy, rule: rule.name, message: effectKey });
   const { grants, preview: template } = rule.approval ?? {};
   const preview = template === undefined ? null : parsePreview(template);
   if (typeof preview === "string") faults.push({ policy, rule: rule.name, message: preview });
@@ -194,6 +197,7 @@ function compileRule(
           }
         : null,
     obligations: compileObligations(rule.obligations ?? {}),
+    effectKey: typeof effectKey === "string" ? null : effectKey,
     redact: rule.obligations?.redact ?? [],
     show: (rule.approval?.show ?? []).map(parseMember),
     preview: typeof preview === "string" ? null : preview,

@@ -64,6 +64,7 @@ export function compileHistory(
         condition: null,
         approval: null,
         obligations: [],
+        effectKey: null,
         redact: [],
         show: [],
         preview: null,

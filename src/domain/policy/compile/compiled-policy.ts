@@ -32,12 +32,20 @@ export interface CompiledRule {
   approval: CompiledApproval | null;
   /** `set` and `clamp`, in order of the paths. Empty if the rule has none. */
   obligations: readonly Obligation[];
+  /** The business effect of the rule's actions; null if the rule names none. */
+  effectKey: CompiledEffectKey | null;
   /** Paths of the parameters that people do not see. */
   redact: readonly string[];
   /** JSON pointers of the members that approvers see first. */
   show: readonly string[];
   /** Null if the rule has no preview. */
   preview: readonly PreviewPart[] | null;
+}
+
+/** The template of a business effect, and the period after a success in which the effect is not repeated. */
+export interface CompiledEffectKey {
+  parts: readonly PreviewPart[];
+  within_ms: number;
 }
 
 /** `rejection_holds_ms` is null if the service's default applies. */
@@ -141,6 +149,8 @@ export interface CompiledPolicySet {
   readonly namedTools: NamedTools;
   /** Whether a policy of the set has limits. */
   readonly hasLimits: boolean;
+  /** Whether a rule of the set has an effect key. */
+  readonly hasEffectKeys: boolean;
   /** Names of the enforced policies that were suggested. */
   readonly suggested: readonly string[];
   /** The policies that declare a history, in the order of the set. */

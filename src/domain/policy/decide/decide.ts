@@ -7,6 +7,7 @@ import { combinePlans, countApproversNeeded, strictestOversightMode } from "../.
 import type { CompiledPolicySet, CompiledLimit, CompiledPolicy } from "../compile/compile.ts";
 import { combineEditableParameters } from "../../edited-request.ts";
 import { DEFAULT_REJECTION_HOLDS_MS } from "../parse/bounds.ts";
+import { findRepeat } from "./effect-keys.ts";
 import { Evaluation } from "./evaluation.ts";
 import { applyGrant } from "./grant.ts";
 import { findUnknownHistories } from "./history-facts.ts";
@@ -193,6 +194,8 @@ function collectFindings(evaluation: Evaluation, facts: Facts): RuleAnswer[] {
   for (const policy of evaluation.applicablePolicies()) {
     const finding = findFirstMatch(policy, evaluation);
     if (finding !== null) findings.push(finding);
+    const repeat = finding === null ? null : findRepeat(finding, evaluation, facts);
+    if (repeat !== null) findings.push(repeat);
     for (const limit of policy.limits) {
       const beyond = evaluateLimit(policy, limit, evaluation, facts);
       if (beyond !== null) findings.push(beyond);

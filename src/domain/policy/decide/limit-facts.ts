@@ -8,6 +8,7 @@ import { canonicalText } from "../../canonical.ts";
 import { sha256Hex, utf8 } from "../../hash.ts";
 import type { CompiledLimit, CompiledPolicy, CompiledPolicySet } from "../compile/compile.ts";
 import { MICROS_PER_UNIT } from "../compile/compile.ts";
+import { withAssumedEffects } from "./effect-keys.ts";
 import { Evaluation, type LimitMatch } from "./evaluation.ts";
 import { matchNames } from "../compile/name-patterns.ts";
 import { resolveObligations } from "./resolve-obligations.ts";
@@ -145,7 +146,8 @@ export function withAssumedActivation(
   now: number,
   used: Readonly<Record<string, number>> = {},
 ): Facts {
-  const assumedFacts = compiled.suggested.length === 0 ? facts : { ...facts, suggested: [...compiled.suggested] };
+  const inForce = compiled.suggested.length === 0 ? facts : { ...facts, suggested: [...compiled.suggested] };
+  const assumedFacts = withAssumedEffects(new Evaluation(compiled, request, inForce, now), inForce);
   if (!compiled.hasLimits) return assumedFacts;
   const missing = findMatchedLimits(new Evaluation(compiled, request, facts, now)).filter(
     (need) => findRecordedUsage(facts, need) === null,

@@ -73,7 +73,7 @@ export function renderPreview(parts: readonly PreviewPart[], action: PreviewedAc
 }
 
 /** Returns the member's value; undefined if the request has no such member. */
-function findMember(request: object, pointer: string): unknown {
+export function findMember(request: object, pointer: string): unknown {
   let value: unknown = request;
   for (const token of pointer.slice(1).split("/")) {
     const name = unescapePointerToken(token);

@@ -18,6 +18,7 @@ import { findObligationFaults } from "../check/obligation-faults.ts";
 import { findReviewerFaults } from "../check/reviewer-faults.ts";
 import { findSuggestedFaults } from "../check/suggested-faults.ts";
 import { findTestFaults } from "../check/test-faults.ts";
+import { parseEffectKey } from "../compile/compile-effect-key.ts";
 import { findPreviewFault } from "../check/preview-faults.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findRuleWarnings, type RuleWarning } from "../check/rule-warnings.ts";
@@ -428,6 +429,12 @@ function findSemanticFaults(
           pointer: `${at}/obligations${fault.pointer}`,
         })),
       );
+    if ("effect_key" in rule && rule.effect_key !== undefined) {
+      const compiled = parseEffectKey(rule.effect_key);
+      const key = typeof rule.effect_key === "string" ? rule.effect_key : rule.effect_key.key;
+      const detail = typeof compiled === "string" ? compiled : findPreviewFault(key, inferParamsType(rule, schemas));
+      if (detail !== null) faults.push({ pointer: `${at}/effect_key`, detail });
+    }
     const preview = rule.approval?.preview;
     const previewFault = preview === undefined ? null : findPreviewFault(preview, inferParamsType(rule, schemas));
     if (previewFault !== null) faults.push({ pointer: `${at}/approval/preview`, detail: previewFault });

@@ -238,6 +238,12 @@ const Risk = Type.Union([Type.Literal("low"), Type.Literal("medium"), Type.Liter
   description: "Displayed to approvers. Does not affect the decision.",
 });
 
+const EffectKey = Type.String({
+  minLength: 1,
+  maxLength: 200,
+  description: "Template with members of the request, such as refund/{params.payment}.",
+});
+
 export const RuleSchema = Type.Object(
   {
     name: Name("Name of the rule, unique within the policy. Recorded with every decision that the rule makes."),
@@ -259,6 +265,26 @@ export const RuleSchema = Type.Object(
     ),
     approval: Type.Optional(Terms),
     obligations: Type.Optional(Obligations),
+    effect_key: Type.Optional(
+      Type.Union(
+        [
+          EffectKey,
+          Type.Object(
+            {
+              key: EffectKey,
+              within: Type.Optional(
+                Type.String({ description: "Period after a success, such as 24h or 30d. Default: 24h." }),
+              ),
+            },
+            { additionalProperties: false },
+          ),
+        ],
+        {
+          description:
+            "The business effect of the rule's actions, such as refund/{params.payment}. While an action with the same effect is open or its outcome is unknown, and for a period after it succeeded, another is denied.",
+        },
+      ),
+    ),
   },
   { additionalProperties: false, description: "A rule. The first rule that matches decides for its policy." },
 );

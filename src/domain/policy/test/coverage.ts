@@ -45,7 +45,7 @@ export function measureCoverage(policies: readonly PolicyDocument[], results: re
     const counted = byPolicy.get(policy.name)?.get(rule.name);
     if (counted === undefined) continue;
     if (reason_code === "POLICY_RULE" || reason_code === "LIMIT_EXCEEDED") counted.reached += 1;
-    else counted.failed += 1;
+    else if (reason_code !== "EFFECT_REPEATED") counted.failed += 1;
   }
   for (const { policy, rule, value } of results.flatMap(({ evaluated }) => evaluated)) {
     const condition = byPolicy.get(policy)?.get(rule)?.condition ?? null;

@@ -21,9 +21,9 @@ import { encodeRequest } from "../../request.ts";
 import { toRfc3339 } from "../../time.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
 import { decideForEntry } from "../decide/decide.ts";
+import { findEffects, findMemberships, toEffectFact } from "../decide/effect-keys.ts";
 import { Evaluation } from "../decide/evaluation.ts";
 import {
-  findHistoryMemberships,
   findHistoryReads,
   type HistoryMembership,
   type HistorySpan,
@@ -167,7 +167,7 @@ export class SimulatedActions {
     this.actions.push(action);
     for (const { policy, limit, subject, amount } of selectCountedLimits(decision, needs))
       this.uses.push({ policy, limit, subject, amount, action, at: this.now });
-    for (const { policy, basis: of, subject } of findHistoryMemberships(evaluation, decision.effect))
+    for (const { policy, basis: of, subject } of findMemberships(evaluation, decision.effect))
       this.past.push({ policy, basis: of, subject, action, at: this.now });
     return action;
   }
@@ -276,7 +276,12 @@ export class SimulatedActions {
     );
     const remembered = history.length === 0 ? base : { ...base, history };
     const known = withGivenFacts(this.compiled, request, remembered, this.now, given);
-    const evaluation = known === base ? first : new Evaluation(this.compiled, request, known, this.now);
+    const decided = known === base ? first : new Evaluation(this.compiled, request, known, this.now);
+    const effects = findEffects(decided).map((effect) =>
+      toEffectFact(effect, typeof effect.span === "string" ? [] : this.readPast(effect.span), this.now, actionId),
+    );
+    const all = effects.length === 0 ? known : { ...known, effects };
+    const evaluation = all === known ? decided : new Evaluation(this.compiled, request, all, this.now);
     const needs = findMatchedLimits(evaluation);
     const limits = needs.map((need) => ({
       policy: need.policy,
@@ -284,7 +289,7 @@ export class SimulatedActions {
       basis: need.basis,
       used: (counted === null ? null : findRecordedUsage(counted, need)) ?? this.readUse(need),
     }));
-    return { evaluation, facts: limits.length === 0 ? known : { ...known, limits }, needs };
+    return { evaluation, facts: limits.length === 0 ? all : { ...all, limits }, needs };
   }
 
   /** Evaluates an open action again. Uses the limit usage of the submission, because the action already counts. */

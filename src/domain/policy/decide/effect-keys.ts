@@ -1,0 +1,212 @@
+/**
+ * Effect keys: a rule names the business effect of its actions, such as `refund/{params.payment}`. While an action with
+ * the same key is open, might be running or succeeded within a period, another is denied, whoever submits it and
+ * whatever its other parameters are.
+ *
+ * Actions are stored by their key like past actions of a history, so no write follows the end of an action: the status
+ * of the stored action decides whether it still blocks. The blocking action is a fact of the decision.
+ */
+import { type ActionRequest, actionStatusAt } from "../../actions.ts";
+import { canonicalBytes } from "../../canonical.ts";
+import { sha256Hex } from "../../hash.ts";
+import { clipText } from "../../text.ts";
+import { toRfc3339 } from "../../time.ts";
+import type { CompiledEffectKey, CompiledPolicy, CompiledPolicySet, CompiledRule } from "../compile/compiled-policy.ts";
+import type { Decision, Effect, EffectFact, Facts } from "../policy-types.ts";
+import { Evaluation } from "./evaluation.ts";
+import { findFirstMatch, MAX_REASON, type RuleAnswer } from "./first-match.ts";
+import {
+  findHistoryMemberships,
+  type HistoryMembership,
+  type HistorySpan,
+  type PastActionRow,
+  recomputeHistoryMemberships,
+} from "./history-facts.ts";
+import { findMember, type PreviewPart } from "./preview.ts";
+import { resolveObligations } from "./resolve-obligations.ts";
+
+/** The history under which actions are stored by their key. No policy can have this name. */
+const EFFECTS = { policy: "@effect", basis: "" };
+/** Maximum number of characters of a key. */
+const MAX_KEY = 512;
+/** Retention of stored keys: an unknown outcome blocks until it is settled, however long that takes. 100 years. */
+const RETENTION_MS = 100 * 366 * 86_400_000;
+/**
+ * Number of actions to read. Only the newest action can block, because a blocked action is not stored. Actions that an
+ * earlier version of the rule did not cover can be among them, and the action itself.
+ */
+const MAX_READ = 8;
+
+/**
+ * Returns the key of a request, or the reason why it has none. Values are percent-encoded, so that the slashes of a
+ * value cannot be mistaken for those of the template.
+ */
+function renderKey(parts: readonly PreviewPart[], request: ActionRequest, names: KeyNames): { key: string } | string {
+  let key = "";
+  for (const part of parts) {
+    if ("text" in part) key += part.text;
+    else if ("name" in part) key += encodeURIComponent(names[part.name]);
+    else {
+      const value = findMember(request, part.pointer);
+      if (value === undefined) return `${part.source} is missing`;
+      const text = typeof value === "number" ? String(value) : value;
+      if (typeof text !== "string")
+        return `${part.source} is ${value === null ? "null" : "neither a string nor a number"}`;
+      if (text.trim() !== text || text === "") return `${part.source} is empty, or begins or ends with white space`;
+      if (text.normalize() !== text) return `${part.source} is not in Unicode normalization form C`;
+      if (text.length > MAX_KEY) return `${part.source} has more than ${MAX_KEY} characters`;
+      key += encodeURIComponent(text);
+    }
+  }
+  return key.length > MAX_KEY ? `it has more than ${MAX_KEY} characters` : { key };
+}
+
+interface KeyNames {
+  agent: string;
+  tool: string;
+  operation: string;
+}
+
+/** The key of a rule that matches an action. */
+interface MatchedEffect {
+  policy: CompiledPolicy;
+  rule: CompiledRule;
+  effectKey: CompiledEffectKey;
+  /** The actions with the same key; or the reason why the key is unknown. */
+  span: HistorySpan | string;
+}
+
+/** Returns the keys of the rules that decide for their policies, after the obligations are applied. */
+export function findEffects(submitted: Evaluation): MatchedEffect[] {
+  if (!submitted.compiled.hasEffectKeys) return [];
+  const { evaluation } = resolveObligations(submitted);
+  return evaluation.applicablePolicies().flatMap((policy) => {
+    const answer = findFirstMatch(policy, evaluation);
+    const effectKey = answer?.rule.effectKey ?? null;
+    if (answer === null || effectKey === null || answer.effect === "deny") return [];
+    const { rule } = answer;
+    const rendered = renderKey(effectKey.parts, evaluation.request, evaluation.names(policy));
+    const span = typeof rendered === "string" ? rendered : spanOf(policy, rendered.key);
+    return [{ policy, rule, effectKey, span }];
+  });
+}
+
+/** The keys of policies in shadow mode are separate, because they block nothing. */
+const spanOf = ({ shadow }: CompiledPolicy, key: string): HistorySpan => ({
+  ...EFFECTS,
+  subject: sha256Hex(canonicalBytes(shadow ? ["shadow", key] : [key])),
+  since: 0,
+  limit: MAX_READ,
+});
+
+/**
+ * Returns the fact of an effect: the action that blocks it, or null.
+ * @param rows the actions of its span, newest first
+ * @param actionId the id of the action that is decided, which does not block itself
+ */
+export function toEffectFact(
+  { policy, rule, effectKey }: MatchedEffect,
+  rows: readonly PastActionRow[],
+  now: number,
+  actionId: string,
+): EffectFact {
+  const blocking = rows.find((row) => row.id !== actionId && blocks(row, effectKey, now));
+  return {
+    policy: policy.name,
+    rule: rule.name,
+    blocked_by:
+      blocking === undefined
+        ? null
+        : { action_id: blocking.id, at: toRfc3339(blocking.at), own: false, status: actionStatusAt(blocking, now) },
+  };
+}
+
+/**
+ * Returns true if an action blocks others with its key. Failed, denied, expired and cancelled actions do not. An allowed
+ * action that was not started blocks like one that succeeded, because its host might not report starts.
+ */
+function blocks(row: PastActionRow, { within_ms }: CompiledEffectKey, now: number): boolean {
+  switch (actionStatusAt(row, now)) {
+    case "pending_approval":
+    case "approved":
+    case "executing":
+    case "unknown":
+      return true;
+    case "allowed":
+    case "succeeded":
+      return row.at + within_ms > now;
+    default:
+      return false;
+  }
+}
+
+/** Returns the denial of a rule's answer if its effect is blocked or its key is unknown; otherwise null. */
+export function findRepeat(answer: RuleAnswer, evaluation: Evaluation, facts: Facts): RuleAnswer | null {
+  const { policy, rule, effect } = answer;
+  if (rule.effectKey === null || effect === "deny") return null;
+  const denied = (reason_code: RuleAnswer["reason_code"], why: string): RuleAnswer => ({
+    policy,
+    rule,
+    effect: "deny",
+    reason_code,
+    reason: clipText(`the effect key of rule "${rule.name}" in policy "${policy.name}": ${why}`, MAX_REASON),
+  });
+  const key = renderKey(rule.effectKey.parts, evaluation.request, evaluation.names(policy));
+  if (typeof key === "string") return denied("CONDITION_ERROR", key);
+  const fact = findEffectFact(facts, policy.name, rule.name);
+  if (fact === undefined)
+    return denied("CONDITION_ERROR", "it is not known whether another action has the same effect");
+  return fact.blocked_by === null ? null : denied("EFFECT_REPEATED", describeBlocking(fact.blocked_by));
+}
+
+function describeBlocking({ action_id, at, own, status }: NonNullable<EffectFact["blocked_by"]>): string {
+  const action = own ? `the action ${action_id}` : "another action";
+  switch (status) {
+    case "allowed":
+    case "succeeded":
+      return `${action} of ${at} already has this effect`;
+    case "unknown":
+      return `${action} of ${at} has this effect, and its outcome is unknown; a person must settle it first`;
+    default:
+      return `${action} of ${at} with this effect is ${status === "pending_approval" ? "pending" : status}; wait for its result`;
+  }
+}
+
+const findEffectFact = ({ effects = [] }: Facts, policy: string, rule: string): EffectFact | undefined =>
+  effects.find((fact) => fact.policy === policy && fact.rule === rule);
+
+/** Returns the facts with effects that nothing blocks, for policies that were not active. Keeps recorded effects. */
+export function withAssumedEffects(evaluation: Evaluation, facts: Facts): Facts {
+  const missing = findEffects(evaluation).filter(
+    ({ policy, rule }) => findEffectFact(facts, policy.name, rule.name) === undefined,
+  );
+  if (missing.length === 0) return facts;
+  const assumed = missing.map(({ policy, rule }) => ({ policy: policy.name, rule: rule.name, blocked_by: null }));
+  return { ...facts, effects: [...(facts.effects ?? []), ...assumed] };
+}
+
+/** Returns the histories that an action with this decision belongs to, including those of its effect keys. */
+export function findMemberships(evaluation: Evaluation, effect: Effect): HistoryMembership[] {
+  const histories = findHistoryMemberships(evaluation, effect);
+  if (effect === "deny") return histories;
+  const effects = findEffects(evaluation).flatMap(({ span }) => (typeof span === "string" ? [] : span.subject));
+  const until = evaluation.now + RETENTION_MS;
+  return [...histories, ...[...new Set(effects)].map((subject) => ({ ...EFFECTS, subject, until }))];
+}
+
+/** Like `recomputeHistoryMemberships`, including the histories of effect keys. */
+export function recomputeMemberships(
+  compiled: CompiledPolicySet,
+  request: ActionRequest,
+  recorded: { facts: Facts; decision: Pick<Decision, "effect"> },
+  decidedAt: number,
+  at: number,
+): HistoryMembership[] {
+  const histories = recomputeHistoryMemberships(compiled, request, recorded, decidedAt, at);
+  if (!compiled.hasEffectKeys) return histories;
+  const evaluation = new Evaluation(compiled, request, recorded.facts, decidedAt);
+  const effects = findMemberships(evaluation, recorded.decision.effect).filter(
+    ({ policy }) => policy === EFFECTS.policy,
+  );
+  return [...histories, ...effects.map((place) => ({ ...place, until: place.until + at - decidedAt }))];
+}
