@@ -164,7 +164,7 @@ function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask) {
     queued: true,
     idempotent: true,
     description:
-      "The response does not permit the action to run. If the rules allow the action but a limit applies to it, the outcome is ABSTAIN (`LIMIT_APPLIES`), because a preview counts nothing. With `record=true` the action is submitted and counted.",
+      "The response does not permit the action to run. If the rules allow the action but a limit or an effect key applies to it, the outcome is ABSTAIN (`LIMIT_APPLIES`), because a preview counts nothing. With `record=true` the action is submitted and counted.",
     responses: { 200: { description: "The decision.", schema: schema.GateResponse } },
     errors: SUBMISSION_ERRORS,
     async handle(context) {
@@ -299,17 +299,22 @@ async function previewDecision(
   for (const each of hashes)
     rejection ??= await findActiveRejection(host, host.storage, each, now, await host.state(userState));
   const decision = rejection === null ? byPolicies : decide(policySet, request, { ...facts, rejection }, now);
-  const enforcedLimit = needs.find((need) =>
-    policySet.policies.some(({ name, shadow }) => name === need.policy && !shadow),
-  );
+  const isEnforced = (policy: string): boolean =>
+    policySet.policies.some(({ name, shadow }) => name === policy && !shadow);
+  const limit = needs.find(({ policy }) => isEnforced(policy));
+  const effect = facts.effects?.find(({ policy }) => isEnforced(policy));
+  const counted =
+    limit !== undefined
+      ? `the limit "${limit.limit}" of policy "${limit.policy}" applies`
+      : effect && `the effect key of rule "${effect.rule}" of policy "${effect.policy}" applies`;
   const abstention =
     rejection === null && obliged !== null
       ? changedAbstention(decision.effect)
-      : decision.effect === "allow" && enforcedLimit !== undefined
+      : decision.effect === "allow" && counted !== undefined
         ? {
             outcome: "ABSTAIN",
             decision: null,
-            reason: `the limit "${enforcedLimit.limit}" of policy "${enforcedLimit.policy}" applies, and a preview counts nothing; submit the action, or send record=true`,
+            reason: `${counted}, and a preview counts nothing; submit the action, or send record=true`,
             reason_code: "LIMIT_APPLIES",
           }
         : {};

@@ -327,6 +327,18 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.equal(answers.filter(({ body }) => body.rule === "more").length, 23);
     }));
 
+  it("an effect happens once, whichever process makes the decision", () =>
+    withReplicas(3, async (services, { admin, agent }) => {
+      const rule = { name: "r", tool: "once", effect: "allow", effect_key: "once/{params.payment}" };
+      const policy = { policy: "once", rules: [rule] };
+      await services[0]?.call("POST", "/v1/policies?activate=true", { key: admin, body: policy });
+      const submit = (i: number) =>
+        post(services[i % 3] as Service, agent, {}, { ...ALLOWED, tool: "once", params: { payment: i % 2, i } });
+      const answers = await Promise.all(Array.from({ length: 30 }, (_, i) => submit(i)));
+      assert.equal(answers.filter(({ body }) => body.decision === "allow").length, 2);
+      assert.equal(answers.filter(({ body }) => body.reason_code === "EFFECT_REPEATED").length, 28);
+    }));
+
   it("processes erase each action once, both on request and at the end of the retention period", () =>
     withReplicas(
       2,

@@ -1,6 +1,7 @@
 /** Effect keys: the same business effect happens at most once, whoever requests it and with whatever other parameters. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { parsePolicies } from "../../../src/domain/policy/parse/parse.ts";
 import { addUser, startPeople } from "../../support/people.ts";
 import { makeKey, plainVotes, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
@@ -94,6 +95,37 @@ test("a failure, a rejection, an expiry and a cancellation free the effect; an u
   assert.equal(fifth.decision, "require_approval", "the pending action has expired");
   await post(fifth.id, "cancel", {});
   assert.equal((await submit("pi_3")).decision, "allow");
+});
+
+test("a preview reports a blocked effect, and the check of a policy reports a key that names no parameter", async () => {
+  const { id } = await submit("pi_9");
+  const preview = async (payment: string) => {
+    const params = { payment, part: "a", amount: 2 };
+    const body = { agent_id: "a", tool: "stripe", operation: "refund", params };
+    return (await service.call("POST", "/v1/gate/decide", { body })).body;
+  };
+  const blocked = await preview("pi_9");
+  assert.deepEqual([blocked.decision, blocked.reason.includes(id)], ["deny", true]);
+  // A gateway that runs what a preview allows would repeat the effect.
+  assert.deepEqual(
+    [(await preview("pi_10")).outcome, (await preview("pi_10")).reason_code],
+    ["ABSTAIN", "LIMIT_APPLIES"],
+  );
+  const faultOf = (key: string): string =>
+    parsePolicies(POLICY.replaceAll("refund/{params.payment}/{params.part}", key), "p")
+      .faults.map(({ message }) => message)
+      .join();
+  assert.equal(faultOf("refund/{params.payment}"), "");
+  assert.match(faultOf("refund"), /effect_key: .*names no value/);
+  assert.match(faultOf("refund/{tool}"), /would be the same for all actions/);
+  assert.match(faultOf("refund/{params.payment"), /a brace has no partner/);
+  assert.match(faultOf("refund/{principal.name}"), /names no value/);
+  assert.match(
+    parsePolicies(POLICY.replace("1h", "1y"), "p")
+      .faults.map(({ message }) => message)
+      .join(),
+    /"1y" is not a duration/,
+  );
 });
 
 test("a success blocks for the period, and then no longer", async () => {

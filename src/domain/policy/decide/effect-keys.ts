@@ -133,6 +133,7 @@ function blocks(row: PastActionRow, { within_ms }: CompiledEffectKey, now: numbe
     case "unknown":
       return true;
     case "allowed":
+      return Math.max(row.at + within_ms, row.approved_until ?? 0) > now;
     case "succeeded":
       return row.at + within_ms > now;
     default:
