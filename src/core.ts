@@ -40,6 +40,7 @@ export type {
   AgentFacts,
   LedgerTransaction,
   Prefetch,
+  RecordedEntry,
   SignedCheckpoint,
   UrgentJob,
   Snapshot,
@@ -371,6 +372,7 @@ export {
   type UserEntry,
   decodeEntry,
   encodeEntry,
+  isCoreEntry,
 } from "./domain/entries.ts";
 export { findFirstEntry } from "./ledger/find-first-entry.ts";
 export { toActor } from "./domain/actor.ts";

@@ -1,9 +1,8 @@
 /** Serves metrics for Prometheus (text format 0.0.4). */
 import { Type } from "@sinclair/typebox";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { breakGlassState, type CoreHost, type DecisionEntry, decodeEntry, defineCorePlugin } from "../../src/core.ts";
+import { breakGlassState, type CoreHost, defineCorePlugin, isCoreEntry, type RecordedEntry } from "../../src/core.ts";
 import { defineRoute } from "../../src/plugin.ts";
-import type { EntryRow } from "../../src/storage/index.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
@@ -41,12 +40,11 @@ export default defineCorePlugin({
     addFactSourceGauges(host, register);
     let unsubscribe: (() => void)[] = [];
 
-    function countEntries(rows: readonly EntryRow[]): void {
-      for (const row of rows) {
-        entries.inc({ type: row.type });
-        if (row.type !== "decision") continue;
-        // Parse the entry instead of searching it, because its text must not affect the counts.
-        const { effect, reason_code } = decodeEntry<DecisionEntry>(row.bytes).decision;
+    function countEntries(recorded: readonly RecordedEntry[]): void {
+      for (const { body } of recorded) {
+        entries.inc({ type: body.type });
+        if (!isCoreEntry(body) || body.type !== "decision") continue;
+        const { effect, reason_code } = body.decision;
         decisions.inc({ effect, reason_code });
       }
     }

@@ -19,6 +19,12 @@ import type {
   StorageTransaction,
 } from "./storage.ts";
 
+/** An entry as it was recorded, before it was encoded. */
+export interface RecordedEntry {
+  readonly seq: number;
+  readonly body: EntryBody;
+}
+
 /** The facts of a decision about the agent, including the agent's attributes. */
 export interface AgentFacts extends Pick<Facts, "agent" | "require_registered_agents" | "rejection_holds_ms"> {
   attributes: Pick<Attributes, "agent_groups" | "agent_metadata">;
@@ -59,6 +65,8 @@ export interface LedgerTransaction extends Omit<
   confirm(credential: Credential): Promise<Credential>;
   /** Reads the agent's facts for a decision under the lock. */
   agentFacts(agentId: string): Promise<AgentFacts>;
+  /** Returns true if the key has fewer pending actions than `limit`. Usually needs no read. */
+  hasFewerPending(keyId: string, limit: number): Promise<boolean>;
   /** Returns the value of a fold, including changes made earlier in this batch. */
   state<State>(fold: Fold<State>): State;
   /** Returns the bars that cover an action now, as the member of its decision's facts. */
@@ -196,7 +204,7 @@ export interface Ledger {
    */
   subscribe(listener: (entries: readonly EntryRow[]) => void): () => void;
   /** Calls `listener` with the entries that this process committed. Omits entries whose commit reported a failure. */
-  onRecorded(listener: (entries: readonly EntryRow[]) => void): () => void;
+  onRecorded(listener: (entries: readonly RecordedEntry[]) => void): () => void;
   /**
    * Calls `listener` after each batch of this process, committed or not, with the duration in milliseconds for which
    * the batch held the lock of the ledger's head. Returns a function that stops it.

@@ -31,7 +31,7 @@ import {
 import { findMissingHead, openHeadFile, type HeadFile } from "./sign/head-file.ts";
 import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./sign/log-key-book.ts";
 import { States } from "./states.ts";
-import { LedgerTail, type EntryListener } from "./tail.ts";
+import { LedgerTail, type EntryListener, type RecordListener } from "./tail.ts";
 import { LedgerTampered } from "./tampered.ts";
 import { openCheckpointLog, type AppendedCheckpoints } from "./witness/appended-checkpoints.ts";
 import { readWitnessedCheckpoint } from "./witness/witnesses.ts";
@@ -308,10 +308,10 @@ class ProcessLedger implements OpenLedger {
       seen: () => heads.continuity.seen(),
       keepHead: (head) => this.keptHead?.keep(head),
       agree: () => this.historyAgreement?.awaitAgreement() ?? Promise.resolve(),
-      committed: (entries, head, base) => {
+      committed: ({ entries, recorded, head }, base) => {
         heads.continuity.advance(head);
         logKeys.applyEntries(entries);
-        this.tail.committed(entries);
+        this.tail.committed(entries, recorded);
         checkpoints.committed(head, base);
       },
       held: (lockedMs) => this.batchListeners.forEach((listener) => listener(lockedMs)),
@@ -446,7 +446,7 @@ class ProcessLedger implements OpenLedger {
     return () => void this.batchListeners.delete(listener);
   }
 
-  onRecorded(listener: EntryListener): () => void {
+  onRecorded(listener: RecordListener): () => void {
     return this.tail.onRecorded(listener);
   }
 

@@ -4,9 +4,11 @@
  * newest entry.
  */
 import type { Logger } from "../contract/host.ts";
+import type { RecordedEntry } from "../contract/ledger.ts";
 import { assertContiguous, type EntryRow, type StorageReader } from "../contract/storage.ts";
 
 export type EntryListener = (entries: readonly EntryRow[]) => void;
+export type RecordListener = (entries: readonly RecordedEntry[]) => void;
 
 const PAGE = 256;
 
@@ -15,7 +17,7 @@ export class LedgerTail {
   private readonly log: Logger;
   private readonly newest: (entry: EntryRow) => void;
   private readonly listeners = new Set<EntryListener>();
-  private readonly recorders = new Set<EntryListener>();
+  private readonly recorders = new Set<RecordListener>();
   private readonly growth = new Set<(size: number) => void>();
   private deliveredSize: number;
   private gap: Promise<void> | null = null;
@@ -46,7 +48,7 @@ export class LedgerTail {
   }
 
   /** Delivers entries that this process committed, unless the outcome of the commit was uncertain. */
-  onRecorded(listener: EntryListener): () => void {
+  onRecorded(listener: RecordListener): () => void {
     return this.add(this.recorders, listener);
   }
 
@@ -55,12 +57,13 @@ export class LedgerTail {
     return this.add(this.growth, listener);
   }
 
-  committed(entries: readonly EntryRow[]): void {
+  /** @param recorded the same entries before they were encoded */
+  committed(entries: readonly EntryRow[], recorded: readonly RecordedEntry[]): void {
     const first = entries[0];
     if (first === undefined) return;
     const size = first.seq + entries.length;
     this.announcedSize = Math.max(this.announcedSize, size);
-    this.notify(this.recorders, entries);
+    this.notify(this.recorders, recorded);
     this.notify(this.growth, size);
     if (this.listeners.size === 0) return;
     if (this.gap === null && first.seq === this.deliveredSize) this.deliver(entries);

@@ -7,6 +7,7 @@ import type { EntryRow, StorageReader } from "../../src/contract/storage.ts";
 import { LedgerTail } from "../../src/ledger/tail.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { entryRow } from "../../src/testing/suite/rows.ts";
+import { entry } from "../support/ledger.ts";
 
 const LOG = createLogger("silent");
 
@@ -35,10 +36,10 @@ it("an entry that polling has delivered is not delivered again, and later ones a
   await tail.reached(2);
   await tail.settled();
   // The notification of the own commit comes late, when nothing is missing.
-  tail.committed([rows[1] as EntryRow]);
+  tail.committed([rows[1] as EntryRow], []);
   await tail.settled();
   rows.push(entryRow(2));
-  tail.committed([rows[2] as EntryRow]);
+  tail.committed([rows[2] as EntryRow], []);
   rows.push(entryRow(3), entryRow(4));
   await tail.reached(5);
   await tail.settled();
@@ -51,7 +52,7 @@ it("an own commit after those of other processes waits for them", async () => {
   const got: number[] = [];
   tail.subscribe((entries) => got.push(...entries.map(({ seq }) => seq)));
   rows.push(entryRow(0), entryRow(1), entryRow(2));
-  tail.committed([rows[2] as EntryRow]);
+  tail.committed([rows[2] as EntryRow], []);
   await tail.reached(1);
   await tail.settled();
   assert.deepEqual(got, [0, 1, 2]);
@@ -89,7 +90,7 @@ it("entries of other processes are read only while there is a listener", async (
   tail.onRecorded((entries) => recorded.push(...entries.map(({ seq }) => seq)));
   for (let i = 0; i < 600; i++) rows.push(entryRow(i));
   await tail.reached(599);
-  tail.committed([rows[599] as EntryRow]);
+  tail.committed([rows[599] as EntryRow], [{ seq: 599, body: entry(599) }]);
   await tail.settled();
   assert.deepEqual([reads, times], [[[598, 599]], [598]], "the newest, for its time");
   const got: number[] = [];

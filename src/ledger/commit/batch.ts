@@ -5,7 +5,7 @@
 import type { Bars } from "../../contract/bar.ts";
 import type { ActivePolicies } from "../../contract/active-policies.ts";
 import type { AppendedEntry, Credential } from "../../contract/host.ts";
-import type { AgentFacts, LedgerTransaction } from "../../contract/ledger.ts";
+import type { AgentFacts, LedgerTransaction, RecordedEntry } from "../../contract/ledger.ts";
 import type { RowSeals } from "../../contract/row-seals.ts";
 import type { EntryRow, LedgerHead, StorageTransaction } from "../../contract/storage.ts";
 import { isCoreEntry, isPluginEntry, encodeEntry, type EntryBody } from "../../domain/entries.ts";
@@ -16,17 +16,12 @@ import { createSnapshot, type States } from "../states.ts";
 import { createBatchReads } from "./batch-reads.ts";
 import { computeCompletedTiles } from "./completed-tiles.ts";
 import { findEnvelopeFault } from "./envelope.ts";
+import type { PendingBounds } from "./pending-bounds.ts";
 import { prefetchRows, type PrefetchedRows } from "./prefetch.ts";
 import { createJobTransaction, type BatchMembers, type JobTransaction } from "./job-transaction.ts";
 import { JobTimeoutError, type JobOutcome, type QueuedJob } from "./job.ts";
 import { runJobs, type PendingWrite } from "./run-jobs.ts";
 import type { BatchRows, WrittenRows } from "./written-rows.ts";
-
-/** An entry of the current batch. */
-interface RecordedEntry {
-  seq: number;
-  body: EntryBody;
-}
 
 /** Writes rows that depend on a batch's entries, in the batch's transaction. */
 export type WriteDependentRows = (
@@ -61,6 +56,7 @@ export interface BatchContext {
   seals: RowSeals;
   /** The rows that this process wrote. */
   written: WrittenRows;
+  pendingBounds: PendingBounds;
   /**
    * Time limit for all jobs of a batch in milliseconds. If the batch exceeds it, the running job is removed from the
    * batch.
@@ -73,6 +69,8 @@ export interface BatchContext {
 export interface BatchResult {
   head: LedgerHead;
   entries: EntryRow[];
+  /** The same entries before they were encoded. */
+  recorded: RecordedEntry[];
   outcomes: JobOutcome[];
   /** The rows of the batch, which are remembered after the commit. */
   written: BatchRows;
@@ -106,7 +104,13 @@ export async function runBatch(
     // If a job's write failed, the append also fails. Report the job's error.
     await done.awaitWrites();
     await appended;
-    return { head, entries: batch.rows, outcomes: done.outcomes, written: batch.written };
+    return {
+      head,
+      entries: batch.rows,
+      recorded: batch.recorded,
+      outcomes: done.outcomes,
+      written: batch.written,
+    };
   } finally {
     clearTimeout(timer);
     batch.seal();
@@ -226,6 +230,11 @@ class Batch {
         (credential.session ?? credential.workload?.user_id ?? null) === null
           ? context.confirm(tx, credential, this.epoch, context.now)
           : context.confirmUser(this.view ?? (await this.makeView()), credential, this.epoch),
+      hasFewerPending: (keyId, limit) => {
+        const { size: base } = this.base;
+        const position = { now: context.now, base, size: base + this.rows.length };
+        return context.pendingBounds.isBelow(this.store, keyId, limit, position);
+      },
       agentFacts: (agentId) => context.agentFacts(tx, agentId, this.states, this.epoch, this.epoch === this.base.epoch),
       expectChange: (write) => {
         // Prevent an unhandled rejection: the write may fail before it is awaited, and after the batch has ended it is

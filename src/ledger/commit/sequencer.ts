@@ -16,7 +16,6 @@ import {
 } from "../../contract/ledger.ts";
 import {
   StorageError,
-  type EntryRow,
   type LedgerHead,
   type Storage,
   type StorageReader,
@@ -40,6 +39,7 @@ import {
   startTiming,
   type QueuedJob,
 } from "./job.ts";
+import { createPendingBounds } from "./pending-bounds.ts";
 import { createPreparations, type Preparations } from "./preparations.ts";
 import { WrittenRows } from "./written-rows.ts";
 
@@ -78,7 +78,7 @@ export interface SequencerOptions extends TrustedHistory {
    * Called after the callers have their responses, in the order of commits.
    * @param base a signed checkpoint that the head is known to extend
    */
-  committed(entries: readonly EntryRow[], head: LedgerHead, base: SignedCheckpoint | null): void;
+  committed(result: Pick<BatchResult, "entries" | "recorded" | "head">, base: SignedCheckpoint | null): void;
   /** Called after each transaction of a batch. `lockedMs` is how long the transaction held the lock. */
   held(lockedMs: number): void;
   /** Called when the queue is empty. */
@@ -113,6 +113,7 @@ export class Sequencer {
   private readonly options: SequencerOptions;
   private readonly preparations: Preparations;
   readonly written: WrittenRows;
+  private readonly pendingBounds = createPendingBounds();
   private queue: QueuedJob[] = [];
   /** The loop serves all requests, so detach it from the trace of the request that started it. */
   private readonly runDetached = AsyncResource.bind(() => this.run());
@@ -283,7 +284,7 @@ export class Sequencer {
     if (result.entries.length === 0) return;
     // The callers have their responses. An error here must not end the loop, because later jobs would then never run.
     try {
-      this.options.committed(result.entries, result.head, this.base);
+      this.options.committed(result, this.base);
     } catch (error) {
       this.halt(
         `the work after the commit of the head (size ${result.head.size}) failed: ${error instanceof Error ? error.message : String(error)}; nothing more is written: stop the service and run an audit`,
@@ -366,6 +367,7 @@ export class Sequencer {
       outbox,
       seals,
       written: this.written,
+      pendingBounds: this.pendingBounds,
       jobMs,
       entryFault,
     };
