@@ -282,7 +282,7 @@ describe("data saved before a rotation", () => {
       for (const name of ["assent.db", "log-key.pem"]) cpSync(join(copy, name), file(name));
       for (const name of ["assent.db-wal", "assent.db-shm"]) rmSync(file(name), { force: true });
       await assert.rejects(service.restart(), /before the log's key was changed.*--accept-rollback/s);
-      rmSync(file("checkpoint"));
+      for (const name of ["checkpoint", "head"]) rmSync(file(name));
       await service.restart();
       assert.equal(await present(), old);
       await decide();
