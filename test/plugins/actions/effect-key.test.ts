@@ -1,4 +1,7 @@
-/** Effect keys: the same business effect happens at most once, whoever requests it and with whatever other parameters. */
+/**
+ * Effect keys: the same business effect happens at most once, whoever requests it and with whatever other parameters.
+ * @needs users
+ */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { parsePolicies } from "../../../src/domain/policy/parse/parse.ts";
