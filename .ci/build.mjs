@@ -26,7 +26,7 @@ const STAMP = join(DIST, ".build.json");
 
 /** Inputs of the build. */
 const FOLDERS = ["src", "plugins", "policies", ".ci"];
-const FILES = ["docs/errors.md", "package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json"];
+const FILES = ["docs/errors.md", "package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json", "tsconfig.console.json"];
 
 export class BuildError extends Error {}
 
@@ -62,6 +62,7 @@ async function buildWhole() {
   const { renderClientTypes } = await import("./client-types.mjs");
   await inFreshFolder(async (fresh) => {
     await compileInto(fresh, ["--noEmitOnError"]);
+    compile(["-p", join(ROOT, "tsconfig.console.json"), "--outDir", fresh]);
     put(fresh, "src/client/api.d.ts", await renderClientTypes(fresh));
     const declarations = filesIn(fresh, "").filter((name) => name.endsWith(".d.ts"));
     for (const path of declarations) declare(join(fresh, path));
@@ -141,14 +142,14 @@ function compiler() {
 function assets() {
   const beside = ["src", "plugins"]
     .flatMap((folder) => filesIn(ROOT, folder))
-    .filter((path) => !/\.ts$|\/README\.md$|^plugins\/[^/]+\/app\//.test(path) && path !== "src/cli/assent.mjs");
+    .filter((path) => !/\.ts$|\/README\.md$|^plugins\/[^/]+\/(?:app|page)\//.test(path) && path !== "src/cli/assent.mjs");
   return [...beside, ...filesIn(ROOT, "policies"), "docs/errors.md"];
 }
 
-/** Replaces `.ts` in the imports of a declaration, which the compiler leaves as they are in the source. */
+/** Replaces `.ts` and `.tsx` in the imports of a declaration, which the compiler leaves as they are in the source. */
 function declare(path) {
   const text = readFileSync(path, "utf8");
-  writeFileSync(path, text.replaceAll(/((?:\bfrom|\bimport\(|\bimport) ?["']\.{1,2}\/[^"']+)\.ts(["'])/g, "$1.js$2"));
+  writeFileSync(path, text.replaceAll(/((?:\bfrom|\bimport\(|\bimport) ?["']\.{1,2}\/[^"']+)\.tsx?(["'])/g, "$1.js$2"));
 }
 
 /** Returns the declarations of the package's exports, and those that they import. */

@@ -1,19 +1,22 @@
 /**
- * Bundles the code of pages for browsers: the console (plugins/console/app), the scripts of the sign-in page and of the
- * documentation, and the page of evidence packs. The console's code, the pure modules of src/domain that it shares with
- * the service, and the packages that it uses go into a few modules; a page's code is loaded when the page is opened.
- * The compiler checks the types, not this script.
+ * Bundles the code of pages for browsers: the console (plugins/console/app) with the pages of all features
+ * (plugins/<name>/page), the scripts of the sign-in page and of the documentation, and the page of evidence packs. The
+ * console's code, the pure modules of src/domain that it shares with the service, and the packages that it uses go into
+ * a few modules; a page's code is loaded when the page is opened. The compiler checks the types, not this script.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const APP = join("plugins", "console", "app");
-/** Entry of each document of the console, of the shared worker and of the service worker, which imports nothing, and the style sheet. */
-const ENTRIES = ["main.tsx", "approve.tsx", "stream-worker.ts", "service-worker.ts", "console.css"];
+/**
+ * Entries of the console: the approval page, the shared worker, the service worker, which imports nothing, and the kit,
+ * which pages of third-party plugins import. `writeEntries` writes the others: the document's script and the style sheet.
+ */
+const ENTRIES = ["approve.tsx", "stream-worker.ts", "service-worker.ts", "kit.ts"];
 
 /**
  * Scripts of pages outside the console, keyed by their bundle: `plugins/X/app/scripts/Y.ts` becomes
@@ -49,8 +52,12 @@ const COMMON = [
 export function bundlePages(folder) {
   const scripts = bundleScripts(folder);
   if (!existsSync(join(ROOT, APP))) return scripts;
+  const entries = join(folder, "plugins", "console", "entries");
+  writeEntries(entries);
   const console_ = bundle(folder, [
     ...ENTRIES.map((name) => join(APP, name)),
+    join(entries, "main.ts"),
+    join(entries, "console.css"),
     `--outdir=${join(folder, "plugins", "console", "bundle")}`,
     "--splitting",
     "--format=esm",
@@ -60,6 +67,7 @@ export function bundlePages(folder) {
     "--jsx=automatic",
     "--jsx-import-source=preact",
   ]);
+  rmSync(entries, { recursive: true });
   return [...new Set([...console_, ...scripts])];
 }
 
@@ -73,6 +81,35 @@ function bundleScripts(folder) {
     // The script of an evidence pack is inside a document, where only ASCII needs no thought about its encoding.
     "--charset=ascii",
   ]);
+}
+
+/**
+ * Writes the console's script, which starts with what the folders `plugins/<name>/page` add, and its style sheet. A
+ * folder is found by its name, so that a deleted feature leaves nothing in the bundle.
+ */
+function writeEntries(folder) {
+  const plugins = readdirSync(join(ROOT, "plugins")).sort();
+  const pagesOf = (name) => join(ROOT, "plugins", name, "page");
+  const parts = plugins.filter((name) => existsSync(join(pagesOf(name), "index.ts")));
+  const styles = parts.flatMap((name) =>
+    readdirSync(pagesOf(name))
+      .filter((file) => file.endsWith(".css"))
+      .sort()
+      .map((file) => join(pagesOf(name), file)),
+  );
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(
+    join(folder, "main.ts"),
+    [
+      `import { startConsole } from ${JSON.stringify(join(ROOT, APP, "main.tsx"))};`,
+      ...parts.map((name, i) => `import part${i} from ${JSON.stringify(join(pagesOf(name), "index.ts"))};`),
+      `startConsole({ ${parts.map((name, i) => `${JSON.stringify(name)}: part${i}`).join(", ")} });`,
+    ].join("\n"),
+  );
+  writeFileSync(
+    join(folder, "console.css"),
+    [join(ROOT, APP, "console.css"), ...styles].map((path) => `@import ${JSON.stringify(path)};`).join("\n"),
+  );
 }
 
 /** Runs the bundler. Returns the files of packages that it read. */

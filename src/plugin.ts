@@ -83,6 +83,13 @@ export interface Plugin<Options extends TObject = TObject> {
   auditors?: readonly (() => FeatureAuditor)[];
   /** States that every process computes from ledger entries; see `Fold`. */
   folds?: readonly Fold<unknown>[];
+  /**
+   * Path of a JavaScript module for browsers, whose default export is what the plugin adds to the console: a
+   * `ConsolePart` of `assent/console`.
+   * @example
+   * page: fileURLToPath(new URL("page.js", import.meta.url))
+   */
+  page?: string;
   /** A command, run as `assent <name>`. It runs outside the service and calls its API. */
   command?: PluginCommand;
   /**

@@ -6,7 +6,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { type AssetFile, createAssets, createDocument } from "../../src/core.ts";
-import { definePlugin, type Page } from "../../src/plugin.ts";
+import { definePlugin, type Host, type Page } from "../../src/plugin.ts";
 
 const ICONS = ["favicon.svg", "icon-192.png", "icon-512.png"];
 /** The documents, and the icons. */
@@ -58,8 +58,8 @@ const PAGE_HEADERS = {
 
 export default definePlugin({
   name: "console",
-  setup() {
-    const files = bundleFiles();
+  setup({ plugins }) {
+    const files = { ...bundleFiles(), ...pluginPages(plugins) };
     const assets = createAssets("/console", files);
     /**
      * Returns a document of `static/`, with the asset addresses of this version. The browser preloads all modules of
@@ -82,7 +82,11 @@ export default definePlugin({
             .filter((module) => !now.includes(module))
             .map((module) => `<link rel="modulepreload" href="${base}/${module}" fetchpriority="low">`),
         ];
-        return html.replaceAll("{base}", base).replace("{preload}", links.join("\n"));
+        return html
+          .replaceAll("{base}", base)
+          .replace("{preload}", links.join("\n"))
+          .replace("{plugins}", formatNames(plugins))
+          .replace("{pages}", formatNames(plugins.filter(({ page }) => page !== null)));
       }, PAGE_HEADERS);
     /** Serves a text file in which only the addresses of assets change with the version. */
     const text = (path: string, headers: Record<string, string>): Page["serve"] =>
@@ -109,6 +113,33 @@ export default definePlugin({
     };
   },
 });
+
+/** Returns names for an attribute of the document, separated by spaces. */
+function formatNames(plugins: readonly { name: string }[]): string {
+  return plugins.map(({ name }) => encodeURIComponent(name)).join(" ");
+}
+
+/**
+ * Returns the modules that plugins of third parties add. Browsers resolve no names of packages, so the import of
+ * `assent/console` becomes the address of the kit.
+ */
+function pluginPages(plugins: Host["plugins"]): Record<string, AssetFile> {
+  return Object.fromEntries(
+    plugins.flatMap(({ name, page }): [string, AssetFile][] =>
+      page === null
+        ? []
+        : [
+            [
+              `pages/${encodeURIComponent(name)}.js`,
+              {
+                path: () => page,
+                change: (text) => text.replaceAll(/(\bfrom\s*)(["'])assent\/console\2/g, '$1"../kit.js"'),
+              },
+            ],
+          ],
+    ),
+  );
+}
 
 /**
  * Returns the modules and styles of the application, and the icons. If there is no bundle, only the documents fail, and

@@ -233,6 +233,8 @@ export interface Host {
   entries(from: number, to: number): Promise<EntryRow[]>;
   /** Calls `listener` with new committed entries, in order. Returns a function that stops it. Available after start. */
   subscribe(listener: (entries: readonly EntryRow[]) => void): () => void;
+  /** All loaded plugins, each with the path of its `page`; null if it declares none. */
+  readonly plugins: readonly { readonly name: string; readonly page: string | null }[];
   /** All types of ledger entries of the core, then the types of plugins. */
   readonly entryTypes: readonly EntryType[];
   /** Errors that plugins define. */

@@ -140,6 +140,7 @@ function createCommon(
       assertOpen("subscribe");
       return part("ledger").subscribe(listener);
     },
+    plugins: declared.plugins,
     entryTypes: declared.entryTypes,
     errors: declared.errors,
     openapi(about) {

@@ -56,11 +56,14 @@ describe("imports", () => {
       assert.ok(target("src/browser.ts", specifier)?.startsWith("src/domain/"), `src/browser.ts imports ${specifier}`);
   });
 
+  /** What pages of the console are built from: `assent/console`. */
+  const KIT = "plugins/console/app/kit.ts";
+  const isPage = (file: string): boolean => /^plugins\/[^/]+\/page\//.test(file);
   test("the core imports no plugin, and no plugin imports another", () => {
     for (const file of sources) {
       for (const specifier of importsOf(file)) {
         const to = target(file, specifier);
-        if (to === null || !to.startsWith("plugins/")) continue;
+        if (to === null || !to.startsWith("plugins/") || (isPage(file) && to === KIT)) continue;
         const own = file.split("/").slice(0, 2).join("/");
         assert.ok(file.startsWith("plugins/") && to.startsWith(`${own}/`), `${file} imports ${specifier}`);
       }
@@ -94,11 +97,33 @@ describe("imports", () => {
     }
   });
 
+  test("a page imports only the kit, packages and files of its own folder, and nothing else imports a page", () => {
+    for (const file of sources) {
+      const own = file.split("/").slice(0, 3).join("/");
+      for (const specifier of importsOf(file)) {
+        const to = target(file, specifier);
+        if (to === null) continue;
+        const isAllowed = isPage(file) ? to === KIT || to.startsWith(`${own}/`) : !isPage(to);
+        assert.ok(isAllowed, `${file} imports ${specifier}`);
+      }
+    }
+  });
+
+  test("each folder of a page has an index, which the build finds, and imports the rest when it is needed", () => {
+    for (const plugin of readdirSync(join(ROOT, "plugins"))) {
+      const folder = `plugins/${plugin}/page`;
+      if (!existsSync(join(ROOT, folder))) continue;
+      assert.ok(existsSync(join(ROOT, folder, "index.ts")), `${folder} has no index.ts`);
+      for (const specifier of staticImports(`${folder}/index.ts`))
+        assert.ok(!specifier.endsWith(".tsx"), `${folder}/index.ts imports ${specifier}: import it with import()`);
+    }
+  });
+
   test("the guides' plugins import only the package's exports and files next to them", () => {
     const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
       exports: Record<string, unknown>;
     };
-    for (const file of filesIn("docs/examples")) {
+    for (const file of filesIn("docs/examples", [".ts", ".js"])) {
       for (const specifier of importsOf(file)) {
         if (specifier.startsWith("node:")) continue;
         const to = target(file, specifier);

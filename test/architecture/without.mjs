@@ -77,6 +77,8 @@ function copyWithout(features, copy) {
         (feature) => file.startsWith(`plugins/${feature}/`) || file.startsWith(`test/plugins/${feature}/`),
       ) ||
       !existsSync(path) ||
+      // Pages are parts of the console.
+      (features.includes("console") && /^(?:test\/)?plugins\/[^/]+\/page\//.test(file)) ||
       (/^test\/.*\.tsx?$/.test(file) && readNeeds(path).some((name) => features.includes(name)));
     if (!isDeleted) cpSync(path, join(copy, file));
   }

@@ -1,4 +1,5 @@
-/** GET /v1/denials: counts recent denials by agent and rule, from the decisions in the ledger. */
+/** GET /v1/denials and a page of the console: counts recent denials by agent and rule, from the decisions in the ledger. */
+import { fileURLToPath } from "node:url";
 import { definePlugin, defineRoute, Type, type Static } from "assent/plugin";
 
 const HOUR = 3_600_000;
@@ -30,6 +31,7 @@ const Answer = Type.Object(
 
 export default definePlugin({
   name: "resource-denials",
+  page: fileURLToPath(new URL("page.js", import.meta.url)),
   setup: (host) => ({
     routes: [
       defineRoute({

@@ -11,6 +11,8 @@ import { sha256Hex, utf8 } from "../../domain/hash.ts";
 
 export interface AssetFile {
   path(): string;
+  /** Returns the text to serve instead of the file's text. */
+  change?(text: string): string;
   /** Headers in addition to the headers of every asset. */
   headers?: Record<string, string>;
 }
@@ -47,7 +49,8 @@ export function createAssets(prefix: string, files: Readonly<Record<string, Asse
     (loading ??= (async () => {
       const served = new Map<string, ServedFile>();
       for (const [name, file] of Object.entries(files)) {
-        const bytes = new Uint8Array(await readFile(file.path()));
+        const content = new Uint8Array(await readFile(file.path()));
+        const bytes = file.change === undefined ? content : utf8(file.change(new TextDecoder().decode(content)));
         const type = TYPES[name.split(".").at(-1) ?? ""];
         if (type === undefined) throw new Error(`the asset ${name} has no media type`);
         const headers = {

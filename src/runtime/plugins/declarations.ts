@@ -5,6 +5,7 @@ import { listBuiltInCommands } from "../../config/built-in-plugins.ts";
 import type { AuditedFeatures } from "../../contract/audit.ts";
 import { combineBars } from "../../contract/bar.ts";
 import { CORE_COMMANDS } from "../../contract/command.ts";
+import type { Host } from "../../contract/host.ts";
 import { ERRORS, errorCodePrefix, type ErrorKind } from "../../contract/errors.ts";
 import { ENTRY_TYPES, type EntryBody, isPluginEntry, type PluginEntry } from "../../domain/entries.ts";
 import { SCOPES, type PluginScope, type Scope } from "../../domain/scopes.ts";
@@ -15,6 +16,8 @@ import type { LoadedPlugin } from "./loader.ts";
 import { PluginError } from "./plugin-options.ts";
 
 export interface Declarations extends AuditedFeatures {
+  /** All plugins, each with the path of its page; null if it declares none. */
+  readonly plugins: Host["plugins"];
   /** All scopes of the core, then the scopes of plugins. */
   readonly scopes: readonly Scope[];
   /** Schemas of the entry types without a prefix that plugins declare. */
@@ -66,9 +69,11 @@ export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarati
       forms.set(type, formOf(schema));
     }
     assertCommand(plugin);
+    assertPage(plugin);
   }
   const folds = [...CORE_FOLDS, ...plugins.flatMap(({ plugin }) => plugin.folds ?? [])];
   return Object.freeze({
+    plugins: plugins.map(({ plugin: { name, page = null } }) => ({ name, page })),
     folds,
     notices: plugins.flatMap(({ plugin }) => plugin.notices ?? []),
     auditors: plugins.flatMap(({ plugin }) => plugin.auditors ?? []),
@@ -128,6 +133,11 @@ function assertCommand({ name, command }: Plugin): void {
   for (const member of ["summary", "help"] as const)
     if (typeof command?.[member] !== "string") throw new PluginError(name, `its command has no "${member}"`);
   if (typeof command.run !== "function") throw new PluginError(name, 'its command has no "run"');
+}
+
+function assertPage({ name, page }: Plugin): void {
+  if (page !== undefined && (typeof page !== "string" || !page.endsWith(".js")))
+    throw new PluginError(name, `its "page" must be the path of a .js file; got ${JSON.stringify(page)}`);
 }
 
 function formOf(schema: TObject): (data: unknown) => string | null {

@@ -10,11 +10,11 @@ import type { Agent } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
-import { canStop, StopDialog } from "../shell/stops.tsx";
 import { Badge, ResultNotice, EmptyState, FactList, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
 import { LoadedPage } from "../ui/loaded-page.tsx";
+import { Panels } from "../ui/panels.tsx";
 import { Card, LoadedCard } from "../ui/section.tsx";
 import { type AgentChange, AgentDialogs } from "./agent-dialogs.tsx";
 import { AgentButtons, AllowedTools } from "./agent-parts.tsx";
@@ -26,7 +26,6 @@ const MAY_READ_ACTIONS = ["actions:read", "actions:read_own"];
 
 export function AgentPage({ id }: { id: string }) {
   const [change, setChange] = useState<AgentChange | null>(null);
-  const [isStopping, setStopping] = useState(false);
   const [done, setDone] = useState("");
   const loaded = useLoad((signal) => readAgent(id, signal), [id]);
   const finish = (text: string): void => {
@@ -34,14 +33,14 @@ export function AgentPage({ id }: { id: string }) {
     setDone(text);
     loaded.reload();
   };
-  const stop = canStop() ? (
-    <button type="button" class="danger" onClick={() => setStopping(true)}>
-      {TEXTS.stop}
-    </button>
-  ) : null;
   return (
     <>
-      <LoadedPage title={loaded.data?.agent?.name ?? id} what="the agent" loaded={loaded} side={stop}>
+      <LoadedPage
+        title={loaded.data?.agent?.name ?? id}
+        what="the agent"
+        loaded={loaded}
+        side={<Panels place="agent-title" agent={id} />}
+      >
         {({ agent }) => (
           <>
             <p>
@@ -54,9 +53,6 @@ export function AgentPage({ id }: { id: string }) {
         )}
       </LoadedPage>
       <AgentDialogs change={change} onClose={() => setChange(null)} onDone={finish} />
-      {isStopping ? (
-        <StopDialog agent={id} onClose={() => setStopping(false)} onDone={() => setStopping(false)} />
-      ) : null}
     </>
   );
 }

@@ -35,12 +35,11 @@ export const AGENT_TEXTS = {
   all: "All agents",
   unregistered: "not registered",
   unregisteredHelp:
-    "It is not registered, so its tools are not limited, and it cannot be suspended. It can be stopped, and its keys can be revoked.",
+    "It is not registered, so its tools are not limited, and it cannot be suspended. Its keys can be revoked.",
   unseen: "No agent with this id is registered, and none has submitted an action.",
   unseenHelp:
     "The id may be mistyped. If the agent is new, create a key that is bound to it, and submit its first action.",
   newKey: "Create a key",
-  stop: "Stop this agent…",
   activity: "Last 30 days",
   noActivity: "It submitted nothing in the last 30 days.",
   latest: "Latest actions",

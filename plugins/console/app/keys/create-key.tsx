@@ -9,12 +9,14 @@ import { CopyButton, Hash, Notice, ErrorNotice, MarkedValue } from "../ui/elemen
 import { renderPlain } from "../ui/format.ts";
 import { Checklist, Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
-import { type KeyPreset, type KeyScope, PRESETS, SCOPES, TEXTS } from "./strings.ts";
+import { type KeyScope, useScopes } from "./scopes.ts";
+import { type KeyPreset, PRESETS, TEXTS } from "./strings.ts";
 
 export type CreatedKey = Api["POST /v1/api-keys"]["response"];
 
 export function CreateKeyDialog({ onClose, onCreated }: { onClose(): void; onCreated(created: CreatedKey): void }) {
   const [preset, setPreset] = useState<KeyPreset | "">("approver");
+  const scopes = useScopes();
   const isUser = isUserSession();
   const { data: users } = useLoad(
     async (signal) =>
@@ -26,11 +28,11 @@ export function CreateKeyDialog({ onClose, onCreated }: { onClose(): void; onCre
   const { error, isBusy, submit } = useSubmit(async (form) => {
     const { name = "", agent_id = "", owner = "", expires_at = "" } = readFormValues(form);
     const fields = new FormData(form);
-    const scopes = fields.getAll("scopes") as KeyScope[];
+    const chosen = fields.getAll("scopes") as KeyScope[];
     const isShared = fields.has("shared");
     const body = {
       name,
-      ...(preset === "" ? { scopes } : { preset }),
+      ...(preset === "" ? { scopes: chosen } : { preset }),
       agent_id: agent_id === "" ? null : agent_id,
       // If `owner` is omitted, a key that a signed-in user creates belongs to that user.
       ...(isShared ? { owner: null } : owner === "" ? {} : { owner }),
@@ -56,7 +58,7 @@ export function CreateKeyDialog({ onClose, onCreated }: { onClose(): void; onCre
             <option value="">{TEXTS.eachScope}</option>
           </select>
         </Field>
-        {preset === "" ? <Checklist legend="Scopes" name="scopes" options={SCOPES} /> : null}
+        {preset === "" ? <Checklist legend="Scopes" name="scopes" options={scopes} /> : null}
         <Field name="agent_id" label="Agent" help={TEXTS.help.agent_id} error={error} maxLength={256} />
         <Field
           name="owner"

@@ -5,10 +5,12 @@ import { Dialog } from "../ui/dialog.tsx";
 import { Notice, ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
 import { FormButtons, useSubmit } from "../ui/forms.tsx";
 import { isOwnKey } from "./own-key.ts";
-import { type KeyScope, SCOPES, TEXTS } from "./strings.ts";
+import { useScopes } from "./scopes.ts";
+import { TEXTS } from "./strings.ts";
 
 export function RevokeKeyDialog({ apiKey, onClose, onDone }: { apiKey: ApiKey; onClose(): void; onDone(): void }) {
   const { id, name, prefix, owner, agent_id, scopes, last_used_at } = apiKey;
+  const meanings = useScopes();
   const { error, isBusy, submit } = useSubmit(async () => {
     await request("DELETE /v1/api-keys/{id}", { path: [id] });
     onDone();
@@ -50,7 +52,7 @@ export function RevokeKeyDialog({ apiKey, onClose, onDone }: { apiKey: ApiKey; o
         </p>
         <ul>
           {scopes.map((scope) => (
-            <li key={scope}>{SCOPES[scope as KeyScope] ?? scope}</li>
+            <li key={scope}>{meanings[scope] ?? scope}</li>
           ))}
         </ul>
         <p>{TEXTS.revokeHelp}</p>

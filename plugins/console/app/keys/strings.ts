@@ -1,46 +1,8 @@
 /** Texts of the page of API keys. */
-import type { Api, PluginScope } from "../core/api-types.ts";
+import type { Api } from "../core/api-types.ts";
 
 type Body = Api["POST /v1/api-keys"]["body"];
-export type KeyScope = NonNullable<Body["scopes"]>[number];
 export type KeyPreset = NonNullable<Body["preset"]>;
-
-/**
- * Describes what each scope permits. The type makes the compiler require a description for each new scope of the core.
- */
-export const SCOPES: Readonly<Record<Exclude<KeyScope, PluginScope>, string> & Record<string, string>> = {
-  admin: "everything, always",
-  "actions:submit": "submit actions",
-  "actions:read": "see all actions",
-  "actions:read_own": "see its own actions",
-  "actions:execute": "start what was allowed, and report results",
-  "actions:erase": "erase requests for good",
-  "actions:settle": "settle unknown outcomes",
-  "credentials:receive": "receive credentials for actions that it starts",
-  "approvals:decide": "approve and deny",
-  "approvals:break_glass": "approve in an emergency without other approvers (in a session)",
-  "grants:write": "grant later actions, and revoke grants",
-  "sessions:issue": "start and continue sessions of agents",
-  "policies:read": "see policies",
-  "policies:write": "write policies",
-  "policies:activate": "activate policies",
-  "holds:write": "place and release legal holds, which prevent erasures",
-  "stop:write": "stop decisions, and lift stops",
-  "keys:manage": "create and revoke keys",
-  "agents:read": "see agents",
-  "agents:write": "register, change and suspend agents",
-  "users:read": "see users and their sessions",
-  "users:manage": "create, change and deactivate users",
-  "users:provision": "create, change and deactivate users through SCIM",
-  "analytics:read": "see analytics",
-  "events:read": "follow events",
-  "provenance:read": "read the ledger and its proofs",
-  "replay:run": "replay decisions",
-  "metrics:read": "read metrics",
-  "deliveries:read": "see messages that were sent to people",
-  "deliveries:retry": "send failed messages again",
-  "coverage:write": "record coverage statements",
-};
 
 export const PRESETS: Readonly<Record<KeyPreset, string>> = {
   agent: "Agent: submits and runs actions, sees its own",

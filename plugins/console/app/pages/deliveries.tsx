@@ -42,7 +42,8 @@ channels:
       - { owner: anna, to: anna@example.com }
 `;
 
-const KINDS: Readonly<Record<Delivery["kind"], string>> = {
+/** Texts for kinds of messages whose names do not say enough. */
+const KINDS: Readonly<Record<string, string>> = {
   approval_requested: "request",
   approval_escalated: "request, because others did not vote",
   approval_reminder: "reminder",
@@ -50,7 +51,6 @@ const KINDS: Readonly<Record<Delivery["kind"], string>> = {
   outcome_unknown: "outcome unknown",
   break_glass: "emergency approval",
   agent_throttled: "throttled agent",
-  stop: "stop",
   coverage_gap: "gap in coverage",
   event: "ledger entry",
 };

@@ -1,25 +1,21 @@
 /** Renders a one-line summary for each type of ledger entry. */
 import type { ComponentChildren } from "preact";
 import type { EntryBody, EntryOf } from "../core/api-types.ts";
+import { entryTextsOf } from "../core/parts.ts";
 import type { LedgerEvent } from "../core/live-events.ts";
 import { Badge, MarkedValue } from "../ui/elements.tsx";
 import { OCCASIONS, VERDICTS } from "../ui/entry-texts.ts";
 import { formatCounted } from "../ui/format.ts";
 import { PrincipalName } from "../ui/person.tsx";
 
-/** What the page shows of a stop's entry, also in a service without stops. */
-interface StopEntry {
-  type: "stop";
-  change: string;
-  stop: { reason: string };
-}
-type Entry = EntryBody | StopEntry;
+type Entry = EntryBody;
 
 const words = (name: string): string => name.replaceAll("_", " ");
 
-/** Renders the line of an event. Renders nothing for an unknown type, such as one from a plugin. */
+/** Renders the line of an event. Renders nothing for a type that no feature describes. Requires `loadTexts`. */
 export function EventSummary({ event }: { event: LedgerEvent }) {
-  return <span>{summarize(event.entry as unknown as Entry)}</span>;
+  const texts = entryTextsOf(event.type);
+  return <span>{texts?.summarize(event.entry) ?? summarize(event.entry as unknown as Entry)}</span>;
 }
 
 function summarize(entry: Entry): ComponentChildren {
@@ -95,8 +91,6 @@ function summarizeChange(entry: Exclude<Entry, ActionEntry>): ComponentChildren 
       return <MarkedValue value={`legal hold ${words(entry.change)}: ${entry.hold.reason}`} />;
     case "part_erasure":
       return <MarkedValue value={`${entry.part} of ${entry.agent_id} erased: ${entry.reason}`} />;
-    case "stop":
-      return <MarkedValue value={`stop ${words(entry.change)}: ${entry.stop.reason}`} />;
     case "grant":
       return (
         <MarkedValue

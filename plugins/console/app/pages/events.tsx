@@ -4,8 +4,11 @@ import { useEffect, useState } from "preact/hooks";
 import { ENTRY_TYPES } from "../../../../src/browser.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
 import { followLiveEvents, type LedgerEvent } from "../core/live-events.ts";
+import { listEntryTypes, loadTexts } from "../core/parts.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
 import { Badge, EmptyState, StreamStatus, Page, Time } from "../ui/elements.tsx";
+import { useLoad } from "../ui/hooks.ts";
+import { LoadedPage } from "../ui/loaded-page.tsx";
 import { JsonDisclosure } from "../ui/params.tsx";
 import { EventSummary } from "./event-summary.tsx";
 
@@ -36,19 +39,29 @@ const TEXTS = {
   cut: `Only the newest ${MAX_EVENTS} events are shown.`,
 };
 
-/** Renders the page. The filters are in the address. */
-/** Types of entries that the page can filter by: those of the core, and of features with a line in the timeline. */
-const TYPES: readonly string[] = [...ENTRY_TYPES, "stop"];
+/** Returns the types of entries that the page can filter by. */
+const listTypes = (): string[] => [...ENTRY_TYPES, ...listEntryTypes()];
 
+/** Renders the page. The filters are in the address. */
 export function Events({ query }: { query: URLSearchParams }) {
-  return <Tail key={query.toString()} query={query} />;
+  const texts = useLoad(async () => {
+    await loadTexts();
+    return true;
+  }, []);
+  return texts.data === null ? (
+    <LoadedPage title={TEXTS.title} what="events" loaded={texts}>
+      {() => null}
+    </LoadedPage>
+  ) : (
+    <Tail key={query.toString()} query={query} />
+  );
 }
 
 function Tail({ query }: { query: URLSearchParams }) {
   const types = query
     .getAll("type")
     .flatMap((text) => text.split(","))
-    .filter((type) => TYPES.includes(type));
+    .filter((type) => listTypes().includes(type));
   const [agent, tool, from] = ["agent_id", "tool", "after"].map((name) => query.get(name) ?? "") as [
     string,
     string,
@@ -168,7 +181,7 @@ function Filters({ types, agent, tool, from }: TailFilters) {
     >
       <fieldset class="inline">
         <legend>{TEXTS.types}</legend>
-        {TYPES.map((type) => (
+        {listTypes().map((type) => (
           <label class="check" key={type}>
             <input type="checkbox" name="type" value={type} defaultChecked={types.includes(type)} />{" "}
             {type.replaceAll("_", " ")}

@@ -5,6 +5,7 @@
 import type { Event, User } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { hasScope, signedInUserId } from "../core/me.ts";
+import { listEntryTypes } from "../core/parts.ts";
 import { userSignInAddress } from "../core/session.ts";
 import { KeyTable } from "../keys/keys.tsx";
 import { Badge, EmptyState, FactList, Page, MarkedValue, Time } from "../ui/elements.tsx";
@@ -126,9 +127,9 @@ function List({ names }: { names: readonly string[] }) {
   return names.length === 0 ? <span class="quiet">none</span> : <MarkedValue value={names.join(", ")} />;
 }
 
-/** Entry types of votes. `TYPES` contains all entry types that can be about a person. */
+/** Entry types of votes. `TYPES` contains all entry types that can be about a person, without those of features. */
 const VOTE_TYPES = "approval";
-const TYPES = `${VOTE_TYPES},question,grant,delegation,break_glass,stop,policy_set,api_key,agent,user,suggested_rule,erasure,users:session`;
+const TYPES = `${VOTE_TYPES},question,grant,delegation,break_glass,policy_set,api_key,agent,user,suggested_rule,erasure,users:session`;
 
 /** The members of entries that identify a person. */
 interface Entry {
@@ -160,7 +161,7 @@ function History({ id }: { id: string }) {
         <LedgerTimeline label={TEXTS.votes} filters={{ type: VOTE_TYPES }} isWanted={isVote} />
       </Card>
       <Card id="timeline" title={TEXTS.timeline}>
-        <LedgerTimeline label={TEXTS.timeline} filters={{ type: TYPES }} isWanted={isAbout} />
+        <LedgerTimeline label={TEXTS.timeline} filters={{ type: [TYPES, ...listEntryTypes("person")].join(",") }} isWanted={isAbout} />
       </Card>
     </>
   );

@@ -1,35 +1,14 @@
-/** The console's pages. */
-import type { ComponentType } from "preact";
-import { hasScope } from "../core/me.ts";
-import type { IconName } from "../ui/icons.tsx";
-
-/** Sections of the menu, in order. The first has no heading. */
-export const SECTIONS = ["Work", "Control", "People", "Record", "Service"] as const;
-export type Section = (typeof SECTIONS)[number];
-
-type PageView = ComponentType<{ id: string | null; query: URLSearchParams }>;
-
-export interface PageEntry {
-  /** Name of the page in the address. */
-  name: string;
-  /** Label in the menu. */
-  title: string;
-  icon: IconName;
-  /** Null for a page that is not in the menu. Other pages link to it. */
-  section: Section | null;
-  /** Imports the page's module, which the browser loads only once. */
-  load(): Promise<PageView>;
-  /** A credential with any of these scopes can open the page. If empty, no scope is needed. */
-  scopes: readonly string[];
-}
+/** The pages of features that do not have a page folder of their own. */
+import type { PageEntry } from "../core/parts.ts";
 
 const READ_ACTIONS = ["actions:read", "actions:read_own"];
-export const PAGES: readonly PageEntry[] = [
+export const OWN_PAGES: readonly PageEntry[] = [
   {
     name: "approvals",
     title: "Approvals",
     icon: "inbox",
     section: "Work",
+    order: 10,
     load: () => import("../inbox/approvals.tsx").then((module) => module.Approvals),
     scopes: READ_ACTIONS,
   },
@@ -38,6 +17,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Plans",
     icon: "list",
     section: "Work",
+    order: 20,
     load: () => import("../plans/plan.tsx").then((module) => module.Plan),
     scopes: READ_ACTIONS,
   },
@@ -46,6 +26,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Actions",
     icon: "activity",
     section: "Work",
+    order: 30,
     load: () => import("../pages/actions.tsx").then((module) => module.Actions),
     scopes: READ_ACTIONS,
   },
@@ -54,6 +35,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Grants",
     icon: "check",
     section: "Control",
+    order: 10,
     load: () => import("../grants/grants.tsx").then((module) => module.Grants),
     scopes: ["grants:write", "actions:read"],
   },
@@ -62,6 +44,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Policies",
     icon: "scroll",
     section: "Control",
+    order: 20,
     load: () => import("../policies/policies.tsx").then((module) => module.Policies),
     scopes: ["policies:read"],
   },
@@ -70,6 +53,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Suggestions",
     icon: "list",
     section: "Control",
+    order: 30,
     load: () => import("../suggestions/suggestions.tsx").then((module) => module.Suggestions),
     scopes: ["policies:read"],
   },
@@ -78,6 +62,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Agents",
     icon: "bot",
     section: "Control",
+    order: 40,
     load: () => import("../agents/agents.tsx").then((module) => module.Agents),
     scopes: ["agents:read"],
   },
@@ -86,6 +71,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "API keys",
     icon: "key",
     section: "Control",
+    order: 50,
     load: () => import("../keys/keys.tsx").then((module) => module.Keys),
     scopes: ["keys:manage"],
   },
@@ -94,6 +80,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Users",
     icon: "users",
     section: "People",
+    order: 10,
     load: () => import("../people/users.tsx").then((module) => module.Users),
     scopes: ["users:read", "users:manage"],
   },
@@ -102,6 +89,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Person",
     icon: "user",
     section: null,
+    order: 10,
     load: () => import("../people/person.tsx").then((module) => module.Person),
     scopes: ["actions:read", "approvals:decide", "users:read", "users:manage", "actions:read_own"],
   },
@@ -110,6 +98,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Delegations",
     icon: "users",
     section: "People",
+    order: 20,
     load: () => import("../people/delegations.tsx").then((module) => module.Delegations),
     scopes: ["approvals:decide", "users:read", "users:manage"],
   },
@@ -118,6 +107,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Break-glass",
     icon: "alert",
     section: "People",
+    order: 30,
     load: () => import("../people/break-glass.tsx").then((module) => module.BreakGlass),
     scopes: ["approvals:decide", "actions:read"],
   },
@@ -126,6 +116,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Access review",
     icon: "user",
     section: "People",
+    order: 40,
     load: () => import("../people/access-review.tsx").then((module) => module.AccessReview),
     scopes: ["users:read", "users:manage"],
   },
@@ -134,6 +125,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Analytics",
     icon: "chart",
     section: "Record",
+    order: 10,
     load: () => import("../analytics/analytics.tsx").then((module) => module.Analytics),
     scopes: ["analytics:read"],
   },
@@ -142,6 +134,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Provenance",
     icon: "shield",
     section: "Record",
+    order: 20,
     load: () => import("../pages/provenance.tsx").then((module) => module.Provenance),
     scopes: ["provenance:read"],
   },
@@ -150,6 +143,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Coverage",
     icon: "check",
     section: "Record",
+    order: 30,
     load: () => import("../pages/coverage.tsx").then((module) => module.Coverage),
     scopes: ["provenance:read"],
   },
@@ -158,6 +152,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Events",
     icon: "list",
     section: "Record",
+    order: 40,
     load: () => import("../pages/events.tsx").then((module) => module.Events),
     scopes: ["events:read"],
   },
@@ -166,6 +161,7 @@ export const PAGES: readonly PageEntry[] = [
     title: "Deliveries",
     icon: "send",
     section: "Service",
+    order: 10,
     load: () => import("../pages/deliveries.tsx").then((module) => module.Deliveries),
     scopes: ["deliveries:read"],
   },
@@ -174,11 +170,8 @@ export const PAGES: readonly PageEntry[] = [
     title: "System",
     icon: "server",
     section: "Service",
+    order: 20,
     load: () => import("../system/system.tsx").then((module) => module.System),
     scopes: [],
   },
 ];
-
-export function canOpenPage({ scopes }: PageEntry): boolean {
-  return scopes.length === 0 || scopes.some(hasScope);
-}

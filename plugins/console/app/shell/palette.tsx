@@ -1,13 +1,19 @@
-/** The command palette (Ctrl+K): opens a page, or an action by its id. */
+/** The command palette (Ctrl+K): opens a page, or an action by its id, and runs commands. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { encodeSegment } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Icon } from "../ui/icons.tsx";
-import type { PageEntry } from "./pages.ts";
+import { Icon, type IconName } from "../ui/icons.tsx";
+import type { Command, PageEntry } from "../core/parts.ts";
 
 const ACTION_ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;
 
-export function CommandPalette({ pages }: { pages: readonly PageEntry[] }) {
+interface Props {
+  pages: readonly PageEntry[];
+  commands: readonly Command[];
+  onCommand(command: Command): void;
+}
+
+export function CommandPalette(props: Props) {
   const [isOpen, setOpen] = useState(false);
   useEffect(() => {
     const listen = (event: KeyboardEvent): void => {
@@ -18,26 +24,41 @@ export function CommandPalette({ pages }: { pages: readonly PageEntry[] }) {
     addEventListener("keydown", listen);
     return () => removeEventListener("keydown", listen);
   }, []);
-  return isOpen ? <PaletteDialog pages={pages} onClose={() => setOpen(false)} /> : null;
+  return isOpen ? <PaletteDialog {...props} onClose={() => setOpen(false)} /> : null;
 }
 
-function PaletteDialog({ pages, onClose }: { pages: readonly PageEntry[]; onClose: () => void }) {
+interface Target {
+  key: string;
+  title: string;
+  icon: IconName;
+  open(): void;
+}
+
+function PaletteDialog({ pages, commands, onCommand, onClose }: Props & { onClose(): void }) {
   const [text, setText] = useState("");
   const [chosen, setChosen] = useState(0);
   const field = useRef<HTMLInputElement>(null);
   const typed = text.trim().toLowerCase();
-  const targets = [
+  const isTyped = ({ title }: { title: string }): boolean => title.toLowerCase().includes(typed);
+  const toAddress = (address: string, title: string, icon: IconName): Target => ({
+    key: address,
+    title,
+    icon,
+    open: () => void (location.hash = address),
+  });
+  const targets: Target[] = [
     ...(ACTION_ID.test(typed)
-      ? [{ address: `#/actions/${encodeSegment(typed)}`, title: "Action with this id", icon: "activity" as const }]
+      ? [toAddress(`#/actions/${encodeSegment(typed)}`, "Action with this id", "activity")]
       : []),
-    ...pages
-      .filter(({ title }) => title.toLowerCase().includes(typed))
-      .map(({ name, title, icon }) => ({ address: `#/${name}`, title, icon })),
+    ...pages.filter(isTyped).map(({ name, title, icon }) => toAddress(`#/${name}`, title, icon)),
+    ...commands
+      .filter(isTyped)
+      .map((command) => ({ key: command.title, title: command.title, icon: command.icon, open: () => onCommand(command) })),
   ];
-  const openAddress = (address: string | undefined): void => {
-    if (address === undefined) return;
-    location.hash = address;
+  const open = (target: Target | undefined): void => {
+    if (target === undefined) return;
     onClose();
+    target.open();
   };
   return (
     <Dialog title="Go to" onClose={onClose} hotkey={false}>
@@ -45,8 +66,8 @@ function PaletteDialog({ pages, onClose }: { pages: readonly PageEntry[]; onClos
         ref={field}
         class="wide"
         data-focus=""
-        aria-label="Page or action id"
-        placeholder="Page or action id"
+        aria-label="Page, command or action id"
+        placeholder="Page, command or action id"
         autocomplete="off"
         value={text}
         onInput={(event) => {
@@ -60,21 +81,21 @@ function PaletteDialog({ pages, onClose }: { pages: readonly PageEntry[]; onClos
             setChosen(Math.min(Math.max(chosen + step, 0), Math.max(targets.length - 1, 0)));
           } else if (event.key === "Enter") {
             event.preventDefault();
-            openAddress(targets[chosen]?.address);
+            open(targets[chosen]);
           }
         }}
       />
       <ul class="palette">
-        {targets.map(({ address, title, icon }, i) => (
-          <li key={address}>
-            <button type="button" class={i === chosen ? "chosen" : ""} onClick={() => openAddress(address)}>
-              <Icon name={icon} />
-              {title}
+        {targets.map((target, i) => (
+          <li key={target.key}>
+            <button type="button" class={i === chosen ? "chosen" : ""} onClick={() => open(target)}>
+              <Icon name={target.icon} />
+              {target.title}
             </button>
           </li>
         ))}
       </ul>
-      {targets.length === 0 ? <p class="quiet">No page matches.</p> : null}
+      {targets.length === 0 ? <p class="quiet">No page or command matches.</p> : null}
     </Dialog>
   );
 }

@@ -1,9 +1,18 @@
-/** The frame of every page: sign-in, menu, stops, and the page of the current address. */
+/** The frame of every page: sign-in, menu, and the page of the current address. */
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, encodeSegment, fetchJson } from "../core/api.ts";
+import { encodeSegment, fetchJson } from "../core/api.ts";
 import { renewDevice, unsubscribeDevice } from "../core/device.ts";
-import { clearMe, loadMe, currentMe, type Me } from "../core/me.ts";
+import { clearMe, hasScope, loadMe, currentMe, type Me } from "../core/me.ts";
+import {
+  type Command,
+  listCommands,
+  listPages,
+  loadModule,
+  type PageEntry,
+  type Section,
+  SECTIONS,
+} from "../core/parts.ts";
 import {
   requestKeyFromTabs,
   currentCredential,
@@ -14,17 +23,17 @@ import {
 } from "../core/session.ts";
 import { listPolicyDrafts } from "../policies/policy-drafts.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { OutageBanner, Loading, Page, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
+import { OutageBanner, Loading, Notice, Page, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { Icon } from "../ui/icons.tsx";
 import { KeyName } from "../ui/person.tsx";
+import { LazyPart, Panels } from "../ui/panels.tsx";
 import { CommandPalette } from "./palette.tsx";
-import { canOpenPage, PAGES, type PageEntry, type Section, SECTIONS } from "./pages.ts";
 import { currentRoute, type Route } from "./router.ts";
 import { SignIn } from "./sign-in.tsx";
-import { canStop, StopDialog, Stops, useStops } from "./stops.tsx";
 
-export function Shell() {
+/** @param props.failed why parts of plugins are missing, one sentence for each */
+export function Shell({ failed }: { failed: readonly string[] }) {
   const [isSignedIn, setSignedIn] = useState<boolean | null>(currentCredential() === null ? null : true);
   const [why, setWhy] = useState("");
   useEffect(() => {
@@ -45,7 +54,7 @@ export function Shell() {
           <Loading what="the console" />
         </main>
       ) : isSignedIn ? (
-        <Console key={currentCredential()} />
+        <Console key={currentCredential()} failed={failed} />
       ) : (
         <SignIn why={why} />
       )}
@@ -53,13 +62,16 @@ export function Shell() {
   );
 }
 
-function Console() {
+function canOpenPage({ scopes }: PageEntry): boolean {
+  return scopes.length === 0 || scopes.some(hasScope);
+}
+
+function Console({ failed }: { failed: readonly string[] }) {
   const [route, setRoute] = useState(currentRoute());
   const main = useRef<HTMLElement>(null);
   const [isMenuOpen, setMenuOpen] = useState(false);
   const { data: user, error, reload } = useLoad(async (signal) => currentMe() ?? loadMe(signal), []);
-  const { stops, refresh } = useStops(user !== null);
-  const [isStopping, setStopping] = useState(false);
+  const [command, setCommand] = useState<Command | null>(null);
   const [signOutError, setSignOutError] = useState<unknown>(null);
   const [isLeaving, setLeaving] = useState(false);
   const leave = (): void => {
@@ -79,7 +91,8 @@ function Console() {
   useEffect(() => {
     if (user !== null && isUserSession()) void renewDevice(user.key.id).catch(() => undefined);
   }, [user === null]);
-  const pages = user === null ? [] : PAGES.filter(canOpenPage);
+  const pages = user === null ? [] : listPages().filter(canOpenPage);
+  const commands = user === null ? [] : listCommands(user);
   const name = route.name === "" ? (pages[0]?.name ?? "") : route.name;
   return (
     <>
@@ -91,13 +104,19 @@ function Console() {
           current={name}
           isOpen={isMenuOpen}
           onToggle={() => setMenuOpen(!isMenuOpen)}
-          onStop={() => setStopping(true)}
+          commands={commands}
+          onCommand={setCommand}
           onSignOut={() => (listPolicyDrafts().length > 0 ? setLeaving(true) : leave())}
         />
         <main id="main" ref={main} class={`page-${name}`}>
           <ErrorNotice error={error} onRetry={reload} />
           <ErrorNotice error={signOutError} />
-          <Stops stops={stops} onChange={refresh} />
+          {failed.map((text) => (
+            <Notice key={text} kind="bad">
+              {text}
+            </Notice>
+          ))}
+          {user === null ? null : <Panels place="banner" />}
           {user !== null ? (
             <Current route={{ ...route, name }} main={main} />
           ) : error === null ? (
@@ -105,17 +124,11 @@ function Console() {
           ) : null}
         </main>
       </div>
-      {user === null ? null : <CommandPalette pages={pages} />}
+      {user === null ? null : <CommandPalette pages={pages} commands={commands} onCommand={setCommand} />}
       {isLeaving ? <SignOutDialog onClose={() => setLeaving(false)} onSignOut={leave} /> : null}
-      {isStopping ? (
-        <StopDialog
-          onClose={() => setStopping(false)}
-          onDone={() => {
-            setStopping(false);
-            refresh();
-          }}
-        />
-      ) : null}
+      {command === null ? null : (
+        <LazyPart key={command.title} load={command.load} props={{ onClose: () => setCommand(null) }} />
+      )}
     </>
   );
 }
@@ -144,11 +157,12 @@ interface MenuProps {
   current: string;
   isOpen: boolean;
   onToggle(): void;
-  onStop(): void;
+  commands: readonly Command[];
+  onCommand(command: Command): void;
   onSignOut(): void;
 }
 
-function Menu({ user, pages, current, isOpen, onToggle, onStop, onSignOut }: MenuProps) {
+function Menu({ user, pages, current, isOpen, onToggle, commands, onCommand, onSignOut }: MenuProps) {
   return (
     <nav aria-label="Console" class={isOpen ? "open" : ""}>
       <div class="brand">
@@ -166,14 +180,14 @@ function Menu({ user, pages, current, isOpen, onToggle, onStop, onSignOut }: Men
             current={current}
           />
         ))}
-        {user !== null && canStop() ? (
-          <li class="apart">
-            <button type="button" class="halt" onClick={onStop}>
-              <Icon name="stop" />
-              Stop…
+        {commands.map((command, i) => (
+          <li key={command.title} class={i === 0 ? "apart" : ""}>
+            <button type="button" class={command.isUrgent === true ? "urgent" : ""} onClick={() => onCommand(command)}>
+              <Icon name={command.icon} />
+              {command.title}
             </button>
           </li>
-        ) : null}
+        ))}
         <li>
           <button type="button" onClick={onSignOut}>
             <Icon name="log-out" />
@@ -267,7 +281,7 @@ function SignOutDialog({ onClose, onSignOut }: { onClose(): void; onSignOut(): v
 
 /** Loads and renders the page of the current address. */
 function Current({ route, main }: { route: Route; main: RefObject<HTMLElement | null> }) {
-  const page = PAGES.find(({ name }) => name === route.name) ?? null;
+  const page = listPages().find(({ name }) => name === route.name) ?? null;
   const isOpenable = page !== null && canOpenPage(page);
   const { data, error, reload } = useLoad(async () => (isOpenable ? loadPage(page) : null), [isOpenable, route.name]);
   const View = data !== null && data.name === route.name ? data.View : null;
@@ -315,10 +329,5 @@ function Current({ route, main }: { route: Route; main: RefObject<HTMLElement | 
 }
 
 async function loadPage(page: PageEntry) {
-  try {
-    return { name: page.name, View: await page.load() };
-  } catch {
-    const detail = "this page could not be loaded; if the service was updated, reload the console";
-    throw new ApiError({ status: 0, code: "UNREACHABLE", detail });
-  }
+  return { name: page.name, View: await loadModule(page.load) };
 }

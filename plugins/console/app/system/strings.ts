@@ -26,12 +26,22 @@ export const TEXTS = {
   timeline: "Timeline",
   credentials: "Credentials for actions",
   credentialsHelp: "Short-lived credentials that tools received for one action, and how they ended.",
-  timelineHelp: "Changes of policies, stops, keys, agents, users and the ledger's own keys.",
+  timelineHelp: "Changes of policies, keys, agents, users, the ledger's own keys, and what else concerns the whole service.",
 } as const;
 
 /** Entry types of the timeline. */
-export const TIMELINE_TYPES =
-  "policy_set,stop,legal_hold,api_key,agent,user,suggested_rule,break_glass,throttle,permit_key,log_key";
+export const TIMELINE_TYPES: readonly string[] = [
+  "policy_set",
+  "legal_hold",
+  "api_key",
+  "agent",
+  "user",
+  "suggested_rule",
+  "break_glass",
+  "throttle",
+  "permit_key",
+  "log_key",
+];
 
 /** Entry types about credentials. */
 export const CREDENTIAL_TYPES = "actions:credential_issued,actions:credential_ended";

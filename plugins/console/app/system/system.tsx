@@ -1,6 +1,7 @@
 /** The system page: whether the service can decide, its versions, and what changed. */
 import { fetchJson, serviceNow, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
+import { listEntryTypes } from "../core/parts.ts";
 import {
   Badge,
   FactList,
@@ -39,7 +40,7 @@ export function System() {
       <Versions policySet={ready?.policies.policy_set ?? null} at={at} />
       <Card id="timeline" title={TEXTS.timeline}>
         <p class="quiet">{TEXTS.timelineHelp}</p>
-        <LedgerTimeline label={TEXTS.timeline} filters={{ type: TIMELINE_TYPES }} />
+        <LedgerTimeline label={TEXTS.timeline} filters={{ type: [...TIMELINE_TYPES, ...listEntryTypes("system")].join(",") }} />
       </Card>
       <Card id="credentials" title={TEXTS.credentials}>
         <p class="quiet">{TEXTS.credentialsHelp}</p>
@@ -78,10 +79,7 @@ function State({ ready }: { ready: ReadinessReport }) {
               <strong>{name}</strong>
             </td>
             <td>
-              <Badge
-                value={check.ok ? "active" : "failed"}
-                label={check.ok ? "ok" : name === "stops" ? "stopped" : "failed"}
-              />
+              <Badge value={check.ok ? "active" : "failed"} label={check.ok ? "ok" : "not ok"} />
             </td>
             <td>{check.detail === "ok" ? null : <MarkedValue value={check.detail} />}</td>
             <td>{formatNumbers(check)}</td>

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { Event } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
+import { entryTextsOf } from "../core/parts.ts";
 import { describeActionEntry, kindOfEntry } from "./action-history.tsx";
 import { MarkedValue, Time } from "./elements.tsx";
 import { formatCounted, renderPlain } from "./format.ts";
@@ -21,7 +22,6 @@ interface Entry {
   agent?: { id?: string };
   key?: { id: string; name: string };
   user?: { id: string; name: string };
-  stop?: { agent: string | null; tool: string | null; policy: string | null; reason: string };
   hold?: { reason: string };
   grant?: { tool: string; operation: string };
   rule?: { policy: string };
@@ -42,7 +42,7 @@ interface CredentialData {
 
 const OF_ACTIONS = new Set(["decision", "approval", "redecision", "execution", "erasure", "part_erasure"]);
 
-/** Returns the step of an entry, with links to its action and to the entry. */
+/** Returns the step of an entry, with links to its action and to the entry. Requires `loadTexts`. */
 export function toEntryStep(event: Event): TimelineStep {
   const { seq, hash, at: time, type } = event;
   const entry = event.entry as Entry;
@@ -50,7 +50,7 @@ export function toEntryStep(event: Event): TimelineStep {
   return {
     key: seq,
     at: time,
-    kind: OF_ACTIONS.has(type) ? kindOfEntry(event.entry) : kindOfChange(entry),
+    kind: OF_ACTIONS.has(type) ? kindOfEntry(event.entry) : kindOfChange(type, entry),
     content: (
       <>
         {OF_ACTIONS.has(type) ? (
@@ -97,15 +97,16 @@ const KINDS: Readonly<Record<string, TimelineStep["kind"]>> = {
   reverted: "bad",
   refused: "bad",
   used: "bad",
-  lift_asked: "busy",
-  lifted: "good",
   resumed: "good",
   granted: "good",
   restored: "good",
   reviewed: "good",
 };
 
-const kindOfChange = ({ change, data }: Entry): TimelineStep["kind"] => KINDS[change ?? data?.change ?? ""];
+function kindOfChange(type: string, { change, data }: Entry): TimelineStep["kind"] {
+  const word = change ?? data?.change ?? "";
+  return entryTextsOf(type)?.marks?.[word] ?? KINDS[word];
+}
 
 function Change({ type, entry }: { type: string; entry: Entry }) {
   const { change = entry.data?.change ?? "", by, comment, reason } = entry;
@@ -139,6 +140,8 @@ const CREDENTIAL_ENDS: Readonly<Record<string, string>> = {
 
 /** Returns the subject of an entry, which follows the name of its type. */
 function subjectOf(type: string, entry: Entry): ComponentChildren {
+  const texts = entryTextsOf(type);
+  if (texts !== undefined) return texts.describe({ ...entry });
   switch (type) {
     case "agent":
       return entry.agent?.id === undefined ? null : (
@@ -160,8 +163,6 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
           of <PersonLink principal={`user:${entry.data.user_id}`} />
         </>
       );
-    case "stop":
-      return <MarkedValue value={describeStop(entry)} />;
     case "legal_hold":
       return <MarkedValue value={`(${entry.hold?.reason ?? ""})`} />;
     case "grant":
@@ -201,13 +202,4 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
         </>
       );
   }
-}
-
-/** Returns the description of a stop, such as "of agent support-* (the invoice run is wrong)". */
-function describeStop({ stop }: Entry): string {
-  if (stop === undefined) return "";
-  const parts = (["agent", "tool", "policy"] as const).flatMap((name) =>
-    stop[name] === null ? [] : [`${name} ${stop[name]}`],
-  );
-  return `of ${parts.length === 0 ? "everything" : parts.join(", ")} (${stop.reason})`;
 }

@@ -1,6 +1,7 @@
 /** The timeline of an agent, a person or the system, from the ledger's entries, newest first. */
 import type { Event } from "../core/api-types.ts";
 import { hasScope } from "../core/me.ts";
+import { loadTexts } from "../core/parts.ts";
 import { type PastEventFilters, readPastEvents } from "../core/past-events.ts";
 import { EmptyState, Loading, ErrorNotice } from "./elements.tsx";
 import { toEntryStep } from "./entry-step.tsx";
@@ -50,7 +51,10 @@ function LoadedTimeline({
   filters: PastEventFilters;
   isWanted(event: Event): boolean;
 }) {
-  const list = usePaged((cursor, signal) => readPastEvents(filters, isWanted, cursor, signal), []);
+  const list = usePaged(async (cursor, signal) => {
+    const [page] = await Promise.all([readPastEvents(filters, isWanted, cursor, signal), loadTexts()]);
+    return page;
+  }, []);
   return (
     <>
       <ErrorNotice error={list.error} onRetry={list.reload} />

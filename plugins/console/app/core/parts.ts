@@ -1,0 +1,162 @@
+/**
+ * What features add to the console. A folder `plugins/<name>/page` exports one `ConsolePart`, which the build finds; the
+ * console uses it if the service has loaded the plugin with this name.
+ */
+import type { ComponentChildren, ComponentType } from "preact";
+import type { IconName } from "../ui/icons.tsx";
+import { ApiError } from "./api.ts";
+import type { Me } from "./me.ts";
+
+/** Sections of the menu, in order. The first has no heading. */
+export const SECTIONS = ["Work", "Control", "People", "Record", "Service"] as const;
+export type Section = (typeof SECTIONS)[number];
+
+/** A page. Its address is `#/<name>/<id>?<query>`. */
+export interface PageEntry {
+  /** Name of the page in the address. */
+  name: string;
+  /** Label in the menu. */
+  title: string;
+  icon: IconName;
+  /** Null for a page that is not in the menu. Other pages link to it. */
+  section: Section | null;
+  /** Position in the section, in ascending order. */
+  order: number;
+  /** A credential with any of these scopes can open the page. If empty, no scope is needed. */
+  scopes: readonly string[];
+  /** Imports the page's module, which the browser loads only once. */
+  load(): Promise<ComponentType<{ id: string | null; query: URLSearchParams }>>;
+}
+
+/** A command, which is at the end of the menu and in the command palette. It opens a dialog. */
+export interface Command {
+  title: string;
+  icon: IconName;
+  /** Whether the menu shows it in red. */
+  isUrgent?: boolean;
+  /** Returns whether the signed-in credential can use the command. */
+  isOffered(me: Me): boolean;
+  load(): Promise<ComponentType<{ onClose(): void }>>;
+}
+
+/** The places of pages to which a feature can add panels, with the properties of their panels. */
+export interface Places {
+  /** Above every page. */
+  banner: object;
+  /** To the right of the title of the page about an agent. */
+  "agent-title": { agent: string };
+}
+
+/** A piece of a page that belongs to another feature. */
+export type Panel = {
+  [P in keyof Places]: {
+    place: P;
+    /** Position in the place, in ascending order. Default: 0. */
+    order?: number;
+    /** As for pages. Default: no scope is needed. */
+    scopes?: readonly string[];
+    load(): Promise<ComponentType<Places[P]>>;
+  };
+}[keyof Places];
+
+/** Timelines that show changes of the whole service. */
+export type TimelineName = "person" | "system";
+
+export interface EntryTexts {
+  /** Returns the line of an entry in the list of events. */
+  summarize(entry: Record<string, unknown>): ComponentChildren;
+  /** Returns what an entry is about; timelines show it after the type. */
+  describe(entry: Record<string, unknown>): ComponentChildren;
+  /** Colours of the marks in timelines, keyed by the entry's `change`. */
+  marks?: Readonly<Record<string, "good" | "bad" | "busy">>;
+}
+
+/** Texts that pages of other features show. */
+export interface PartTexts {
+  /** Texts of the feature's ledger entries, keyed by type. */
+  entries?: Readonly<Record<string, EntryTexts>>;
+  /** What each scope permits. */
+  scopes?: Readonly<Record<string, string>>;
+}
+
+/** What a feature adds to the console. It is part of the first script, so everything else is imported by `load`. */
+export interface ConsolePart {
+  pages?: readonly PageEntry[];
+  commands?: readonly Command[];
+  panels?: readonly Panel[];
+  /** Types of the feature's ledger entries, with the timelines that show them. */
+  entries?: Readonly<Record<string, readonly TimelineName[]>>;
+  /** Imports the texts, before the first list that needs them is displayed. */
+  texts?(): Promise<PartTexts>;
+}
+
+let parts: readonly ConsolePart[] = [];
+let texts: Promise<void> | null = null;
+const entryTexts = new Map<string, EntryTexts>();
+const textsOfScopes = new Map<string, string>();
+
+/** Sets the parts of the loaded plugins, once, before the console is displayed. */
+export function setParts(loaded: readonly ConsolePart[]): void {
+  parts = loaded;
+}
+
+/** Returns the pages in the order of the menu. */
+export function listPages(): PageEntry[] {
+  return parts
+    .flatMap(({ pages = [] }) => pages)
+    .sort(
+      (a, b) =>
+        SECTIONS.indexOf(a.section ?? "Service") - SECTIONS.indexOf(b.section ?? "Service") || a.order - b.order,
+    );
+}
+
+export function listCommands(me: Me): Command[] {
+  return parts.flatMap(({ commands = [] }) => commands).filter((command) => command.isOffered(me));
+}
+
+export function listPanels(place: keyof Places): Panel[] {
+  return parts
+    .flatMap(({ panels = [] }) => panels)
+    .filter((panel) => panel.place === place)
+    .sort((a, b) => (a.order ?? 0) - (b.order ?? 0));
+}
+
+/** Returns the types of features' ledger entries, or only those that a timeline shows. */
+export function listEntryTypes(timeline?: TimelineName): string[] {
+  return parts.flatMap(({ entries = {} }) =>
+    Object.entries(entries).flatMap(([type, timelines]) =>
+      timeline === undefined || timelines.includes(timeline) ? [type] : [],
+    ),
+  );
+}
+
+/** Loads the texts of all features. Await it before `entryTextsOf` or `scopeTexts`. */
+export function loadTexts(): Promise<void> {
+  texts ??= (async () => {
+    for (const { entries = {}, scopes = {} } of await loadModule(() => Promise.all(parts.map(async (part) => part.texts?.() ?? {})))) {
+      for (const [type, found] of Object.entries(entries)) entryTexts.set(type, found);
+      for (const [scope, text] of Object.entries(scopes)) textsOfScopes.set(scope, text);
+    }
+  })();
+  texts.catch(() => (texts = null));
+  return texts;
+}
+
+export function entryTextsOf(type: string): EntryTexts | undefined {
+  return entryTexts.get(type);
+}
+
+/** Returns what each scope of a feature permits, keyed by scope. */
+export function scopeTexts(): Readonly<Record<string, string>> {
+  return Object.fromEntries(textsOfScopes);
+}
+
+/** Imports a module with `load`. Throws `ApiError` if the service does not return it. */
+export async function loadModule<T>(load: () => Promise<T>): Promise<T> {
+  try {
+    return await load();
+  } catch {
+    const detail = "a part of this page could not be loaded; if the service was updated, reload the console";
+    throw new ApiError({ status: 0, code: "UNREACHABLE", detail });
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * `assent/console`: what pages of the console are built from. A page imports only this module and files of its own
+ * folder. `docs/writing-a-plugin.md` builds a page.
+ *
+ *   import { h, LoadedPage, request, Table, useLoad } from "assent/console";
+ */
+
+// What a plugin adds to the console
+export type {
+  Command,
+  ConsolePart,
+  EntryTexts,
+  PageEntry,
+  Panel,
+  PartTexts,
+  Places,
+  Section,
+  TimelineName,
+} from "./core/parts.ts";
+export { listEntryTypes, loadTexts, scopeTexts } from "./core/parts.ts";
+
+/** Preact, for pages that no bundler builds. All pages must use this copy. */
+export { Fragment, h, type ComponentChildren, type ComponentType } from "preact";
+export { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+
+// Requests. The types of the API are those of the OpenAPI document with all built-in plugins.
+export type * from "./core/api-types.ts";
+export {
+  ApiError,
+  buildUrl,
+  checkReachability,
+  encodeSegment,
+  fetchJson,
+  fetchJsonWithEtag,
+  fetchText,
+  request,
+  type ResponseFault,
+  sendRequest,
+  serviceNow,
+} from "./core/api.ts";
+export { followLiveEvents, type LedgerEvent } from "./core/live-events.ts";
+
+// The signed-in user or key
+export { currentMe, hasScope, type Me, signedInUserId } from "./core/me.ts";
+export { isUserSession, userSignInAddress } from "./core/session.ts";
+export { deviceId, pushSupport, subscribeDevice, unsubscribeDevice } from "./core/device.ts";
+
+// Loading
+export { type LoadState, useLoad, useNow } from "./ui/hooks.ts";
+export { type PagedRows, usePaged } from "./ui/paged.ts";
+export { LazyPart, Panels } from "./ui/panels.tsx";
+
+// Pages, cards, dialogs and forms
+export { Dialog } from "./ui/dialog.tsx";
+export { Checklist, Field, FormButtons, readFormValues, useSubmit } from "./ui/forms.tsx";
+export { LoadedPage } from "./ui/loaded-page.tsx";
+export { Card, LoadedCard } from "./ui/section.tsx";
+export { PagedList } from "./ui/paged-list.tsx";
+export { RowPages } from "./ui/row-pages.tsx";
+export {
+  EmptyState,
+  ErrorNotice,
+  FactList,
+  Loading,
+  Notice,
+  Page,
+  ResultNotice,
+  StreamStatus,
+  Table,
+} from "./ui/elements.tsx";
+
+// Values. Text from the API is displayed by `MarkedValue` or `JsonBlock`, which show hidden characters.
+export {
+  Age,
+  Badge,
+  CopyButton,
+  downloadText,
+  Hash,
+  JsonBlock,
+  MarkedValue,
+  Time,
+  TimeLeft,
+} from "./ui/elements.tsx";
+export { MarkedText } from "./ui/marked-text.tsx";
+export { formatCounted, formatDuration, formatTime, renderPlain, splitList, toLocalInput } from "./ui/format.ts";
+export { formatHeadline, JsonDisclosure, Params } from "./ui/params.tsx";
+export { KeyName, personAddress, PersonLink, PrincipalName } from "./ui/person.tsx";
+export { Snippet } from "./ui/snippet.tsx";
+export { Icon, type IconName } from "./ui/icons.tsx";
+export { type Bar, Bars, LinkedCount, SummaryFigure } from "./ui/bars.tsx";
+export { Chart } from "./ui/chart.tsx";
+
+// Timelines, and the ledger
+export { LedgerTimeline } from "./ui/ledger-timeline.tsx";
+export { Timeline, type TimelineStep } from "./ui/timeline.tsx";
+export { EntryProof, readPinnedKey, storePinnedKey, VerifiedProof, verifyEntry } from "./ui/proof.tsx";
+export {
+  canVerify,
+  type Checkpoint,
+  fromHex,
+  openCheckpointWithPin,
+  toHex,
+  verifyConsistency,
+  verifyProof,
+} from "./verify.ts";
+
+// Requests of agents
+export {
+  ActionPreview,
+  ActionTitle,
+  ApprovalReason,
+  FullRequest,
+  MachineReviews,
+  RequestContent,
+  RiskBadge,
+} from "./ui/request-view.tsx";
+export { ActionHistory, type ActionEvent, describeActionEntry } from "./ui/action-history.tsx";
+export { SubmitSnippet } from "./inbox/submit-snippet.tsx";
+export { findRuleLines } from "./ui/rule-lines.ts";

@@ -1,0 +1,17 @@
+import { MarkedValue, type Stop } from "../../console/app/kit.ts";
+
+/** Renders what a stop covers, such as "tool stripe". */
+export function StopCover({ stop: { agent, tool, policy } }: { stop: Stop }) {
+  const parts = Object.entries({ agent, tool, policy }).filter(([, value]) => value !== null);
+  if (parts.length === 0) return <>everything</>;
+  return (
+    <>
+      {parts.map(([name, value], i) => (
+        <span key={name}>
+          {i === 0 ? "" : ", "}
+          {name} <MarkedValue value={value} />
+        </span>
+      ))}
+    </>
+  );
+}
