@@ -26,7 +26,14 @@ const STAMP = join(DIST, ".build.json");
 
 /** Inputs of the build. */
 const FOLDERS = ["src", "plugins", "policies", ".ci"];
-const FILES = ["docs/errors.md", "package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json", "tsconfig.console.json"];
+const FILES = [
+  "docs/errors.md",
+  "package.json",
+  "package-lock.json",
+  "tsconfig.json",
+  "tsconfig.build.json",
+  "tsconfig.console.json",
+];
 
 export class BuildError extends Error {}
 
@@ -142,7 +149,9 @@ function compiler() {
 function assets() {
   const beside = ["src", "plugins"]
     .flatMap((folder) => filesIn(ROOT, folder))
-    .filter((path) => !/\.ts$|\/README\.md$|^plugins\/[^/]+\/(?:app|page)\//.test(path) && path !== "src/cli/assent.mjs");
+    .filter(
+      (path) => !/\.ts$|\/README\.md$|^plugins\/[^/]+\/(?:app|page)\//.test(path) && path !== "src/cli/assent.mjs",
+    );
   return [...beside, ...filesIn(ROOT, "policies"), "docs/errors.md"];
 }
 

@@ -105,7 +105,10 @@ function scriptsIn(folder, rooms) {
     .flatMap((room) =>
       readdirSync(join(folder, room), { recursive: true, encoding: "utf8" }).map((path) => join(room, path)),
     )
-    .filter((path) => path.endsWith(".js") && !/[/\\](?:vendor|assets|bundle|app)[/\\]|plugins[/\\][^/\\]+[/\\]page[/\\]/.test(path))
+    .filter(
+      (path) =>
+        path.endsWith(".js") && !/[/\\](?:vendor|assets|bundle|app)[/\\]|plugins[/\\][^/\\]+[/\\]page[/\\]/.test(path),
+    )
     .map((path) => ({ path: join(folder, path), text: readFileSync(join(folder, path), "utf8") }));
 }
 

@@ -1,7 +1,7 @@
 /** The console's entry point. The build calls `startConsole` with the parts in `plugins/<name>/page`. */
 import { render } from "preact";
 import { type ConsolePart, setParts } from "./core/parts.ts";
-import { OWN_PAGES } from "./shell/pages.ts";
+import { OWN_PART } from "./shell/pages.ts";
 import { Shell } from "./shell/shell.tsx";
 
 /** @param bundled the parts in the bundle, keyed by plugin */
@@ -20,7 +20,7 @@ export async function startConsole(bundled: Readonly<Record<string, ConsolePart>
       }
     }),
   );
-  setParts([{ pages: OWN_PAGES }, ...loaded, ...added.flat()]);
+  setParts([OWN_PART, ...loaded, ...added.flat()]);
   // Remove the placeholder that the document shows while scripts load.
   place.replaceChildren();
   render(<Shell failed={failed} />, place);

@@ -4,6 +4,7 @@
  */
 import type { ComponentChildren, ComponentType } from "preact";
 import type { IconName } from "../ui/icons.tsx";
+import type { Action } from "./api-types.ts";
 import { ApiError } from "./api.ts";
 import type { Me } from "./me.ts";
 
@@ -45,6 +46,12 @@ export interface Places {
   banner: object;
   /** To the right of the title of the page about an agent. */
   "agent-title": { agent: string };
+  /** Cards above those of the agent's actions. */
+  "agent-summary": { agent: string };
+  /** Cards below those of the agent's actions. `actions` are its newest actions, and empty until they are loaded. */
+  agent: { agent: string; actions: readonly Action[] };
+  /** Cards of the page about a user. */
+  person: { user: string };
 }
 
 /** A piece of a page that belongs to another feature. */
@@ -133,7 +140,9 @@ export function listEntryTypes(timeline?: TimelineName): string[] {
 /** Loads the texts of all features. Await it before `entryTextsOf` or `scopeTexts`. */
 export function loadTexts(): Promise<void> {
   texts ??= (async () => {
-    for (const { entries = {}, scopes = {} } of await loadModule(() => Promise.all(parts.map(async (part) => part.texts?.() ?? {})))) {
+    for (const { entries = {}, scopes = {} } of await loadModule(() =>
+      Promise.all(parts.map(async (part) => part.texts?.() ?? {})),
+    )) {
       for (const [type, found] of Object.entries(entries)) entryTexts.set(type, found);
       for (const [scope, text] of Object.entries(scopes)) textsOfScopes.set(scope, text);
     }

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { EntryBody, EntryOf } from "../core/api-types.ts";
 import { entryTextsOf } from "../core/parts.ts";
+import { entryTextsOf } from "../core/parts.ts";
 import type { LedgerEvent } from "../core/live-events.ts";
 import { Badge, MarkedValue } from "../ui/elements.tsx";
 import { OCCASIONS, VERDICTS } from "../ui/entry-texts.ts";
@@ -81,12 +82,8 @@ type ActionEntry = EntryOf<
 /** Summarizes the other types of entries, such as changes of keys and grants. */
 function summarizeChange(entry: Exclude<Entry, ActionEntry>): ComponentChildren {
   switch (entry.type) {
-    case "api_key":
-      return <MarkedValue value={`key ${entry.key.name} ${entry.change}`} />;
     case "user":
       return <MarkedValue value={`user ${entry.user.name}: ${words(entry.change)}`} />;
-    case "agent":
-      return <MarkedValue value={`${entry.agent["id"] as string} ${entry.change}`} />;
     case "legal_hold":
       return <MarkedValue value={`legal hold ${words(entry.change)}: ${entry.hold.reason}`} />;
     case "part_erasure":

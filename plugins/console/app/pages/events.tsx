@@ -40,7 +40,7 @@ const TEXTS = {
 };
 
 /** Returns the types of entries that the page can filter by. */
-const listTypes = (): string[] => [...ENTRY_TYPES, ...listEntryTypes()];
+const listTypes = (): string[] => [...new Set([...ENTRY_TYPES, ...listEntryTypes()])];
 
 /** Renders the page. The filters are in the address. */
 export function Events({ query }: { query: URLSearchParams }) {

@@ -7,8 +7,6 @@ export const PERSON_TEXTS = {
   review: "Open the access review",
   limited: "Only the person and auditors see roles, sessions and pending requests (scope users:read).",
   ended: "deactivated",
-  keys: "Keys",
-  noKeys: "No live key belongs to this person.",
   rights: "Can approve",
   nothing: "Nothing: the user is not an approver.",
   everything: "Everything that requires approval.",

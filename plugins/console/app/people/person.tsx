@@ -7,13 +7,13 @@ import { request } from "../core/api.ts";
 import { hasScope, signedInUserId } from "../core/me.ts";
 import { listEntryTypes } from "../core/parts.ts";
 import { userSignInAddress } from "../core/session.ts";
-import { KeyTable } from "../keys/keys.tsx";
 import { Badge, EmptyState, FactList, Page, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
 import { LoadedPage } from "../ui/loaded-page.tsx";
-import { Card, LoadedCard } from "../ui/section.tsx";
+import { Panels } from "../ui/panels.tsx";
+import { Card } from "../ui/section.tsx";
 import { DeviceCard } from "./device-card.tsx";
 import { PERSON_TEXTS as TEXTS } from "./person-strings.ts";
 import { DelegationCard, PendingRequestsCard, RightsCard, SessionCard } from "./person-cards.tsx";
@@ -41,19 +41,6 @@ export function Person({ id }: { id: string | null }) {
 
 const mayReadUsers = (): boolean => hasScope("users:read") || hasScope("users:manage");
 
-/** Renders the live keys whose votes count as this user's. */
-function KeyCard({ id }: { id: string }) {
-  const loaded = useLoad(
-    (signal) => request("GET /v1/api-keys", { query: { principal: `user:${id}`, status: "live", limit: 100 }, signal }),
-    [id],
-  );
-  return (
-    <LoadedCard id="keys" title={TEXTS.keys} what="keys" loaded={loaded}>
-      {({ api_keys: keys }) => (keys.length === 0 ? <p class="quiet">{TEXTS.noKeys}</p> : <KeyTable keys={keys} />)}
-    </LoadedCard>
-  );
-}
-
 function UserPage({ id, isOwn }: { id: string; isOwn: boolean }) {
   const loaded = useLoad((signal) => readUser(id, isOwn, signal), [id, isOwn]);
   const mayRead = isOwn || mayReadUsers();
@@ -74,7 +61,7 @@ function UserPage({ id, isOwn }: { id: string; isOwn: boolean }) {
           ) : null}
           {hasScope("approvals:decide") || mayReadUsers() ? <DelegationCard id={id} isOwn={isOwn} /> : null}
           {mayRead ? <SessionCard id={id} isOwn={isOwn} /> : null}
-          {hasScope("keys:manage") ? <KeyCard id={id} /> : null}
+          <Panels place="person" user={id} />
           {isOwn ? <DeviceCard id={id} name={title} /> : null}
           <History id={id} />
         </>
@@ -129,7 +116,7 @@ function List({ names }: { names: readonly string[] }) {
 
 /** Entry types of votes. `TYPES` contains all entry types that can be about a person, without those of features. */
 const VOTE_TYPES = "approval";
-const TYPES = `${VOTE_TYPES},question,grant,delegation,break_glass,policy_set,api_key,agent,user,suggested_rule,erasure,users:session`;
+const TYPES = `${VOTE_TYPES},question,grant,delegation,break_glass,policy_set,user,suggested_rule,erasure,users:session`;
 
 /** The members of entries that identify a person. */
 interface Entry {
@@ -161,7 +148,11 @@ function History({ id }: { id: string }) {
         <LedgerTimeline label={TEXTS.votes} filters={{ type: VOTE_TYPES }} isWanted={isVote} />
       </Card>
       <Card id="timeline" title={TEXTS.timeline}>
-        <LedgerTimeline label={TEXTS.timeline} filters={{ type: [TYPES, ...listEntryTypes("person")].join(",") }} isWanted={isAbout} />
+        <LedgerTimeline
+          label={TEXTS.timeline}
+          filters={{ type: [TYPES, ...listEntryTypes("person")].join(",") }}
+          isWanted={isAbout}
+        />
       </Card>
     </>
   );

@@ -53,7 +53,12 @@ function PaletteDialog({ pages, commands, onCommand, onClose }: Props & { onClos
     ...pages.filter(isTyped).map(({ name, title, icon }) => toAddress(`#/${name}`, title, icon)),
     ...commands
       .filter(isTyped)
-      .map((command) => ({ key: command.title, title: command.title, icon: command.icon, open: () => onCommand(command) })),
+      .map((command) => ({
+        key: command.title,
+        title: command.title,
+        icon: command.icon,
+        open: () => onCommand(command),
+      })),
   ];
   const open = (target: Target | undefined): void => {
     if (target === undefined) return;

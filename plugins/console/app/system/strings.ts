@@ -26,15 +26,14 @@ export const TEXTS = {
   timeline: "Timeline",
   credentials: "Credentials for actions",
   credentialsHelp: "Short-lived credentials that tools received for one action, and how they ended.",
-  timelineHelp: "Changes of policies, keys, agents, users, the ledger's own keys, and what else concerns the whole service.",
+  timelineHelp:
+    "Changes of policies, keys, agents, users, the ledger's own keys, and what else concerns the whole service.",
 } as const;
 
 /** Entry types of the timeline. */
 export const TIMELINE_TYPES: readonly string[] = [
   "policy_set",
   "legal_hold",
-  "api_key",
-  "agent",
   "user",
   "suggested_rule",
   "break_glass",

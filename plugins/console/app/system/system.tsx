@@ -40,7 +40,10 @@ export function System() {
       <Versions policySet={ready?.policies.policy_set ?? null} at={at} />
       <Card id="timeline" title={TEXTS.timeline}>
         <p class="quiet">{TEXTS.timelineHelp}</p>
-        <LedgerTimeline label={TEXTS.timeline} filters={{ type: [...TIMELINE_TYPES, ...listEntryTypes("system")].join(",") }} />
+        <LedgerTimeline
+          label={TEXTS.timeline}
+          filters={{ type: [...TIMELINE_TYPES, ...listEntryTypes("system")].join(",") }}
+        />
       </Card>
       <Card id="credentials" title={TEXTS.credentials}>
         <p class="quiet">{TEXTS.credentialsHelp}</p>

@@ -19,8 +19,6 @@ interface Entry {
   reason?: string | null;
   cause?: string | null;
   policy_count?: number;
-  agent?: { id?: string };
-  key?: { id: string; name: string };
   user?: { id: string; name: string };
   hold?: { reason: string };
   grant?: { tool: string; operation: string };
@@ -133,7 +131,7 @@ function Change({ type, entry }: { type: string; entry: Entry }) {
 const CREDENTIAL_ENDS: Readonly<Record<string, string>> = {
   result: "the action has ended",
   expired: "it expired",
-  stopped: "a stop covers the action",
+  stopped: "the action was stopped",
   access_lost: "its agent or key has lost access",
   not_started: "the action was not started",
 };
@@ -143,14 +141,6 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
   const texts = entryTextsOf(type);
   if (texts !== undefined) return texts.describe({ ...entry });
   switch (type) {
-    case "agent":
-      return entry.agent?.id === undefined ? null : (
-        <a href={`#/agents/${encodeSegment(entry.agent.id)}`}>
-          <MarkedValue value={entry.agent.id} />
-        </a>
-      );
-    case "api_key":
-      return <MarkedValue value={entry.key?.name ?? ""} />;
     case "user":
       return entry.user === undefined ? null : (
         <a href={`#/people/${encodeSegment(entry.user.id)}`}>

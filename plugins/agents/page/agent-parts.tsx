@@ -1,0 +1,35 @@
+/** Elements that both the list of agents and the page of one agent use. */
+import { type Agent, MarkedValue, renderPlain } from "../../console/app/kit.ts";
+import type { AgentChange } from "./agent-dialogs.tsx";
+import { TEXTS } from "./strings.ts";
+
+export function AllowedTools({ tools }: { tools: readonly string[] | null }) {
+  if (tools === null) return <span class="quiet">{TEXTS.allTools}</span>;
+  return tools.length === 0 ? <span class="quiet">{TEXTS.noTools}</span> : <MarkedValue value={tools.join(", ")} />;
+}
+
+/** The buttons that change, suspend and resume an agent. */
+export function AgentButtons({ agent, onChange }: { agent: Agent; onChange(change: AgentChange): void }) {
+  const isActive = agent.status === "active";
+  const verb = isActive ? "Suspend" : "Resume";
+  return (
+    <div class="row">
+      <button
+        type="button"
+        class="small"
+        aria-label={`Change ${renderPlain(agent.id)}`}
+        onClick={() => onChange({ kind: "change", agent })}
+      >
+        Change…
+      </button>
+      <button
+        type="button"
+        class={isActive ? "small danger" : "small"}
+        aria-label={`${verb} ${renderPlain(agent.id)}`}
+        onClick={() => onChange({ kind: isActive ? "suspend" : "resume", agent })}
+      >
+        {verb}…
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,127 @@
+/** Agents: the list of the registered agents, and the page about one agent. */
+import { useState } from "preact/hooks";
+import {
+  type Agent,
+  Badge,
+  buildUrl,
+  EmptyState,
+  encodeSegment,
+  hasScope,
+  LoadedPage,
+  MarkedValue,
+  renderPlain,
+  request,
+  ResultNotice,
+  RowPages,
+  Snippet,
+  Table,
+  Time,
+  useLoad,
+} from "../../console/app/kit.ts";
+import { type AgentChange, AgentDialogs } from "./agent-dialogs.tsx";
+import { AgentButtons, AllowedTools } from "./agent-parts.tsx";
+import { AgentPage } from "./agent.tsx";
+import { TEXTS } from "./strings.ts";
+
+/** Maximum number of agents that the list loads. */
+const MAX_AGENTS = 1000;
+const HEAD = ["Agent", "Status", "Tools", "Changed", ""];
+
+export function Agents({ id }: { id: string | null }) {
+  return id === null ? <AgentList /> : <AgentPage key={id} id={id} />;
+}
+
+function AgentList() {
+  const [change, setChange] = useState<AgentChange | null>(null);
+  const [done, setDone] = useState("");
+  const loaded = useLoad((signal) => request("GET /v1/agents", { query: { limit: MAX_AGENTS }, signal }), []);
+  const register = hasScope("agents:write") ? (
+    <button type="button" class="primary" onClick={() => setChange({ kind: "register" })}>
+      {TEXTS.register}
+    </button>
+  ) : null;
+  return (
+    <>
+      <LoadedPage title={TEXTS.title} what="agents" loaded={loaded} side={register}>
+        {({ agents, next_cursor }) => (
+          <>
+            <ResultNotice text={done} />
+            {agents.length === 0 ? (
+              <EmptyState text={TEXTS.none}>
+                <p>{TEXTS.noneHelp}</p>
+                <Snippet label={TEXTS.register} text={TEXTS.command(location.origin)} />
+              </EmptyState>
+            ) : (
+              <RowPages rows={agents} keyOf={({ id }) => id} what="agents">
+                {(shown) => (
+                  <Table label={TEXTS.title} head={HEAD}>
+                    {shown.map((agent) => (
+                      <Row key={agent.id} agent={agent} onChange={setChange} />
+                    ))}
+                  </Table>
+                )}
+              </RowPages>
+            )}
+            {next_cursor === null ? null : <p class="quiet">{TEXTS.cut}</p>}
+          </>
+        )}
+      </LoadedPage>
+      <AgentDialogs
+        change={change}
+        onClose={() => setChange(null)}
+        onDone={(text) => {
+          setChange(null);
+          setDone(text);
+          loaded.reload();
+        }}
+      />
+    </>
+  );
+}
+
+function Row({ agent, onChange }: { agent: Agent; onChange(change: AgentChange): void }) {
+  const { id, name, description, status, suspended_reason, updated_at } = agent;
+  return (
+    <tr>
+      <td>
+        <a href={`#/agents/${encodeSegment(id)}`}>
+          <strong>
+            <MarkedValue value={name} />
+          </strong>
+        </a>
+        <br />
+        <code>
+          <MarkedValue value={id} />
+        </code>
+        {description === null ? null : (
+          <>
+            <br />
+            <span class="quiet">
+              <MarkedValue value={description} />
+            </span>
+          </>
+        )}
+        <br />
+        <a href={buildUrl("#/actions", { agent_id: id })} aria-label={`Actions of ${renderPlain(id)}`}>
+          Actions
+        </a>
+      </td>
+      <td>
+        <Badge value={status} />
+        {suspended_reason === null ? null : (
+          <>
+            <br />
+            <MarkedValue value={suspended_reason} />
+          </>
+        )}
+      </td>
+      <td data-label="Tools">
+        <AllowedTools tools={agent.allowed_tools} />
+      </td>
+      <td data-label="Changed">
+        <Time at={updated_at} />
+      </td>
+      <td>{hasScope("agents:write") ? <AgentButtons agent={agent} onChange={onChange} /> : null}</td>
+    </tr>
+  );
+}

@@ -1,0 +1,18 @@
+/** Agents in the console: the list, and the page about one agent. */
+import type { ConsolePart } from "../../console/app/kit.ts";
+
+export default {
+  pages: [
+    {
+      name: "agents",
+      title: "Agents",
+      icon: "bot",
+      section: "Control",
+      order: 40,
+      load: () => import("./agents.tsx").then((module) => module.Agents),
+      scopes: ["agents:read"],
+    },
+  ],
+  entries: { agent: ["person", "system"] },
+  texts: () => import("./texts.tsx").then((module) => module.texts),
+} satisfies ConsolePart;

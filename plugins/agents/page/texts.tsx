@@ -1,0 +1,27 @@
+/** Texts of agents on pages of other features. */
+import { type AgentEntry, encodeSegment, MarkedValue, type PartTexts } from "../../console/app/kit.ts";
+
+export const texts: PartTexts = {
+  entries: {
+    agent: {
+      summarize(entry) {
+        const { agent, change } = entry as unknown as AgentEntry;
+        return <MarkedValue value={`${idOf(agent)} ${change}`} />;
+      },
+      describe(entry) {
+        const id = idOf((entry as unknown as AgentEntry).agent);
+        return (
+          <a href={`#/agents/${encodeSegment(id)}`}>
+            <MarkedValue value={id} />
+          </a>
+        );
+      },
+    },
+  },
+  scopes: {
+    "agents:read": "see agents",
+    "agents:write": "register, change and suspend agents",
+  },
+};
+
+const idOf = (agent: AgentEntry["agent"]): string => String(agent["id"]);

@@ -1,0 +1,192 @@
+/** API keys: who can call the service, and for what. */
+import { useState } from "preact/hooks";
+import {
+  type Api,
+  type ApiKey,
+  Badge,
+  EmptyState,
+  encodeSegment,
+  ErrorNotice,
+  Loading,
+  MarkedValue,
+  Page,
+  PersonLink,
+  renderPlain,
+  request,
+  ResultNotice,
+  RowPages,
+  Snippet,
+  Table,
+  Time,
+  useLoad,
+} from "../../console/app/kit.ts";
+import { type CreatedKey, CreateKeyDialog, NewKey } from "./create-key.tsx";
+import { isOwnKey } from "./own-key.ts";
+import { RevokeKeyDialog } from "./revoke-key.tsx";
+import { TEXTS } from "./strings.ts";
+
+type Status = "live" | "ended";
+
+/** Maximum number of keys that the page loads. */
+const MAX_KEYS = 1000;
+
+export function Keys() {
+  const [status, setStatus] = useState<Status>("live");
+  const [newKey, setNewKey] = useState<CreatedKey | null>(null);
+  const [revoking, setRevoking] = useState<ApiKey | null>(null);
+  const [isCreating, setCreating] = useState(false);
+  const [done, setDone] = useState("");
+  const { data, error, reload } = useLoad(
+    (signal) => request("GET /v1/api-keys", { query: { status, limit: MAX_KEYS }, signal }),
+    [status],
+  );
+  return (
+    <>
+      <Page
+        title={TEXTS.title}
+        side={
+          <button type="button" class="primary" onClick={() => setCreating(true)}>
+            {TEXTS.create}
+          </button>
+        }
+      >
+        {/* Displays the value of a new key even if the list cannot be loaded. */}
+        {newKey === null ? null : <NewKey created={newKey} onDone={() => setNewKey(null)} />}
+        <ResultNotice text={done} />
+        <StatusFilter status={status} onChange={setStatus} />
+        <ErrorNotice error={error} onRetry={reload} />
+        {data === null ? (
+          error === null ? (
+            <Loading what="keys" />
+          ) : null
+        ) : (
+          <KeyList page={data} status={status} onRevoke={setRevoking} />
+        )}
+      </Page>
+      {isCreating ? (
+        <CreateKeyDialog
+          onClose={() => setCreating(false)}
+          onCreated={(created) => {
+            setCreating(false);
+            setDone("");
+            setNewKey(created);
+            reload();
+          }}
+        />
+      ) : null}
+      {revoking === null ? null : (
+        <RevokeKeyDialog
+          apiKey={revoking}
+          onClose={() => setRevoking(null)}
+          onDone={() => {
+            setRevoking(null);
+            setDone(TEXTS.revoked(revoking.name));
+            reload();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function StatusFilter({ status, onChange }: { status: Status; onChange(status: Status): void }) {
+  return (
+    <div class="filters">
+      <div class="field">
+        <label for="key-status">{TEXTS.show}</label>
+        <select id="key-status" value={status} onChange={(event) => onChange(event.currentTarget.value as Status)}>
+          <option value="live">{TEXTS.live}</option>
+          <option value="ended">{TEXTS.ended}</option>
+        </select>
+      </div>
+    </div>
+  );
+}
+
+interface KeyListProps {
+  page: Api["GET /v1/api-keys"]["response"];
+  status: Status;
+  onRevoke(key: ApiKey): void;
+}
+
+function KeyList({ page: { api_keys: keys, next_cursor }, status, onRevoke }: KeyListProps) {
+  if (keys.length === 0)
+    return (
+      <EmptyState text={TEXTS.none[status]}>
+        <p>{TEXTS.noneHelp[status]}</p>
+        {status === "live" ? <Snippet label={TEXTS.create} text={TEXTS.command} /> : null}
+      </EmptyState>
+    );
+  return (
+    <>
+      <RowPages rows={keys} keyOf={({ id }) => id} what="keys">
+        {(shown) => <KeyTable keys={shown} onRevoke={onRevoke} />}
+      </RowPages>
+      {next_cursor === null ? null : <p class="quiet">{TEXTS.cut}</p>}
+    </>
+  );
+}
+
+/** Renders keys. The table has no buttons if `onRevoke` is absent. */
+export function KeyTable({ keys, onRevoke }: { keys: readonly ApiKey[]; onRevoke?: (key: ApiKey) => void }) {
+  const { may, agent, owner, used, ends } = TEXTS.columns;
+  return (
+    <Table label={TEXTS.title} head={["Name", may, agent, owner, used, ends, ...(onRevoke === undefined ? [] : [""])]}>
+      {keys.map((each) => (
+        <tr key={each.id}>
+          <td>
+            <strong>
+              <MarkedValue value={each.name} />
+            </strong>
+            {isOwnKey(each) ? <span class="quiet"> {TEXTS.yours}</span> : null}
+            <br />
+            <code class="quiet">{each.prefix}…</code>
+          </td>
+          <td data-label={may}>{each.scopes.join(", ")}</td>
+          <td data-label={agent}>
+            {each.agent_id === null ? (
+              <span class="quiet">any</span>
+            ) : (
+              <a href={`#/agents/${encodeSegment(each.agent_id)}`}>
+                <MarkedValue value={each.agent_id} />
+              </a>
+            )}
+          </td>
+          <td data-label={owner}>
+            {each.owner === null ? <span class="quiet">none</span> : <PersonLink principal={each.owner} />}
+          </td>
+          <td data-label={used}>
+            {each.last_used_at === null ? <span class="quiet">never</span> : <Time at={each.last_used_at} />}
+          </td>
+          <td data-label={ends}>
+            <End apiKey={each} />
+          </td>
+          {onRevoke === undefined ? null : (
+            <td>
+              {each.revoked_at === null ? (
+                <button
+                  type="button"
+                  class="danger small"
+                  aria-label={`Revoke ${renderPlain(each.name)}`}
+                  onClick={() => onRevoke(each)}
+                >
+                  Revoke…
+                </button>
+              ) : null}
+            </td>
+          )}
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function End({ apiKey: { revoked_at, expires_at } }: { apiKey: ApiKey }) {
+  if (revoked_at !== null)
+    return (
+      <>
+        <Badge value="revoked" /> <Time at={revoked_at} />
+      </>
+    );
+  return expires_at === null ? <span class="quiet">never</span> : <Time at={expires_at} />;
+}
