@@ -24,7 +24,6 @@ const SCOPES: Readonly<Partial<Record<KeyScope, string>>> = {
   "users:manage": "create, change and deactivate users",
   "users:provision": "create, change and deactivate users through SCIM",
   "events:read": "follow events",
-  "provenance:read": "read the ledger and its proofs",
   "metrics:read": "read metrics",
 };
 

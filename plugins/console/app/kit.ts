@@ -83,16 +83,6 @@ export { Chart } from "./ui/chart.tsx";
 // Timelines, and the ledger
 export { LedgerTimeline } from "./ui/ledger-timeline.tsx";
 export { Timeline, type TimelineStep } from "./ui/timeline.tsx";
-export { EntryProof, readPinnedKey, storePinnedKey, VerifiedProof, verifyEntry } from "./ui/proof.tsx";
-export {
-  canVerify,
-  type Checkpoint,
-  fromHex,
-  openCheckpointWithPin,
-  toHex,
-  verifyConsistency,
-  verifyProof,
-} from "./verify.ts";
 
 // Requests of agents
 export {

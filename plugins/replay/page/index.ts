@@ -1,8 +1,14 @@
-/** Replay in the console: a card on the page about an agent. */
+/** Replay in the console: cards on the pages about an action and an agent. */
 import type { ConsolePart } from "../../console/app/kit.ts";
 
 export default {
   panels: [
+    {
+      place: "action",
+      order: 20,
+      scopes: ["replay:run"],
+      load: () => import("./action-replay.tsx").then((module) => module.ActionReplay),
+    },
     {
       place: "agent",
       order: 20,

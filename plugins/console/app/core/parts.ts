@@ -50,6 +50,10 @@ export interface Places {
   "agent-summary": { agent: string };
   /** Cards below those of the agent's actions. `actions` are its newest actions, and empty until they are loaded. */
   agent: { agent: string; actions: readonly Action[] };
+  /** Cards of the page about an action. */
+  action: { action: Action };
+  /** Below the outcome of a test request in the inbox. */
+  "test-request": { action: Action };
   /** Cards of the page about a user. */
   person: { user: string };
 }

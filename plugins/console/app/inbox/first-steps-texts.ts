@@ -1,4 +1,4 @@
-/** Texts of an empty inbox and of its test request. Apart from the inbox's other texts, because few people load them. */
+/** Texts of an empty inbox. Apart from the inbox's other texts, because few people load them. */
 export const FIRST_STEPS = {
   help: "A request appears here when an agent submits an action and a policy requires approval. Three ways to submit one:",
   allActions: "Show all actions",
@@ -16,14 +16,4 @@ export const FIRST_STEPS = {
   curl: "From a terminal, with curl",
   typescript: "From TypeScript",
   codingAgent: "From a coding agent (Claude Code)",
-  proof: "Proof of your vote",
-  noProof: "The ledger has a proof of your vote. Reading it needs the scope provenance:read.",
-  verified: "Verified in this browser.",
-  entry: (index: number, size: number) =>
-    `Your vote is entry ${index.toLocaleString("en")} of ${size.toLocaleString("en")} in the ledger`,
-  root: "Signed root:",
-  showEntry: "Show the entry",
-  unpinned: "Verified with the key that the service publishes.",
-  pin: "Pin it, so that this browser notices if the service ever shows a different history.",
-  cannotVerify: "browsers can verify only on https pages and on localhost; use assent verify",
 } as const;

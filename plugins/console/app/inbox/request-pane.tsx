@@ -11,6 +11,7 @@ import { Badge, CopyButton, Notice, ErrorNotice, MarkedValue, Time, TimeLeft } f
 import { renderPlain } from "../ui/format.ts";
 import { Icon } from "../ui/icons.tsx";
 import { formatHeadline } from "../ui/params.tsx";
+import { Panels } from "../ui/panels.tsx";
 import { PersonLink } from "../ui/person.tsx";
 import {
   RequestHash,
@@ -35,7 +36,6 @@ import type { QueueItem } from "./queue-state.ts";
 import { countApprovals, findVoteAvailability, type VoteAvailability, findOwnVote } from "./vote-availability.ts";
 import { VotingCapacity } from "./voting-capacity.tsx";
 import { TEXTS } from "./strings.ts";
-import { TestRequestProof } from "./lazy-parts.tsx";
 import { isTestRequest } from "./is-test-request.ts";
 import { castVote, type VoteResult } from "./vote.ts";
 import type { VoteBarHandle } from "./vote-bar.tsx";
@@ -82,7 +82,7 @@ export function RequestPane({ item, handle, others, onVoted, onAsked, onLeave }:
           {availability === "open" || availability === "voted" ? <AgentWaitStatus action={action} /> : null}
         </p>
         {outcome === null ? null : <OutcomeText outcome={outcome} />}
-        {outcome !== null && isTestRequest(action) ? <TestRequestProof action={action} /> : null}
+        {outcome !== null && isTestRequest(action) ? <Panels place="test-request" action={action} /> : null}
         {availability === "expired" ? <Notice kind="busy">{TEXTS.expired}</Notice> : null}
         <section class="asked">
           <EditedParameters action={action} />

@@ -1,6 +1,6 @@
 /** One action: its request, the decision and its reasons, its history, and its proof. */
 import { useEffect, useState } from "preact/hooks";
-import type { Action, Api } from "../core/api-types.ts";
+import type { Action } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { followLiveEvents } from "../core/live-events.ts";
 import { findOutcome } from "../inbox/outcome.tsx";
@@ -18,7 +18,6 @@ import {
   StreamStatus,
   Notice,
   ErrorNotice,
-  Table,
   MarkedValue,
   Time,
   TimeLeft,
@@ -26,7 +25,7 @@ import {
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
 import { LoadedPage } from "../ui/loaded-page.tsx";
-import { EntryProof } from "../ui/proof.tsx";
+import { Panels } from "../ui/panels.tsx";
 import { FullRequest, MachineReviews } from "../ui/request-view.tsx";
 import { FlagUse } from "./flag-use.tsx";
 
@@ -43,19 +42,11 @@ const TEXTS = {
   noPolicySet: "none was active",
   shadow: "What shadow policies would have decided",
   entry: "Entry, with the facts that it was decided from",
-  proofHelp: "Leaf hash of the decision in the ledger:",
-  erased: "The request was erased, so the decision cannot be made again. Its proof remains valid.",
-  replayHelp:
-    "Repeats the decision with the recorded policies, facts and clock, and compares every field. Then decides with today's policies.",
   lifted: "The rejection is lifted.",
   votes: {
     recorded: "Your approval is recorded; the request needs more approvals.",
     none: "Your vote was not recorded.",
   },
-  equal: "The same decision, field by field.",
-  equalWithLater: (count: number) =>
-    `The same decision, field by field. The ${count} later decisions on this action are the same, too.`,
-  different: "Replay made a different decision. The fields that differ are marked.",
 } as const;
 
 export function ActionDetail({ id }: { id: string }) {
@@ -172,15 +163,7 @@ function Detail({ action, events, reload }: DetailProps) {
       </section>
       <Result result={action.result} />
       <Decision entry={events.find(({ type }) => type === "decision")?.entry} />
-      <section class="card" aria-labelledby="proof">
-        <h2 id="proof">Proof</h2>
-        <p>{TEXTS.proofHelp}</p>
-        <EntryProof hash={action.decision_hash} />
-      </section>
-      <section class="card" aria-labelledby="replay">
-        <h2 id="replay">Replay</h2>
-        {action.erased_at === null ? <Replay id={action.id} /> : <p class="quiet">{TEXTS.erased}</p>}
-      </section>
+      <Panels place="action" action={action} />
     </>
   );
 }
@@ -272,77 +255,5 @@ function Decision({ entry }: { entry: Record<string, unknown> | undefined }) {
         <JsonBlock value={entry} label="Decision entry" />
       </details>
     </section>
-  );
-}
-
-type ReplayResult = Extract<Api["POST /v1/replay"]["response"], { kind: "decision" }>;
-
-function Replay({ id }: { id: string }) {
-  const [result, setResult] = useState<ReplayResult | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [isBusy, setBusy] = useState(false);
-  const run = async (): Promise<void> => {
-    setBusy(true);
-    setError(null);
-    try {
-      const answer = await request("POST /v1/replay", { body: { action_id: id, policy_set: "current" } });
-      setResult(answer as ReplayResult);
-    } catch (problem) {
-      setError(problem);
-    } finally {
-      setBusy(false);
-    }
-  };
-  return (
-    <>
-      <p>{TEXTS.replayHelp}</p>
-      <button type="button" disabled={isBusy} onClick={() => void run()}>
-        Replay
-      </button>
-      <ErrorNotice error={error} />
-      {result === null ? null : <Replayed result={result} />}
-    </>
-  );
-}
-
-function Replayed({ result }: { result: ReplayResult }) {
-  const { equal, redecisions, now } = result;
-  const same = redecisions.length === 0 ? TEXTS.equal : TEXTS.equalWithLater(redecisions.length);
-  const parts = [result, ...redecisions.filter((one) => !one.equal)];
-  return (
-    <>
-      <Notice kind={equal ? "good" : "bad"}>{equal ? same : TEXTS.different}</Notice>
-      <Table label="Fields" head={["Field", "Recorded", "Replayed", ""]}>
-        {parts
-          .flatMap(({ hash, fields }) => fields.map((field) => ({ ...field, key: `${hash} ${field.field}` })))
-          .map((field) => (
-            <tr key={field.key}>
-              <td>{field.field}</td>
-              <td data-label="Recorded">
-                <MarkedValue value={JSON.stringify(field.recorded)} />
-              </td>
-              <td data-label="Replayed">
-                <MarkedValue value={JSON.stringify(field.replayed)} />
-              </td>
-              <td>{field.equal ? "equal" : <Badge value="failed" label="differs" />}</td>
-            </tr>
-          ))}
-      </Table>
-      {now === undefined || now === null ? null : (
-        <>
-          <h3>Today</h3>
-          <p>
-            <Badge value={String(now.decision["effect"])} />{" "}
-            {now.changed ? (
-              <>
-                Today's policies decide differently: <MarkedValue value={String(now.decision["reason"])} />
-              </>
-            ) : (
-              "Today's policies decide the same."
-            )}
-          </p>
-        </>
-      )}
-    </>
   );
 }

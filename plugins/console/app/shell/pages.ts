@@ -104,15 +104,6 @@ export const OWN_PART: ConsolePart = {
       scopes: ["users:read", "users:manage"],
     },
     {
-      name: "provenance",
-      title: "Provenance",
-      icon: "shield",
-      section: "Record",
-      order: 20,
-      load: () => import("../pages/provenance.tsx").then((module) => module.Provenance),
-      scopes: ["provenance:read"],
-    },
-    {
       name: "events",
       title: "Events",
       icon: "list",

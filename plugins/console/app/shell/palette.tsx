@@ -51,14 +51,12 @@ function PaletteDialog({ pages, commands, onCommand, onClose }: Props & { onClos
       ? [toAddress(`#/actions/${encodeSegment(typed)}`, "Action with this id", "activity")]
       : []),
     ...pages.filter(isTyped).map(({ name, title, icon }) => toAddress(`#/${name}`, title, icon)),
-    ...commands
-      .filter(isTyped)
-      .map((command) => ({
-        key: command.title,
-        title: command.title,
-        icon: command.icon,
-        open: () => onCommand(command),
-      })),
+    ...commands.filter(isTyped).map((command) => ({
+      key: command.title,
+      title: command.title,
+      icon: command.icon,
+      open: () => onCommand(command),
+    })),
   ];
   const open = (target: Target | undefined): void => {
     if (target === undefined) return;

@@ -12,14 +12,14 @@ import {
   rootFromInclusion,
   verifyConsistency,
   verifyProof,
-} from "../../../plugins/console/app/verify.ts";
-import { canonicalText as canonicalOfService } from "../../../src/domain/canonical.ts";
-import { signCheckpoint } from "../../../src/domain/checkpoint.ts";
-import { toHex, utf8 } from "../../../src/domain/hash.ts";
-import { formatTlogProof } from "../../../src/domain/tlog-proof.ts";
-import { CHECKPOINT, PROOF, VKEY } from "../../support/proof-vectors.ts";
-import { signerOf } from "../../support/signer.ts";
-import { leafOf, mutations, naiveConsistency, naivePath, naiveRoot } from "../../support/tree.ts";
+} from "../../../../plugins/provenance/page/verify.ts";
+import { canonicalText as canonicalOfService } from "../../../../src/domain/canonical.ts";
+import { signCheckpoint } from "../../../../src/domain/checkpoint.ts";
+import { toHex, utf8 } from "../../../../src/domain/hash.ts";
+import { formatTlogProof } from "../../../../src/domain/tlog-proof.ts";
+import { CHECKPOINT, PROOF, VKEY } from "../../../support/proof-vectors.ts";
+import { signerOf } from "../../../support/signer.ts";
+import { leafOf, mutations, naiveConsistency, naivePath, naiveRoot } from "../../../support/tree.ts";
 
 /** The sixth of the eight leaves that RFC 6962 implementations use as vectors. */
 const LEAF = Uint8Array.from([0x40, 0x41, 0x42, 0x43]);

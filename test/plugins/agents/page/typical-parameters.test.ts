@@ -1,7 +1,7 @@
 /** What the page about an agent calls typical for its parameters. */
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { findTypicalParameters } from "../../../plugins/console/app/agents/typical-parameters.ts";
+import { findTypicalParameters } from "../../../../plugins/agents/page/typical-parameters.ts";
 
 const refund = (params: Record<string, unknown>) => ({ tool: "stripe", operation: "refund", params });
 

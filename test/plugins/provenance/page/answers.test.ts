@@ -4,11 +4,11 @@
  */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { openCheckpointWithPin, verifyProofResponse, verifyProof } from "../../../plugins/console/app/verify.ts";
-import { fromHex } from "../../../src/domain/hash.ts";
-import { needs } from "../../support/features.ts";
-import { ALLOWED, startService, type Service } from "../../support/service.ts";
-import { signerOf } from "../../support/signer.ts";
+import { needs } from "../../../support/features.ts";
+import { openCheckpointWithPin, verifyProofResponse, verifyProof } from "../../../../plugins/provenance/page/verify.ts";
+import { fromHex } from "../../../../src/domain/hash.ts";
+import { ALLOWED, startService, type Service } from "../../../support/service.ts";
+import { signerOf } from "../../../support/signer.ts";
 
 type Answer = Parameters<typeof verifyProofResponse>[0] & {
   log_keys: { leaf: string; index: number; path: string[] }[];

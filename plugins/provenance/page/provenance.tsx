@@ -1,21 +1,22 @@
 /** The ledger page: size, signature, and the verification of a proof, all computed in this browser. */
 import { useState } from "preact/hooks";
-import { encodeSegment, request } from "../core/api.ts";
 import {
   Badge,
   CopyButton,
-  JsonBlock,
+  encodeSegment,
+  ErrorNotice,
   FactList,
   Hash,
-  Notice,
-  ErrorNotice,
+  JsonBlock,
+  LoadedPage,
   MarkedValue,
+  Notice,
+  request,
   Time,
-} from "../ui/elements.tsx";
-import { useLoad } from "../ui/hooks.ts";
-import { LoadedPage } from "../ui/loaded-page.tsx";
-import { storePinnedKey, readPinnedKey, EntryProof, VerifiedProof, verifyEntry } from "../ui/proof.tsx";
-import { canVerify, type Checkpoint, fromHex, verifyProof } from "../verify.ts";
+  useLoad,
+} from "../../console/app/kit.ts";
+import { storePinnedKey, readPinnedKey, EntryProof, VerifiedProof, verifyEntry } from "./proof.tsx";
+import { canVerify, type Checkpoint, fromHex, verifyProof } from "./verify.ts";
 import { checkLedger, type LedgerKeys, rebindStoredCheckpoint } from "./ledger-check.ts";
 
 const TEXTS = {

@@ -1,12 +1,30 @@
 /** The proof of a settled test request, verified in the browser. */
-import type { Action } from "../core/api-types.ts";
-import { encodeSegment, request } from "../core/api.ts";
-import { hasScope } from "../core/me.ts";
-import { Loading, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
-import { useLoad } from "../ui/hooks.ts";
-import { readPinnedKey, verifyEntry } from "../ui/proof.tsx";
-import { canVerify, toHex, type VerifiedEntry } from "../verify.ts";
-import { FIRST_STEPS as TEXTS } from "./first-steps-texts.ts";
+import {
+  type Action,
+  encodeSegment,
+  ErrorNotice,
+  hasScope,
+  Loading,
+  MarkedValue,
+  Notice,
+  request,
+  useLoad,
+} from "../../console/app/kit.ts";
+import { readPinnedKey, verifyEntry } from "./proof.tsx";
+import { canVerify, toHex, type VerifiedEntry } from "./verify.ts";
+
+const TEXTS = {
+  proof: "Proof of your vote",
+  noProof: "The ledger has a proof of your vote. Reading it needs the scope provenance:read.",
+  verified: "Verified in this browser.",
+  entry: (index: number, size: number) =>
+    `Your vote is entry ${index.toLocaleString("en")} of ${size.toLocaleString("en")} in the ledger`,
+  root: "Signed root:",
+  showEntry: "Show the entry",
+  unpinned: "Verified with the key that the service publishes.",
+  pin: "Pin it, so that this browser notices if the service ever shows a different history.",
+  cannotVerify: "browsers can verify only on https pages and on localhost; use assent verify",
+} as const;
 
 interface ProvedEntry extends VerifiedEntry {
   hash: string;

@@ -2,9 +2,8 @@
  * Checks the ledger's checkpoint in the browser: whether the pinned key signed it, and whether it extends the
  * checkpoint that this browser verified before.
  */
-import type { Api } from "../core/api-types.ts";
-import { request } from "../core/api.ts";
-import { canVerify, type Checkpoint, fromHex, openCheckpointWithPin, toHex, verifyConsistency } from "../verify.ts";
+import { type Api, request } from "../../console/app/kit.ts";
+import { canVerify, type Checkpoint, fromHex, openCheckpointWithPin, toHex, verifyConsistency } from "./verify.ts";
 
 export type LedgerKeys = Api["GET /v1/provenance/keys"]["response"];
 

@@ -1,8 +1,18 @@
 /** Verifies one ledger entry in the browser, with the pinned key. */
 import { useState } from "preact/hooks";
-import { encodeSegment, fetchText, request } from "../core/api.ts";
-import { canVerify, parseVkey, toHex, verifyProofResponse, type Checkpoint, type VerifiedEntry } from "../verify.ts";
-import { JsonBlock, downloadText, FactList, Hash, Notice, ErrorNotice, MarkedValue } from "./elements.tsx";
+import {
+  downloadText,
+  encodeSegment,
+  ErrorNotice,
+  FactList,
+  fetchText,
+  Hash,
+  JsonBlock,
+  MarkedValue,
+  Notice,
+  request,
+} from "../../console/app/kit.ts";
+import { canVerify, parseVkey, toHex, verifyProofResponse, type Checkpoint, type VerifiedEntry } from "./verify.ts";
 
 const STORE = "assent.pinned";
 
