@@ -20,9 +20,6 @@ const SCOPES: Readonly<Partial<Record<KeyScope, string>>> = {
   "policies:write": "write policies",
   "policies:activate": "activate policies",
   "holds:write": "place and release legal holds, which prevent erasures",
-  "users:read": "see users and their sessions",
-  "users:manage": "create, change and deactivate users",
-  "users:provision": "create, change and deactivate users through SCIM",
   "events:read": "follow events",
   "metrics:read": "read metrics",
 };

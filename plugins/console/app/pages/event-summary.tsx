@@ -82,8 +82,6 @@ type ActionEntry = EntryOf<
 /** Summarizes the other types of entries, such as changes of keys and grants. */
 function summarizeChange(entry: Exclude<Entry, ActionEntry>): ComponentChildren {
   switch (entry.type) {
-    case "user":
-      return <MarkedValue value={`user ${entry.user.name}: ${words(entry.change)}`} />;
     case "legal_hold":
       return <MarkedValue value={`legal hold ${words(entry.change)}: ${entry.hold.reason}`} />;
     case "part_erasure":
@@ -97,13 +95,6 @@ function summarizeChange(entry: Exclude<Entry, ActionEntry>): ComponentChildren 
     case "plan":
       return (
         <MarkedValue value={`plan of ${formatCounted(entry.plan.actions.length, "action")} by ${entry.agent_id}`} />
-      );
-    case "delegation":
-      return (
-        <>
-          delegation {entry.change}: from <PrincipalName principal={entry.delegation.from} /> to{" "}
-          <PrincipalName principal={entry.delegation.to} />
-        </>
       );
     case "break_glass":
       return (

@@ -23,11 +23,16 @@ const TEXTS = {
     open: "A user with the role break_glass can choose “Emergency approval” below a request that needs other approvers, and the approval appears here for review. API keys and approval links cannot give one. Give the role to few people:",
     reviewed: "To review an emergency approval, open it on the tab “Review open”, or use the command line:",
   },
+  add: "Add a user with the role break_glass",
   review: "List open reviews, and close one",
   own: "You gave this approval, so someone else must review it.",
   closed: "The review is closed.",
 } as const;
 
+const addUser = (
+  origin: string,
+): string => `curl -s ${origin}/v1/users -H "Authorization: Bearer $ADMIN_KEY" -H "Content-Type: application/json" \\
+  -d '{"name":"Ada Lovelace","roles":["break_glass"]}'`;
 const COMMANDS = `assent break-glass
 assent break-glass --review ID --comment "the outage was real"`;
 
@@ -88,7 +93,7 @@ function NoUses({ status }: { status: Status }) {
   return (
     <EmptyState text={TEXTS.none[status]}>
       <p>{TEXTS.next[status]}</p>
-      {status === "open" ? <InviteSnippet role="break_glass" /> : <Snippet label={TEXTS.review} text={COMMANDS} />}
+      {status === "open" ? <Snippet label={TEXTS.add} text={addUser(location.origin)} /> : <Snippet label={TEXTS.review} text={COMMANDS} />}
     </EmptyState>
   );
 }

@@ -34,7 +34,6 @@ export const TEXTS = {
 export const TIMELINE_TYPES: readonly string[] = [
   "policy_set",
   "legal_hold",
-  "user",
   "suggested_rule",
   "break_glass",
   "throttle",

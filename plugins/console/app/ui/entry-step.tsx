@@ -19,14 +19,12 @@ interface Entry {
   reason?: string | null;
   cause?: string | null;
   policy_count?: number;
-  user?: { id: string; name: string };
   hold?: { reason: string };
   grant?: { tool: string; operation: string };
   rule?: { policy: string };
   use?: { tool: string; operation: string };
-  delegation?: { from: string; to: string };
   related_action?: string | null;
-  data?: { change?: string; user_id?: string } & Partial<CredentialData>;
+  data?: { change?: string } & Partial<CredentialData>;
   by?: { principal: string } | null;
 }
 
@@ -141,18 +139,6 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
   const texts = entryTextsOf(type);
   if (texts !== undefined) return texts.describe({ ...entry });
   switch (type) {
-    case "user":
-      return entry.user === undefined ? null : (
-        <a href={`#/people/${encodeSegment(entry.user.id)}`}>
-          <MarkedValue value={entry.user.name} />
-        </a>
-      );
-    case "users:session":
-      return entry.data?.user_id === undefined ? null : (
-        <>
-          of <PersonLink principal={`user:${entry.data.user_id}`} />
-        </>
-      );
     case "legal_hold":
       return <MarkedValue value={`(${entry.hold?.reason ?? ""})`} />;
     case "grant":
@@ -161,13 +147,6 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
       return <MarkedValue value={`for ${entry.use?.tool ?? ""} ${entry.use?.operation ?? ""}`} />;
     case "suggested_rule":
       return <MarkedValue value={entry.rule?.policy ?? ""} />;
-    case "delegation":
-      return entry.delegation === undefined ? null : (
-        <>
-          from <PersonLink principal={`user:${entry.delegation.from}`} /> to{" "}
-          <PersonLink principal={`user:${entry.delegation.to}`} />
-        </>
-      );
     case "actions:credential_issued":
       return (
         <>

@@ -3,28 +3,7 @@
  * revoke it.
  */
 import { useState } from "preact/hooks";
-import type { Delegation } from "../core/api-types.ts";
-import { request } from "../core/api.ts";
-import { hasScope, signedInUserId } from "../core/me.ts";
-import { userSignInAddress } from "../core/session.ts";
-import { Dialog } from "../ui/dialog.tsx";
-import {
-  Badge,
-  ResultNotice,
-  EmptyState,
-  Notice,
-  Page,
-  ErrorNotice,
-  Table,
-  MarkedValue,
-  Time,
-} from "../ui/elements.tsx";
-import { renderPlain } from "../ui/format.ts";
-import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
-import { PagedList } from "../ui/paged-list.tsx";
-import { usePaged } from "../ui/paged.ts";
-import { personAddress } from "../ui/person.tsx";
-import { Snippet } from "../ui/snippet.tsx";
+import { Badge, type Delegation, Dialog, EmptyState, ErrorNotice, Field, FormButtons, hasScope, MarkedValue, Notice, Page, PagedList, personAddress, readFormValues, renderPlain, request, ResultNotice, signedInUserId, Snippet, Table, Time, usePaged, userSignInAddress, useSubmit } from "../../console/app/kit.ts";
 import { DelegateDialog } from "./delegate-dialog.tsx";
 
 const TEXTS = {

@@ -1,11 +1,5 @@
 /** The dialogs that deactivate a user, and reactivate a deactivated user. */
-import type { UserDetails } from "../core/api-types.ts";
-import { request } from "../core/api.ts";
-import { Dialog } from "../ui/dialog.tsx";
-import { Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
-import { formatCounted } from "../ui/format.ts";
-import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
-import { currentMe } from "../core/me.ts";
+import { currentMe, Dialog, ErrorNotice, Field, formatCounted, FormButtons, MarkedValue, Notice, readFormValues, request, type UserDetails, useSubmit } from "../../console/app/kit.ts";
 
 interface Props {
   user: UserDetails;

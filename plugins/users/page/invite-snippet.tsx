@@ -1,5 +1,5 @@
 /** Lines that add a user, for pages that have nothing to display before someone has a role. */
-import { Snippet } from "../ui/snippet.tsx";
+import { Snippet } from "../../console/app/kit.ts";
 
 /** @param props.role the role that the user gets */
 export function InviteSnippet({ role }: { role: "approver" | "break_glass" }) {

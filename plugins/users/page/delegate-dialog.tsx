@@ -1,11 +1,6 @@
 /** The dialog in which a user lets another approver vote on their behalf. */
 import { useState } from "preact/hooks";
-import { serviceNow, request } from "../core/api.ts";
-import { Dialog } from "../ui/dialog.tsx";
-import { Loading, ErrorNotice } from "../ui/elements.tsx";
-import { splitList, renderPlain, toLocalInput, formatTime } from "../ui/format.ts";
-import { Field, useSubmit, readFormValues } from "../ui/forms.tsx";
-import { useLoad } from "../ui/hooks.ts";
+import { Dialog, ErrorNotice, Field, formatTime, Loading, readFormValues, renderPlain, request, serviceNow, splitList, toLocalInput, useLoad, useSubmit } from "../../console/app/kit.ts";
 
 const WEEK_MS = 7 * 86_400_000;
 const TEXTS = {

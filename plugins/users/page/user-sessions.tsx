@@ -1,11 +1,6 @@
 /** The dialog with the sessions of a user. Admins and the user can end one or all of them. */
 import { useState } from "preact/hooks";
-import type { UserDetails } from "../core/api-types.ts";
-import { request } from "../core/api.ts";
-import { hasScope, currentMe } from "../core/me.ts";
-import { Dialog } from "../ui/dialog.tsx";
-import { ResultNotice, EmptyState, Loading, ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
-import { useLoad } from "../ui/hooks.ts";
+import { currentMe, Dialog, EmptyState, ErrorNotice, hasScope, Loading, MarkedValue, request, ResultNotice, Time, useLoad, type UserDetails } from "../../console/app/kit.ts";
 
 const METHODS: Readonly<Record<string, string>> = {
   passkey: "passkey",

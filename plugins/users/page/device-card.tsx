@@ -1,12 +1,6 @@
 /** The card on the user's own page with the devices on which the user is notified. */
 import { useState } from "preact/hooks";
-import type { Device } from "../core/api-types.ts";
-import { request } from "../core/api.ts";
-import { deviceId, pushSupport, subscribeDevice, unsubscribeDevice } from "../core/device.ts";
-import { ResultNotice, Notice, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
-import { useLoad } from "../ui/hooks.ts";
-import { LoadedCard } from "../ui/section.tsx";
-import { Snippet } from "../ui/snippet.tsx";
+import { type Device, deviceId, ErrorNotice, LoadedCard, MarkedValue, Notice, pushSupport, request, ResultNotice, Snippet, subscribeDevice, Table, Time, unsubscribeDevice, useLoad } from "../../console/app/kit.ts";
 import { DEVICE_TEXTS as TEXTS } from "./person-strings.ts";
 
 /** @param props.id id of the signed-in user */

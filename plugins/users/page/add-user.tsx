@@ -1,9 +1,5 @@
 /** The dialog that creates a user with a one-time enrolment link. */
-import type { Api } from "../core/api-types.ts";
-import { request } from "../core/api.ts";
-import { Dialog } from "../ui/dialog.tsx";
-import { ErrorNotice } from "../ui/elements.tsx";
-import { Checklist, Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
+import { type Api, Checklist, Dialog, ErrorNotice, Field, FormButtons, readFormValues, request, useSubmit } from "../../console/app/kit.ts";
 
 type Role = NonNullable<Api["POST /v1/users"]["body"]["roles"]>[number];
 

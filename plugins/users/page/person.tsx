@@ -2,18 +2,7 @@
  * The page about one person: what they can approve, what is pending for them, their votes and sessions, and who votes
  * on their behalf.
  */
-import type { Event, User } from "../core/api-types.ts";
-import { request } from "../core/api.ts";
-import { hasScope, signedInUserId } from "../core/me.ts";
-import { listEntryTypes } from "../core/parts.ts";
-import { userSignInAddress } from "../core/session.ts";
-import { Badge, EmptyState, FactList, Page, MarkedValue, Time } from "../ui/elements.tsx";
-import { renderPlain } from "../ui/format.ts";
-import { useLoad } from "../ui/hooks.ts";
-import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
-import { LoadedPage } from "../ui/loaded-page.tsx";
-import { Panels } from "../ui/panels.tsx";
-import { Card } from "../ui/section.tsx";
+import { Badge, Card, EmptyState, type Event, FactList, hasScope, LedgerTimeline, listEntryTypes, LoadedPage, MarkedValue, Page, Panels, renderPlain, request, signedInUserId, Time, useLoad, type User, userSignInAddress } from "../../console/app/kit.ts";
 import { DeviceCard } from "./device-card.tsx";
 import { PERSON_TEXTS as TEXTS } from "./person-strings.ts";
 import { DelegationCard, PendingRequestsCard, RightsCard, SessionCard } from "./person-cards.tsx";
@@ -116,7 +105,7 @@ function List({ names }: { names: readonly string[] }) {
 
 /** Entry types of votes. `TYPES` contains all entry types that can be about a person, without those of features. */
 const VOTE_TYPES = "approval";
-const TYPES = `${VOTE_TYPES},question,grant,delegation,break_glass,policy_set,user,suggested_rule,erasure,users:session`;
+const TYPES = `${VOTE_TYPES},question,grant,break_glass,policy_set,suggested_rule,erasure`;
 
 /** The members of entries that identify a person. */
 interface Entry {

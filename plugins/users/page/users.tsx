@@ -1,13 +1,6 @@
 /** Users: their state, roles, groups, sign-in methods and sessions. Admins add, deactivate and reactivate them. */
 import { useState } from "preact/hooks";
-import type { Api, UserDetails } from "../core/api-types.ts";
-import { request } from "../core/api.ts";
-import { hasScope } from "../core/me.ts";
-import { Badge, CopyButton, ResultNotice, EmptyState, Hash, Page, Table, MarkedValue, Time } from "../ui/elements.tsx";
-import { formatCounted, renderPlain } from "../ui/format.ts";
-import { PagedList } from "../ui/paged-list.tsx";
-import { usePaged } from "../ui/paged.ts";
-import { personAddress } from "../ui/person.tsx";
+import { type Api, Badge, CopyButton, EmptyState, formatCounted, Hash, hasScope, MarkedValue, Page, PagedList, personAddress, renderPlain, request, ResultNotice, Table, Time, usePaged, type UserDetails } from "../../console/app/kit.ts";
 import { AddUserDialog } from "./add-user.tsx";
 import { DeactivateUserDialog, ReactivateUserDialog } from "./deactivate-user.tsx";
 import { InviteSnippet } from "./invite-snippet.tsx";

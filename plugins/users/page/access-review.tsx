@@ -1,23 +1,6 @@
 /** The access review: who can approve what, who approved, and which keys and users are unused. */
 import { useMemo, useState } from "preact/hooks";
-import type { Api } from "../core/api-types.ts";
-import { request, fetchText, buildUrl } from "../core/api.ts";
-import {
-  Badge,
-  downloadText,
-  EmptyState,
-  Loading,
-  Notice,
-  Page,
-  ErrorNotice,
-  Table,
-  MarkedValue,
-  Time,
-} from "../ui/elements.tsx";
-import { formatCounted, formatDuration } from "../ui/format.ts";
-import { useLoad } from "../ui/hooks.ts";
-import { personAddress } from "../ui/person.tsx";
-import { RowPages } from "../ui/row-pages.tsx";
+import { type Api, Badge, buildUrl, downloadText, EmptyState, ErrorNotice, fetchText, formatCounted, formatDuration, Loading, MarkedValue, Notice, Page, personAddress, request, RowPages, Table, Time, useLoad } from "../../console/app/kit.ts";
 import { InviteSnippet } from "./invite-snippet.tsx";
 
 type Review = Api["GET /v1/access-review"]["response"];

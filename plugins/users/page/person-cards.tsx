@@ -1,13 +1,6 @@
 /** Cards of the page about a person. */
 import { useState } from "preact/hooks";
-import type { Api, Session } from "../core/api-types.ts";
-import { encodeSegment, request } from "../core/api.ts";
-import { hasScope } from "../core/me.ts";
-import { ResultNotice, ErrorNotice, Table, MarkedValue, Time, TimeLeft } from "../ui/elements.tsx";
-import { useLoad } from "../ui/hooks.ts";
-import { PersonLink } from "../ui/person.tsx";
-import { ActionTitle } from "../ui/request-view.tsx";
-import { LoadedCard } from "../ui/section.tsx";
+import { ActionTitle, type Api, encodeSegment, ErrorNotice, hasScope, LoadedCard, MarkedValue, PersonLink, request, ResultNotice, type Session, Table, Time, TimeLeft, useLoad } from "../../console/app/kit.ts";
 import { describeLimit } from "./access-review.tsx";
 import { DelegationTable } from "./delegations.tsx";
 import { PERSON_TEXTS as TEXTS } from "./person-strings.ts";

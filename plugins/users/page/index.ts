@@ -1,0 +1,49 @@
+/** Users in the console: the list, the page about a person, delegations, and the access review. */
+import type { ConsolePart } from "../../console/app/kit.ts";
+
+export default {
+  pages: [
+    {
+      name: "users",
+      title: "Users",
+      icon: "users",
+      section: "People",
+      order: 10,
+      load: () => import("./users.tsx").then((module) => module.Users),
+      scopes: ["users:read", "users:manage"],
+    },
+    {
+      name: "people",
+      title: "Person",
+      icon: "user",
+      section: null,
+      order: 10,
+      load: () => import("./person.tsx").then((module) => module.Person),
+      scopes: ["actions:read", "approvals:decide", "users:read", "users:manage", "actions:read_own"],
+    },
+    {
+      name: "delegations",
+      title: "Delegations",
+      icon: "users",
+      section: "People",
+      order: 20,
+      load: () => import("./delegations.tsx").then((module) => module.Delegations),
+      scopes: ["approvals:decide", "users:read", "users:manage"],
+    },
+    {
+      name: "access-review",
+      title: "Access review",
+      icon: "user",
+      section: "People",
+      order: 40,
+      load: () => import("./access-review.tsx").then((module) => module.AccessReview),
+      scopes: ["users:read", "users:manage"],
+    },
+  ],
+  entries: {
+    user: ["person", "system"],
+    delegation: ["person"],
+    "users:session": ["person"],
+  },
+  texts: () => import("./texts.tsx").then((module) => module.texts),
+} satisfies ConsolePart;
