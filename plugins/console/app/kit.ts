@@ -45,6 +45,9 @@ export { currentMe, hasScope, type Me, signedInUserId } from "./core/me.ts";
 export { isUserSession, userSignInAddress } from "./core/session.ts";
 export { deviceId, pushSupport, subscribeDevice, unsubscribeDevice } from "./core/device.ts";
 
+/** Unsaved drafts, which the console lists before a sign-out. */
+export { deletePageDraft, readPageDraft, writePageDraft } from "./core/page-drafts.ts";
+
 // Loading
 export { type LoadState, useLoad, useNow } from "./ui/hooks.ts";
 export { type PagedRows, usePaged } from "./ui/paged.ts";

@@ -1,6 +1,26 @@
 /** The access review: who can approve what, who approved, and which keys and users are unused. */
 import { useMemo, useState } from "preact/hooks";
-import { type Api, Badge, buildUrl, downloadText, EmptyState, ErrorNotice, fetchText, formatCounted, formatDuration, Loading, MarkedValue, Notice, Page, personAddress, request, RowPages, Table, Time, useLoad } from "../../console/app/kit.ts";
+import {
+  type Api,
+  Badge,
+  buildUrl,
+  downloadText,
+  EmptyState,
+  ErrorNotice,
+  fetchText,
+  formatCounted,
+  formatDuration,
+  Loading,
+  MarkedValue,
+  Notice,
+  Page,
+  personAddress,
+  request,
+  RowPages,
+  Table,
+  Time,
+  useLoad,
+} from "../../console/app/kit.ts";
 import { InviteSnippet } from "./invite-snippet.tsx";
 
 type Review = Api["GET /v1/access-review"]["response"];

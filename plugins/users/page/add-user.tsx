@@ -1,5 +1,15 @@
 /** The dialog that creates a user with a one-time enrolment link. */
-import { type Api, Checklist, Dialog, ErrorNotice, Field, FormButtons, readFormValues, request, useSubmit } from "../../console/app/kit.ts";
+import {
+  type Api,
+  Checklist,
+  Dialog,
+  ErrorNotice,
+  Field,
+  FormButtons,
+  readFormValues,
+  request,
+  useSubmit,
+} from "../../console/app/kit.ts";
 
 type Role = NonNullable<Api["POST /v1/users"]["body"]["roles"]>[number];
 

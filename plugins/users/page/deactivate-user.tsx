@@ -1,5 +1,18 @@
 /** The dialogs that deactivate a user, and reactivate a deactivated user. */
-import { currentMe, Dialog, ErrorNotice, Field, formatCounted, FormButtons, MarkedValue, Notice, readFormValues, request, type UserDetails, useSubmit } from "../../console/app/kit.ts";
+import {
+  currentMe,
+  Dialog,
+  ErrorNotice,
+  Field,
+  formatCounted,
+  FormButtons,
+  MarkedValue,
+  Notice,
+  readFormValues,
+  request,
+  type UserDetails,
+  useSubmit,
+} from "../../console/app/kit.ts";
 
 interface Props {
   user: UserDetails;

@@ -1,6 +1,20 @@
 /** The dialog in which a user lets another approver vote on their behalf. */
 import { useState } from "preact/hooks";
-import { Dialog, ErrorNotice, Field, formatTime, Loading, readFormValues, renderPlain, request, serviceNow, splitList, toLocalInput, useLoad, useSubmit } from "../../console/app/kit.ts";
+import {
+  Dialog,
+  ErrorNotice,
+  Field,
+  formatTime,
+  Loading,
+  readFormValues,
+  renderPlain,
+  request,
+  serviceNow,
+  splitList,
+  toLocalInput,
+  useLoad,
+  useSubmit,
+} from "../../console/app/kit.ts";
 
 const WEEK_MS = 7 * 86_400_000;
 const TEXTS = {

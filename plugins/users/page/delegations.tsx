@@ -3,7 +3,32 @@
  * revoke it.
  */
 import { useState } from "preact/hooks";
-import { Badge, type Delegation, Dialog, EmptyState, ErrorNotice, Field, FormButtons, hasScope, MarkedValue, Notice, Page, PagedList, personAddress, readFormValues, renderPlain, request, ResultNotice, signedInUserId, Snippet, Table, Time, usePaged, userSignInAddress, useSubmit } from "../../console/app/kit.ts";
+import {
+  Badge,
+  type Delegation,
+  Dialog,
+  EmptyState,
+  ErrorNotice,
+  Field,
+  FormButtons,
+  hasScope,
+  MarkedValue,
+  Notice,
+  Page,
+  PagedList,
+  personAddress,
+  readFormValues,
+  renderPlain,
+  request,
+  ResultNotice,
+  signedInUserId,
+  Snippet,
+  Table,
+  Time,
+  usePaged,
+  userSignInAddress,
+  useSubmit,
+} from "../../console/app/kit.ts";
 import { DelegateDialog } from "./delegate-dialog.tsx";
 
 const TEXTS = {

@@ -1,6 +1,22 @@
 /** The card on the user's own page with the devices on which the user is notified. */
 import { useState } from "preact/hooks";
-import { type Device, deviceId, ErrorNotice, LoadedCard, MarkedValue, Notice, pushSupport, request, ResultNotice, Snippet, subscribeDevice, Table, Time, unsubscribeDevice, useLoad } from "../../console/app/kit.ts";
+import {
+  type Device,
+  deviceId,
+  ErrorNotice,
+  LoadedCard,
+  MarkedValue,
+  Notice,
+  pushSupport,
+  request,
+  ResultNotice,
+  Snippet,
+  subscribeDevice,
+  Table,
+  Time,
+  unsubscribeDevice,
+  useLoad,
+} from "../../console/app/kit.ts";
 import { DEVICE_TEXTS as TEXTS } from "./person-strings.ts";
 
 /** @param props.id id of the signed-in user */

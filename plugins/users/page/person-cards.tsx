@@ -1,6 +1,22 @@
 /** Cards of the page about a person. */
 import { useState } from "preact/hooks";
-import { ActionTitle, type Api, encodeSegment, ErrorNotice, hasScope, LoadedCard, MarkedValue, PersonLink, request, ResultNotice, type Session, Table, Time, TimeLeft, useLoad } from "../../console/app/kit.ts";
+import {
+  ActionTitle,
+  type Api,
+  encodeSegment,
+  ErrorNotice,
+  hasScope,
+  LoadedCard,
+  MarkedValue,
+  PersonLink,
+  request,
+  ResultNotice,
+  type Session,
+  Table,
+  Time,
+  TimeLeft,
+  useLoad,
+} from "../../console/app/kit.ts";
 import { describeLimit } from "./access-review.tsx";
 import { DelegationTable } from "./delegations.tsx";
 import { PERSON_TEXTS as TEXTS } from "./person-strings.ts";

@@ -2,7 +2,27 @@
  * The page about one person: what they can approve, what is pending for them, their votes and sessions, and who votes
  * on their behalf.
  */
-import { Badge, Card, EmptyState, type Event, FactList, hasScope, LedgerTimeline, listEntryTypes, LoadedPage, MarkedValue, Page, Panels, renderPlain, request, signedInUserId, Time, useLoad, type User, userSignInAddress } from "../../console/app/kit.ts";
+import {
+  Badge,
+  Card,
+  EmptyState,
+  type Event,
+  FactList,
+  hasScope,
+  LedgerTimeline,
+  listEntryTypes,
+  LoadedPage,
+  MarkedValue,
+  Page,
+  Panels,
+  renderPlain,
+  request,
+  signedInUserId,
+  Time,
+  useLoad,
+  type User,
+  userSignInAddress,
+} from "../../console/app/kit.ts";
 import { DeviceCard } from "./device-card.tsx";
 import { PERSON_TEXTS as TEXTS } from "./person-strings.ts";
 import { DelegationCard, PendingRequestsCard, RightsCard, SessionCard } from "./person-cards.tsx";
@@ -105,7 +125,7 @@ function List({ names }: { names: readonly string[] }) {
 
 /** Entry types of votes. `TYPES` contains all entry types that can be about a person, without those of features. */
 const VOTE_TYPES = "approval";
-const TYPES = `${VOTE_TYPES},question,grant,break_glass,policy_set,suggested_rule,erasure`;
+const TYPES = `${VOTE_TYPES},question,grant,break_glass,suggested_rule,erasure`;
 
 /** The members of entries that identify a person. */
 interface Entry {

@@ -1,6 +1,19 @@
 /** The dialog with the sessions of a user. Admins and the user can end one or all of them. */
 import { useState } from "preact/hooks";
-import { currentMe, Dialog, EmptyState, ErrorNotice, hasScope, Loading, MarkedValue, request, ResultNotice, Time, useLoad, type UserDetails } from "../../console/app/kit.ts";
+import {
+  currentMe,
+  Dialog,
+  EmptyState,
+  ErrorNotice,
+  hasScope,
+  Loading,
+  MarkedValue,
+  request,
+  ResultNotice,
+  Time,
+  useLoad,
+  type UserDetails,
+} from "../../console/app/kit.ts";
 
 const METHODS: Readonly<Record<string, string>> = {
   passkey: "passkey",

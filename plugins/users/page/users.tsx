@@ -1,6 +1,25 @@
 /** Users: their state, roles, groups, sign-in methods and sessions. Admins add, deactivate and reactivate them. */
 import { useState } from "preact/hooks";
-import { type Api, Badge, CopyButton, EmptyState, formatCounted, Hash, hasScope, MarkedValue, Page, PagedList, personAddress, renderPlain, request, ResultNotice, Table, Time, usePaged, type UserDetails } from "../../console/app/kit.ts";
+import {
+  type Api,
+  Badge,
+  CopyButton,
+  EmptyState,
+  formatCounted,
+  Hash,
+  hasScope,
+  MarkedValue,
+  Page,
+  PagedList,
+  personAddress,
+  renderPlain,
+  request,
+  ResultNotice,
+  Table,
+  Time,
+  usePaged,
+  type UserDetails,
+} from "../../console/app/kit.ts";
 import { AddUserDialog } from "./add-user.tsx";
 import { DeactivateUserDialog, ReactivateUserDialog } from "./deactivate-user.tsx";
 import { InviteSnippet } from "./invite-snippet.tsx";

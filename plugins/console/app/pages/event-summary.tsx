@@ -68,16 +68,25 @@ function summarize(entry: Entry): ComponentChildren {
       );
     case "question":
       return <MarkedValue value={`${entry.phase === "ask" ? "question" : "answer"}: ${entry.text}`} />;
-    case "policy_set":
-      return formatCounted(entry.policy_count, "active policy", "active policies");
     default:
       return summarizeChange(entry);
   }
 }
 
+<<<<<<< HEAD
 type ActionEntry = EntryOf<
   "approval" | "decision" | "erasure" | "execution" | "policy_set" | "question" | "redecision" | "review"
 >;
+=======
+type ActionEntry =
+  | ApprovalEntry
+  | DecisionEntry
+  | ErasureEntry
+  | ExecutionEntry
+  | QuestionEntry
+  | RedecisionEntry
+  | ReviewEntry;
+>>>>>>> f6357e51 (Move the pages of policies, and the browser tests of moved pages, to their features)
 
 /** Summarizes the other types of entries, such as changes of keys and grants. */
 function summarizeChange(entry: Exclude<Entry, ActionEntry>): ComponentChildren {

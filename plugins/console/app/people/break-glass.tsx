@@ -93,7 +93,11 @@ function NoUses({ status }: { status: Status }) {
   return (
     <EmptyState text={TEXTS.none[status]}>
       <p>{TEXTS.next[status]}</p>
-      {status === "open" ? <Snippet label={TEXTS.add} text={addUser(location.origin)} /> : <Snippet label={TEXTS.review} text={COMMANDS} />}
+      {status === "open" ? (
+        <Snippet label={TEXTS.add} text={addUser(location.origin)} />
+      ) : (
+        <Snippet label={TEXTS.review} text={COMMANDS} />
+      )}
     </EmptyState>
   );
 }

@@ -41,15 +41,6 @@ export const OWN_PART: ConsolePart = {
       scopes: ["grants:write", "actions:read"],
     },
     {
-      name: "policies",
-      title: "Policies",
-      icon: "scroll",
-      section: "Control",
-      order: 20,
-      load: () => import("../policies/policies.tsx").then((module) => module.Policies),
-      scopes: ["policies:read"],
-    },
-    {
       name: "suggestions",
       title: "Suggestions",
       icon: "list",

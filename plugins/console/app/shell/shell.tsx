@@ -21,7 +21,7 @@ import {
   signOut,
   watchSession,
 } from "../core/session.ts";
-import { listPolicyDrafts } from "../policies/policy-drafts.ts";
+import { listPageDrafts } from "../core/page-drafts.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { OutageBanner, Loading, Notice, Page, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
@@ -106,7 +106,7 @@ function Console({ failed }: { failed: readonly string[] }) {
           onToggle={() => setMenuOpen(!isMenuOpen)}
           commands={commands}
           onCommand={setCommand}
-          onSignOut={() => (listPolicyDrafts().length > 0 ? setLeaving(true) : leave())}
+          onSignOut={() => (listPageDrafts().length > 0 ? setLeaving(true) : leave())}
         />
         <main id="main" ref={main} class={`page-${name}`}>
           <ErrorNotice error={error} onRetry={reload} />
@@ -261,7 +261,7 @@ function SignOutDialog({ onClose, onSignOut }: { onClose(): void; onSignOut(): v
     <Dialog title="Sign out and discard drafts?" onClose={onClose}>
       <p>These drafts are not saved:</p>
       <ul>
-        {listPolicyDrafts().map((title) => (
+        {listPageDrafts().map((title) => (
           <li key={title}>
             <MarkedValue value={title} />
           </li>

@@ -32,7 +32,6 @@ export const TEXTS = {
 
 /** Entry types of the timeline. */
 export const TIMELINE_TYPES: readonly string[] = [
-  "policy_set",
   "legal_hold",
   "suggested_rule",
   "break_glass",

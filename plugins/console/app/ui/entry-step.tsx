@@ -5,7 +5,7 @@ import { encodeSegment } from "../core/api.ts";
 import { entryTextsOf } from "../core/parts.ts";
 import { describeActionEntry, kindOfEntry } from "./action-history.tsx";
 import { MarkedValue, Time } from "./elements.tsx";
-import { formatCounted, renderPlain } from "./format.ts";
+import { renderPlain } from "./format.ts";
 import { PersonLink } from "./person.tsx";
 import type { TimelineStep } from "./timeline.tsx";
 
@@ -18,7 +18,6 @@ interface Entry {
   comment?: string | null;
   reason?: string | null;
   cause?: string | null;
-  policy_count?: number;
   hold?: { reason: string };
   grant?: { tool: string; operation: string };
   rule?: { policy: string };
@@ -162,8 +161,6 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
           {entry.data?.revoked === true ? "revoked" : "not revoked"}) for
         </>
       );
-    case "policy_set":
-      return `with ${formatCounted(entry.policy_count ?? 0, "policy", "policies")}`;
     default:
       return entry.agent_id === undefined ? null : (
         <>

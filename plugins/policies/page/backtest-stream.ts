@@ -1,6 +1,5 @@
 /** Runs a backtest and reports its progress. */
-import type { Api, Backtest } from "../core/api-types.ts";
-import { sendRequest } from "../core/api.ts";
+import { type Api, type Backtest, sendRequest } from "../../console/app/kit.ts";
 
 export interface BacktestProgress {
   evaluated: number;

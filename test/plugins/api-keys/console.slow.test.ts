@@ -4,10 +4,10 @@
  */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { withoutBrowser } from "../support/browser.ts";
-import { startConsole, type Console } from "../support/console.ts";
-import { usersPlugin } from "../support/people.ts";
-import { ALLOWED } from "../support/service.ts";
+import { withoutBrowser } from "../../support/browser.ts";
+import { startConsole, type Console } from "../../support/console.ts";
+import { usersPlugin } from "../../support/people.ts";
+import { ALLOWED } from "../../support/service.ts";
 
 describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
   let console_: Console;

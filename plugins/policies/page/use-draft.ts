@@ -1,6 +1,14 @@
 /** The draft of an editor. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { deletePolicyDraft, readPolicyDraft, writePolicyDraft } from "./policy-drafts.ts";
+import { deletePageDraft, readPageDraft, writePageDraft } from "../../console/app/kit.ts";
+
+/** A draft, with the entity tag of the policy version that it is based on. */
+interface PolicyDraft {
+  yaml: string;
+  tests: string;
+  /** Entity tag; empty for a new policy. */
+  base: string;
+}
 
 /**
  * Stores the typed text in the tab, with the entity tag of the policy version that it is based on. With the tag, the
@@ -8,7 +16,7 @@ import { deletePolicyDraft, readPolicyDraft, writePolicyDraft } from "./policy-d
  * draft.
  */
 export function usePolicyDraft(title: string, text: string, base: string) {
-  const [storedDraft, setStoredDraft] = useState(() => readPolicyDraft(title));
+  const [storedDraft, setStoredDraft] = useState(() => readPageDraft<PolicyDraft>(title));
   const [content, setContent] = useState({ yaml: storedDraft?.yaml ?? text, tests: storedDraft?.tests ?? "" });
   const [isTooLarge, setTooLarge] = useState(false);
   /** Counter that changes when the text is replaced, so that the editors are created again with the new text. */
@@ -37,12 +45,12 @@ export function usePolicyDraft(title: string, text: string, base: string) {
     round,
     write(next: { yaml: string; tests: string }): void {
       asksBeforeUnload.current = isDraft(next);
-      setTooLarge(!writePolicyDraft(title, { ...next, base: from.current }));
+      setTooLarge(!writePageDraft(title, { ...next, base: from.current } satisfies PolicyDraft));
       setContent(next);
     },
-    discard: () => deletePolicyDraft(title),
+    discard: () => deletePageDraft(title),
     startOver(): void {
-      deletePolicyDraft(title);
+      deletePageDraft(title);
       asksBeforeUnload.current = false;
       from.current = base;
       setStoredDraft(null);

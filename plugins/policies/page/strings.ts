@@ -1,5 +1,5 @@
 /** Texts of the policy pages. */
-import { formatCounted } from "../ui/format.ts";
+import { formatCounted } from "../../console/app/kit.ts";
 
 const number = (count: number): string => count.toLocaleString("en");
 

@@ -1,4 +1,4 @@
-import { MarkedValue } from "../ui/elements.tsx";
+import { MarkedValue } from "../../console/app/kit.ts";
 import { EDITOR_TEXTS } from "./strings.ts";
 
 interface Fault {

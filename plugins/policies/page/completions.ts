@@ -2,7 +2,7 @@
  * Suggests keys, values and names for expressions at a position in the text of a policy or of its tests. Pure. Works on
  * lines and their indentation, because a document is rarely valid YAML while a person types it.
  */
-import type { Api } from "../core/api-types.ts";
+import type { Api } from "../../console/app/kit.ts";
 
 type Vocabulary = Api["GET /v1/policy-vocabulary"]["response"];
 type NamedVariable = Vocabulary["variables"][number];

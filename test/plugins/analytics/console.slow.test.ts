@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Locator } from "playwright-core";
-import { withoutBrowser } from "../support/browser.ts";
-import { startConsole, type Console } from "../support/console.ts";
-import { ALLOWED, ASKED, DENIED } from "../support/service.ts";
+import { withoutBrowser } from "../../support/browser.ts";
+import { startConsole, type Console } from "../../support/console.ts";
+import { ALLOWED, ASKED, DENIED } from "../../support/service.ts";
 
 describe("analytics in a browser", { skip: withoutBrowser }, () => {
   let console_: Console;

@@ -1,12 +1,19 @@
 /** The list of policies, and the addresses of their pages and editors. */
-import type { Api } from "../core/api-types.ts";
-import { encodeSegment, request } from "../core/api.ts";
-import { hasScope } from "../core/me.ts";
-import { Badge, EmptyState, Table, MarkedValue, Time } from "../ui/elements.tsx";
-import { useLoad } from "../ui/hooks.ts";
-import { LoadedPage } from "../ui/loaded-page.tsx";
-import { RowPages } from "../ui/row-pages.tsx";
-import { Snippet } from "../ui/snippet.tsx";
+import {
+  type Api,
+  Badge,
+  EmptyState,
+  encodeSegment,
+  hasScope,
+  LoadedPage,
+  MarkedValue,
+  request,
+  RowPages,
+  Snippet,
+  Table,
+  Time,
+  useLoad,
+} from "../../console/app/kit.ts";
 import { ManagedPolicyNotice } from "./managed-notice.tsx";
 import { NewPolicy } from "./policy-editor.tsx";
 import { PolicyDetail } from "./policy.tsx";

@@ -1,6 +1,6 @@
 /** A report that is fetched in parts, newest decisions first. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { serviceNow } from "../core/api.ts";
+import { serviceNow } from "../../console/app/kit.ts";
 import type { BacktestProgress } from "./backtest-stream.ts";
 import { type FlipReport, joinReports } from "./flips.ts";
 

@@ -2,10 +2,18 @@
  * The editor of a policy: its text on the left, and on the right the text's effects, before anything is stored.
  */
 import { useMemo, useRef, useState } from "preact/hooks";
-import type { Policy } from "../core/api-types.ts";
-import { ApiError, encodeSegment, fetchJson, request, buildUrl } from "../core/api.ts";
-import { Notice, Page, ErrorNotice } from "../ui/elements.tsx";
-import { useLoad } from "../ui/hooks.ts";
+import {
+  ApiError,
+  buildUrl,
+  encodeSegment,
+  ErrorNotice,
+  fetchJson,
+  Notice,
+  Page,
+  type Policy,
+  request,
+  useLoad,
+} from "../../console/app/kit.ts";
 import { type CheckResult, useCheckedText } from "./checked-text.ts";
 import { CodeEditor } from "./code-editor.tsx";
 import type { Editor, EditorMark } from "./code-mirror.ts";

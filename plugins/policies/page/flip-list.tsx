@@ -1,8 +1,5 @@
 /** Flips of a report, grouped by the rule that would decide. */
-import { encodeSegment } from "../core/api.ts";
-import { Badge, MarkedValue, Time } from "../ui/elements.tsx";
-import { renderPlain } from "../ui/format.ts";
-import { ActionTitle } from "../ui/request-view.tsx";
+import { ActionTitle, Badge, encodeSegment, MarkedValue, renderPlain, Time } from "../../console/app/kit.ts";
 import { type Flip, flipKey, type FlipReport, groupByRule, isLessStrict, type FlipOutcome } from "./flips.ts";
 import { BACKTEST_TEXTS } from "./strings.ts";
 

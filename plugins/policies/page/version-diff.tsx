@@ -1,8 +1,6 @@
 /** The differences between two versions of a policy, rule by rule. */
 import { useState } from "preact/hooks";
-import { request } from "../core/api.ts";
-import { ErrorNotice, MarkedValue } from "../ui/elements.tsx";
-import { useLoad } from "../ui/hooks.ts";
+import { ErrorNotice, MarkedValue, request, useLoad } from "../../console/app/kit.ts";
 import { DETAIL_TEXTS } from "./strings.ts";
 
 /** @param props.versions version numbers, newest first; at least two */

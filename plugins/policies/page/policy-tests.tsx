@@ -1,8 +1,7 @@
 /** The tests of the editor: their text and their results. */
 import type { RefObject } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { serviceNow, request } from "../core/api.ts";
-import { Badge, downloadText, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
+import { Badge, downloadText, ErrorNotice, MarkedValue, Notice, request, serviceNow } from "../../console/app/kit.ts";
 import type { CheckState, CheckResult } from "./checked-text.ts";
 import { CodeEditor } from "./code-editor.tsx";
 import type { Editor, EditorMark } from "./code-mirror.ts";

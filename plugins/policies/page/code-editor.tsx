@@ -1,8 +1,7 @@
 /** A text area for YAML with line numbers, error marks and completion. */
 import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { Loading, ErrorNotice } from "../ui/elements.tsx";
-import { useLoad } from "../ui/hooks.ts";
+import { ErrorNotice, Loading, useLoad } from "../../console/app/kit.ts";
 import type { Editor, EditorMark } from "./code-mirror.ts";
 import type { Completion } from "./completions.ts";
 import { EDITOR_TEXTS } from "./strings.ts";

@@ -3,8 +3,7 @@
  * in shadow mode.
  */
 import { useEffect } from "preact/hooks";
-import { request } from "../core/api.ts";
-import { Notice, ErrorNotice, Time } from "../ui/elements.tsx";
+import { ErrorNotice, Notice, request, Time } from "../../console/app/kit.ts";
 import { type BacktestProgress, runBacktest } from "./backtest-stream.ts";
 import { FlipList, type CurrentFlips } from "./flip-list.tsx";
 import { flipKey, type FlipReport } from "./flips.ts";

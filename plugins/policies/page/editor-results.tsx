@@ -1,7 +1,7 @@
 /** The results next to the editor's text: problems, changes, dry run, tests, backtest and shadow mode. */
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
+import { ErrorNotice, MarkedValue, Notice } from "../../console/app/kit.ts";
 import { Backtest, ShadowReport } from "./backtest.tsx";
 import type { CheckState, CheckResult } from "./checked-text.ts";
 import type { Editor } from "./code-mirror.ts";

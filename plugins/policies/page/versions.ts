@@ -1,6 +1,5 @@
 /** Loads versions of a policy for the policy pages. */
-import type { Api, Policy } from "../core/api-types.ts";
-import { encodeSegment, request, fetchJsonWithEtag } from "../core/api.ts";
+import { type Api, encodeSegment, fetchJsonWithEtag, type Policy, request } from "../../console/app/kit.ts";
 import { renderYaml } from "./yaml.ts";
 
 export type PolicyVersion = Api["GET /v1/policies/{id}/versions"]["response"]["versions"][number];

@@ -1,7 +1,6 @@
 /** Validates a policy's text in the service while a person types. */
 import { useEffect, useState } from "preact/hooks";
-import type { Api } from "../core/api-types.ts";
-import { request } from "../core/api.ts";
+import { type Api, request } from "../../console/app/kit.ts";
 
 export type CheckResult = Api["POST /v1/policies/check"]["response"];
 

@@ -1,5 +1,5 @@
 /** The dialogs of the editor, which ask for confirmation before changes are discarded or a policy becomes active. */
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog } from "../../console/app/kit.ts";
 import { Backtest } from "./backtest.tsx";
 import { EDITOR_TEXTS } from "./strings.ts";
 

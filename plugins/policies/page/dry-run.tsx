@@ -1,9 +1,6 @@
 /** The dry run of the editor: evaluates sample actions with the active policies and with the text, grouped by cause. */
 import { useEffect, useState } from "preact/hooks";
-import { request } from "../core/api.ts";
-import { hasScope } from "../core/me.ts";
-import { Badge, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
-import { ActionTitle } from "../ui/request-view.tsx";
+import { ActionTitle, Badge, ErrorNotice, hasScope, MarkedValue, Notice, request } from "../../console/app/kit.ts";
 import {
   type DecisionCause,
   type DryRunGroup,

@@ -1,25 +1,25 @@
 /** One policy: its versions, their differences, and the version that decides. */
 import { useState } from "preact/hooks";
-import type { Policy } from "../core/api-types.ts";
-import { encodeSegment } from "../core/api.ts";
-import { hasScope } from "../core/me.ts";
 import {
   Badge,
-  ResultNotice,
+  encodeSegment,
+  ErrorNotice,
   FactList,
+  findRuleLines,
   Hash,
+  hasScope,
+  KeyName,
   Loading,
+  MarkedText,
+  MarkedValue,
   Notice,
   Page,
-  ErrorNotice,
+  type Policy,
+  ResultNotice,
   Table,
-  MarkedValue,
   Time,
-} from "../ui/elements.tsx";
-import { useLoad } from "../ui/hooks.ts";
-import { MarkedText } from "../ui/marked-text.tsx";
-import { KeyName } from "../ui/person.tsx";
-import { findRuleLines } from "../ui/rule-lines.ts";
+  useLoad,
+} from "../../console/app/kit.ts";
 import { Backtest, ShadowReport } from "./backtest.tsx";
 import { ManagedPolicyNotice } from "./managed-notice.tsx";
 import { PolicyChangeDialog, type ProposedChange } from "./policy-change.tsx";

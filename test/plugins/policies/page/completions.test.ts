@@ -1,10 +1,10 @@
 /** What the editor of policies suggests at a position, and how it groups a dry run. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { completeAt, type TextKind, type CompletionWords } from "../../../plugins/console/app/policies/completions.ts";
-import { groupByCause } from "../../../plugins/console/app/policies/dry-run-groups.ts";
-import { listFunctions, listNamedValues, listVariables } from "../../../src/domain/policy/check/expression-names.ts";
-import { PolicySchema, PolicyTestSchema } from "../../../src/domain/policy/parse/policy-schema.ts";
+import { completeAt, type TextKind, type CompletionWords } from "../../../../plugins/policies/page/completions.ts";
+import { groupByCause } from "../../../../plugins/policies/page/dry-run-groups.ts";
+import { listFunctions, listNamedValues, listVariables } from "../../../../src/domain/policy/check/expression-names.ts";
+import { PolicySchema, PolicyTestSchema } from "../../../../src/domain/policy/parse/policy-schema.ts";
 
 const WORDS: CompletionWords = {
   vocabulary: {

@@ -7,10 +7,10 @@ import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import { parseAllDocuments } from "yaml";
-import { renderYaml } from "../../plugins/console/app/policies/yaml.ts";
-import { withoutBrowser } from "../support/browser.ts";
-import { editorOf, fillEditor, readEditor, startConsole, type Console } from "../support/console.ts";
-import { DENIED, POLICIES } from "../support/service.ts";
+import { renderYaml } from "../../../plugins/policies/page/yaml.ts";
+import { withoutBrowser } from "../../support/browser.ts";
+import { editorOf, fillEditor, readEditor, startConsole, type Console } from "../../support/console.ts";
+import { DENIED, POLICIES } from "../../support/service.ts";
 
 describe("a definition as YAML", () => {
   it("reads back as what it was", () => {

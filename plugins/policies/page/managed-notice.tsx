@@ -1,4 +1,4 @@
-import { Badge } from "../ui/elements.tsx";
+import { Badge } from "../../console/app/kit.ts";
 
 /** Renders what manages a policy: the API, or a source such as a folder or a repository. Marks the baseline. */
 export function ManagedPolicyNotice({ policy }: { policy: { managed_by: string | null; baseline: boolean } }) {

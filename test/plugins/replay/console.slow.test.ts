@@ -5,12 +5,12 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import type { Storage } from "../../src/contract/storage.ts";
-import { withoutBrowser } from "../support/browser.ts";
-import { editorOf, fillEditor, readEditor, startConsole, type Console } from "../support/console.ts";
-import { DENIED } from "../support/service.ts";
-import { pause, until } from "../support/wait.ts";
+import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
+import type { Storage } from "../../../src/contract/storage.ts";
+import { withoutBrowser } from "../../support/browser.ts";
+import { editorOf, fillEditor, readEditor, startConsole, type Console } from "../../support/console.ts";
+import { DENIED } from "../../support/service.ts";
+import { pause, until } from "../../support/wait.ts";
 
 const EDIT = { agent_id: "writer", tool: "wiki", operation: "edit" };
 const ALLOWING = "policy: wiki\nrules:\n  - name: edits\n    tool: wiki\n    operation: edit\n    effect: allow\n";

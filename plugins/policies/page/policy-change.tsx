@@ -1,9 +1,15 @@
 /** The dialogs that change which version of a policy decides. */
 import { useState } from "preact/hooks";
-import type { Policy } from "../core/api-types.ts";
-import { encodeSegment, fetchJson, request, buildUrl } from "../core/api.ts";
-import { Dialog } from "../ui/dialog.tsx";
-import { ErrorNotice, MarkedValue } from "../ui/elements.tsx";
+import {
+  buildUrl,
+  Dialog,
+  encodeSegment,
+  ErrorNotice,
+  fetchJson,
+  MarkedValue,
+  type Policy,
+  request,
+} from "../../console/app/kit.ts";
 import { Backtest } from "./backtest.tsx";
 import { CHANGE_TEXTS, type ChangeTexts } from "./strings.ts";
 import { renderEnforcedYaml, isShadow, type PolicyVersion } from "./versions.ts";

@@ -4,11 +4,11 @@
  */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { NotifierError } from "../../src/contract/notifier.ts";
-import { withoutBrowser } from "../support/browser.ts";
-import { startConsole, type Console } from "../support/console.ts";
-import { testNotifier, type TestNotifier } from "../support/notifier.ts";
-import { ASKED, person } from "../support/service.ts";
+import { NotifierError } from "../../../src/contract/notifier.ts";
+import { withoutBrowser } from "../../support/browser.ts";
+import { startConsole, type Console } from "../../support/console.ts";
+import { testNotifier, type TestNotifier } from "../../support/notifier.ts";
+import { ASKED, person } from "../../support/service.ts";
 
 describe("deliveries in a browser", { skip: withoutBrowser }, () => {
   let console_: Console;

@@ -1,0 +1,18 @@
+/** Policies in the console: the list, the page about one policy, and the editor. */
+import type { ConsolePart } from "../../console/app/kit.ts";
+
+export default {
+  pages: [
+    {
+      name: "policies",
+      title: "Policies",
+      icon: "scroll",
+      section: "Control",
+      order: 20,
+      load: () => import("./policies.tsx").then((module) => module.Policies),
+      scopes: ["policies:read"],
+    },
+  ],
+  entries: { policy_set: ["person", "system"] },
+  texts: () => import("./texts.ts").then((module) => module.texts),
+} satisfies ConsolePart;
