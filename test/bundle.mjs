@@ -62,7 +62,9 @@ function scriptsIn(folder) {
         join(room, path.split(sep).join("/")),
       ),
     )
-    .filter((path) => path.endsWith(".js") && !/\/(?:vendor|assets|bundle|app|static)\/|^plugins\/[^/]+\/page\//.test(path))
+    .filter(
+      (path) => path.endsWith(".js") && !/\/(?:vendor|assets|bundle|app|static)\/|^plugins\/[^/]+\/page\//.test(path),
+    )
     .filter((path) => !/^src\/(?:client|adapters)\/|^src\/browser\.js$|^src\/cli\/bin\.js$/.test(path));
 }
 

@@ -8,6 +8,8 @@ import type { Page } from "playwright-core";
 import { open, withoutBrowser } from "../support/browser.ts";
 import { ASSENT, startCommand } from "../support/process.ts";
 import { startConsole, type Console } from "../support/console.ts";
+import denials from "../../docs/examples/resource-denials/index.ts";
+import { ALLOWED, DENIED } from "../support/service.ts";
 
 describe("the console's shell", { skip: withoutBrowser }, () => {
   let console_: Console;
@@ -49,6 +51,45 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
     await context.close();
   });
 
+  it("has no page, command, panel or link of a feature that the service has not loaded", async () => {
+    const smaller = await startConsole({ without: ["stop", "agents", "provenance"] });
+    try {
+      const { page, complaints } = await smaller.visit(smaller.service.admin, "#/actions");
+      await smaller.service.call("POST", "/v1/actions", { body: ALLOWED });
+      await page.getByRole("link", { name: "Analytics" }).waitFor();
+      const menu = page.getByRole("navigation");
+      for (const name of ["Agents", "Provenance"])
+        assert.equal(await menu.getByRole("link", { name }).count(), 0, name);
+      assert.equal(await menu.getByRole("button", { name: "Stop…" }).count(), 0);
+      await page.getByText(ALLOWED.agent_id).first().waitFor();
+      await page.evaluate(() => void (location.hash = "#/system"));
+      await page.getByRole("heading", { name: "Timeline" }).waitFor();
+      await page.getByRole("list", { name: "Timeline" }).getByText("api key").first().waitFor();
+      await page.evaluate(() => void (location.hash = "#/agents"));
+      await page.getByRole("heading", { name: "Page not found" }).waitFor();
+      assert.equal(await page.locator('a[href*="#/agents"], a[href*="#/provenance"]').count(), 0);
+      assert.deepEqual(complaints, []);
+    } finally {
+      await smaller.close();
+    }
+  });
+
+  it("has the page of a plugin that is not built in, under the same Content-Security-Policy", async () => {
+    const larger = await startConsole({ plugins: [{ plugin: denials, options: {}, origin: "docs/examples" }] });
+    try {
+      await larger.service.call("POST", "/v1/actions", { body: DENIED });
+      const { page, complaints, strayed } = await larger.visit(larger.service.admin, "#/approvals");
+      await page.getByRole("navigation").getByRole("link", { name: "Denials" }).click();
+      await page.getByRole("region", { name: "Denials" }).getByRole("cell", { name: DENIED.agent_id }).waitFor();
+      const approver = await larger.key("ben", { preset: "approver", owner: "Ben" });
+      const other = await larger.visit(approver, "#/denials");
+      await other.page.getByText("it needs the scope analytics:read").waitFor();
+      assert.deepEqual([complaints, strayed], [[], []]);
+    } finally {
+      await larger.close();
+    }
+  });
+
   it("shows in its menu what the key may see, under names and not ids", async () => {
     const approver = await console_.key("ada's laptop", { preset: "approver", owner: "Ada" });
     const { page, complaints } = await console_.visit(approver, "");
@@ -61,7 +102,6 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
       "Grants",
       "Policies",
       "Suggestions",
-      "Delegations",
       "Break-glass",
       "Events",
       "System",

@@ -222,7 +222,11 @@ test("the guide's test of a plugin passes", async () => {
 });
 
 test("the page shows the examples as they are, and they are short", () => {
-  const files = [...EXAMPLES.map((name) => `${name}/index.ts`), "resource-denials/page.js", "resource-denials/index.test.ts"];
+  const files = [
+    ...EXAMPLES.map((name) => `${name}/index.ts`),
+    "resource-denials/page.js",
+    "resource-denials/index.test.ts",
+  ];
   const sources = files.map((name) => readFileSync(join(ROOT, "docs/examples", name), "utf8"));
   const shown = [...page.matchAll(/```(?:ts|js)\n([\s\S]*?)```/g)].map((match) => match[1] as string);
   assert.ok(shown.length >= files.length);

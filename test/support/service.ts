@@ -98,6 +98,8 @@ export interface ServiceOptions {
   policy?: string;
   change?(config: Config): void;
   plugins?: { plugin: Plugin; options: unknown; origin: string; core?: boolean }[];
+  /** Names of built-in plugins to leave out. */
+  without?: readonly string[];
   /** Options of the built-in plugins, by name. */
   pluginOptions?: Record<string, object>;
   /** Number of milliseconds by which the service's clock is ahead at its start. */
@@ -134,7 +136,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 
   async function start(): Promise<Runtime> {
     const store = definePlugin({ name: "storage-under-test", storage: () => storage });
-    const plain = [store, ...FEATURES];
+    const plain = [store, ...FEATURES.filter(({ name }) => options.without?.includes(name) !== true)];
     const runtime = await createRuntime(config, {
       plugins: [
         ...plain.map((plugin) => ({

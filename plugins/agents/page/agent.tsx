@@ -4,6 +4,7 @@
  */
 import { useState } from "preact/hooks";
 import {
+  PageLink,
   type Agent,
   ApiError,
   Badge,
@@ -135,7 +136,7 @@ function ActiveParts({ id, isRegistered }: { id: string; isRegistered: boolean }
         <p>{TEXTS.unseenHelp}</p>
         {hasScope("keys:manage") ? (
           <p>
-            <a href="#/keys">{TEXTS.newKey}</a>
+            <PageLink href="#/keys">{TEXTS.newKey}</PageLink>
           </p>
         ) : null}
         <SubmitSnippet agent={id} />

@@ -4,6 +4,7 @@
  */
 import { useState } from "preact/hooks";
 import {
+  PageLink,
   type Bar,
   Bars,
   Card,
@@ -130,9 +131,9 @@ function Content({ sums }: { sums: RangeSums }) {
             rows={by_agent.map(({ agent_id, count }) => ({
               name: agent_id,
               label: (
-                <a href={`#/agents/${encodeSegment(agent_id)}`}>
+                <PageLink href={`#/agents/${encodeSegment(agent_id)}`}>
                   <MarkedValue value={agent_id} />
-                </a>
+                </PageLink>
               ),
               count,
               href: actionsAddress(since, { agent_id }),

@@ -1,5 +1,6 @@
 /** Which rules require approval, and how people vote, computed from the ledger's entries. */
 import {
+  PageLink,
   ApiError,
   Bars,
   EmptyState,
@@ -126,9 +127,9 @@ function Rule({ policy, rule }: { policy: string | null; rule: string | null }) 
     <>
       <MarkedValue value={rule ?? TEXTS.noRule} />{" "}
       {policy === null ? null : (
-        <a class="quiet" href={`#/policies/${encodeURIComponent(policy)}`}>
+        <PageLink class="quiet" href={`#/policies/${encodeURIComponent(policy)}`}>
           <MarkedValue value={policy} />
-        </a>
+        </PageLink>
       )}
     </>
   );

@@ -1,6 +1,7 @@
 /** API keys: who can call the service, and for what. */
 import { useState } from "preact/hooks";
 import {
+  PageLink,
   type Api,
   type ApiKey,
   Badge,
@@ -147,9 +148,9 @@ export function KeyTable({ keys, onRevoke }: { keys: readonly ApiKey[]; onRevoke
             {each.agent_id === null ? (
               <span class="quiet">any</span>
             ) : (
-              <a href={`#/agents/${encodeSegment(each.agent_id)}`}>
+              <PageLink href={`#/agents/${encodeSegment(each.agent_id)}`}>
                 <MarkedValue value={each.agent_id} />
-              </a>
+              </PageLink>
             )}
           </td>
           <td data-label={owner}>

@@ -78,6 +78,7 @@ export { MarkedText } from "./ui/marked-text.tsx";
 export { formatCounted, formatDuration, formatTime, renderPlain, splitList, toLocalInput } from "./ui/format.ts";
 export { formatHeadline, JsonDisclosure, Params } from "./ui/params.tsx";
 export { KeyName, personAddress, PersonLink, PrincipalName } from "./ui/person.tsx";
+export { PageLink } from "./ui/page-link.tsx";
 export { Snippet } from "./ui/snippet.tsx";
 export { Icon, type IconName } from "./ui/icons.tsx";
 export { type Bar, Bars, LinkedCount, SummaryFigure } from "./ui/bars.tsx";

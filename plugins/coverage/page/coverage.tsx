@@ -3,6 +3,7 @@
  */
 import { useState } from "preact/hooks";
 import {
+  PageLink,
   type Api,
   EmptyState,
   encodeSegment,
@@ -129,7 +130,7 @@ function Row({ statement }: { statement: Statement }) {
         <td data-label="Recorded">
           <Time at={recorded} />
           <br />
-          <a href={`#/provenance/${encodeSegment(hash)}`}>entry {seq}</a>
+          <PageLink href={`#/provenance/${encodeSegment(hash)}`}>entry {seq}</PageLink>
           <br />
           <span class="quiet">
             <MarkedValue value={by} />

@@ -1,5 +1,6 @@
 /** The card with the limits that count an agent's actions. */
 import {
+  PageLink,
   type Action,
   encodeSegment,
   hasScope,
@@ -102,9 +103,9 @@ function Limits({ uses }: { uses: readonly LimitUse[] }) {
                 <MarkedValue value={limit} />
               </strong>
               <br />
-              <a class="quiet" href={`#/policies/${encodeSegment(policy)}`}>
+              <PageLink class="quiet" href={`#/policies/${encodeSegment(policy)}`}>
                 <MarkedValue value={policy} />
-              </a>
+              </PageLink>
             </td>
             <td data-label="Used">
               {(isSum ? used / MILLION : used).toLocaleString()}

@@ -1,6 +1,7 @@
 /** The access review: who can approve what, who approved, and which keys and users are unused. */
 import { useMemo, useState } from "preact/hooks";
 import {
+  PageLink,
   type Api,
   Badge,
   buildUrl,
@@ -129,7 +130,7 @@ function ReviewTable({ review: { since, until, open_reviews, rows }, days }: { r
       {open_reviews.length === 0 ? null : (
         <Notice kind="bad">
           {formatCounted(open_reviews.length, "emergency approval")} without a review.{" "}
-          <a href="#/break-glass">Review {open_reviews.length === 1 ? "it" : "them"}</a>
+          <PageLink href="#/break-glass">Review {open_reviews.length === 1 ? "it" : "them"}</PageLink>
         </Notice>
       )}
       <p class="quiet">

@@ -121,6 +121,11 @@ export function listPages(): PageEntry[] {
     );
 }
 
+/** Returns whether a feature has the page with this name. The credential might not have the scope for it. */
+export function hasPage(name: string): boolean {
+  return listPages().some((page) => page.name === name);
+}
+
 export function listCommands(me: Me): Command[] {
   return parts.flatMap(({ commands = [] }) => commands).filter((command) => command.isOffered(me));
 }
@@ -145,7 +150,7 @@ export function listEntryTypes(timeline?: TimelineName): string[] {
 export function loadTexts(): Promise<void> {
   texts ??= (async () => {
     for (const { entries = {}, scopes = {} } of await loadModule(() =>
-      Promise.all(parts.map(async (part) => part.texts?.() ?? {})),
+      Promise.all(parts.map(async (part): Promise<PartTexts> => (await part.texts?.()) ?? {})),
     )) {
       for (const [type, found] of Object.entries(entries)) entryTexts.set(type, found);
       for (const [scope, text] of Object.entries(scopes)) textsOfScopes.set(scope, text);

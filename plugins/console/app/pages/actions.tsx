@@ -23,6 +23,7 @@ import { ActionDetail } from "./action.tsx";
 import { ActionViews } from "./action-views.tsx";
 import { ExportActions } from "./export-actions.tsx";
 import { type ActionFilters, FILTERS, STATUSES, useActions } from "./action-list.ts";
+import { PageLink } from "../ui/page-link.tsx";
 
 const TEXTS = {
   title: "Actions",
@@ -210,9 +211,9 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
             </a>
           </td>
           <td data-label="Agent" class="nowrap">
-            <a href={`#/agents/${encodeSegment(row.agent_id)}`}>
+            <PageLink href={`#/agents/${encodeSegment(row.agent_id)}`}>
               <MarkedValue value={row.agent_id} />
-            </a>
+            </PageLink>
           </td>
           {columns.length > 0 ? (
             cells.get(row.id)?.map(({ text }, i) => (

@@ -73,20 +73,7 @@ function summarize(entry: Entry): ComponentChildren {
   }
 }
 
-<<<<<<< HEAD
-type ActionEntry = EntryOf<
-  "approval" | "decision" | "erasure" | "execution" | "policy_set" | "question" | "redecision" | "review"
->;
-=======
-type ActionEntry =
-  | ApprovalEntry
-  | DecisionEntry
-  | ErasureEntry
-  | ExecutionEntry
-  | QuestionEntry
-  | RedecisionEntry
-  | ReviewEntry;
->>>>>>> f6357e51 (Move the pages of policies, and the browser tests of moved pages, to their features)
+type ActionEntry = EntryOf<"approval" | "decision" | "erasure" | "execution" | "question" | "redecision" | "review">;
 
 /** Summarizes the other types of entries, such as changes of keys and grants. */
 function summarizeChange(entry: Exclude<Entry, ActionEntry>): ComponentChildren {

@@ -11,6 +11,7 @@ import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { JsonDisclosure } from "../ui/params.tsx";
 import { EventSummary } from "./event-summary.tsx";
+import { PageLink } from "../ui/page-link.tsx";
 
 /**
  * Maximum number of events on the page. Older events are removed, so that the page stays below 2,000 nodes even if it
@@ -224,7 +225,7 @@ function renderRow(event: LedgerEvent): VNode {
   const row = (
     <li key={event.seq} class="card">
       <div class="row">
-        <a href={`#/provenance/${encodeSegment(event.hash)}`}>#{event.seq}</a>
+        <PageLink href={`#/provenance/${encodeSegment(event.hash)}`}>#{event.seq}</PageLink>
         <Badge value={event.type} label={event.type.replaceAll("_", " ")} /> <EventSummary event={event} />{" "}
         <Time at={event.at} />
         {event.action_id === null ? null : <a href={`#/actions/${encodeSegment(event.action_id)}`}>{TEXTS.action}</a>}

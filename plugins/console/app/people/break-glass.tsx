@@ -12,7 +12,6 @@ import { usePaged } from "../ui/paged.ts";
 import { PersonLink, PrincipalName } from "../ui/person.tsx";
 import { ActionTitle } from "../ui/request-view.tsx";
 import { Snippet } from "../ui/snippet.tsx";
-import { InviteSnippet } from "./invite-snippet.tsx";
 
 const TEXTS = {
   title: "Break-glass approvals",

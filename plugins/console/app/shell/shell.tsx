@@ -31,6 +31,7 @@ import { LazyPart, Panels } from "../ui/panels.tsx";
 import { CommandPalette } from "./palette.tsx";
 import { currentRoute, type Route } from "./router.ts";
 import { SignIn } from "./sign-in.tsx";
+import { PageLink } from "../ui/page-link.tsx";
 
 /** @param props.failed why parts of plugins are missing, one sentence for each */
 export function Shell({ failed }: { failed: readonly string[] }) {
@@ -199,9 +200,9 @@ function Menu({ user, pages, current, isOpen, onToggle, commands, onCommand, onS
             {isUserSession() ? (
               <>
                 User:{" "}
-                <a href={`#/people/${encodeSegment(user.key.id)}`}>
+                <PageLink href={`#/people/${encodeSegment(user.key.id)}`}>
                   <KeyName id={user.key.id} />
-                </a>
+                </PageLink>
               </>
             ) : (
               <>

@@ -23,6 +23,7 @@ import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { PrincipalName } from "../ui/person.tsx";
 import { Snippet } from "../ui/snippet.tsx";
+import { PageLink } from "../ui/page-link.tsx";
 
 type Suggestion = Api["POST /v1/policies/suggest"]["response"]["suggestions"][number];
 type Rule = Api["GET /v1/suggested-rules"]["response"]["suggested_rules"][number];
@@ -116,16 +117,16 @@ function One({ suggestion, onStored }: { suggestion: Suggestion; onStored(): voi
       </h2>
       <p class="quiet">
         for <MarkedValue value={agents.join(", ")} />, instead of “<MarkedValue value={in_place_of.rule} />” of{" "}
-        <a href={`#/policies/${encodeSegment(in_place_of.policy)}`}>
+        <PageLink href={`#/policies/${encodeSegment(in_place_of.policy)}`}>
           <MarkedValue value={in_place_of.policy} />
-        </a>
+        </PageLink>
       </p>
       <EvidenceFacts suggestion={suggestion} />
       <Snippet label={`${policy}.yaml`} text={yaml} />
       <ErrorNotice error={error} />
       <p class="row">
         {stored ? (
-          <a href={`#/policies/${encodeSegment(policy)}`}>Open the candidate</a>
+          <PageLink href={`#/policies/${encodeSegment(policy)}`}>Open the candidate</PageLink>
         ) : (
           <button type="button" disabled={isBusy} onClick={() => void store()}>
             Create candidate
@@ -190,7 +191,7 @@ function ActiveRules({ rules, onRestored }: { rules: readonly Rule[]; onRestored
         {rules.map((rule) => (
           <tr key={rule.policy}>
             <td>
-              <a href={`#/policies/${encodeSegment(rule.policy)}`}>{rule.policy}</a>
+              <PageLink href={`#/policies/${encodeSegment(rule.policy)}`}>{rule.policy}</PageLink>
             </td>
             <td data-label="Allows">
               <MarkedValue value={`${rule.tool} ${rule.operation}`} />

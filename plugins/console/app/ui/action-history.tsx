@@ -8,6 +8,7 @@ import { renderPlain } from "./format.ts";
 import { PersonLink } from "./person.tsx";
 import { VoteMethod, type GivenVote } from "./vote-method.tsx";
 import { Timeline, type TimelineStep } from "./timeline.tsx";
+import { PageLink } from "./page-link.tsx";
 
 export type ActionEvent = Api["GET /v1/actions/{id}/events"]["response"]["events"][number];
 
@@ -44,13 +45,13 @@ function toStep(event: ActionEvent): TimelineStep {
     content: (
       <>
         {describeActionEntry(event)}{" "}
-        <a
+        <PageLink
           class="quiet"
           href={`#/provenance/${encodeSegment(hash)}`}
           aria-label={renderPlain(`entry ${seq} in the ledger`)}
         >
           #{seq}
-        </a>
+        </PageLink>
       </>
     ),
   };

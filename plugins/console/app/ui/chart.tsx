@@ -5,7 +5,6 @@ import uPlot from "uplot";
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const WHEN = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-const DARK = matchMedia("(prefers-color-scheme: dark)");
 const HEIGHT = 280;
 /** Possible intervals between the marks on the axis of counts. */
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000, 1_000_000];
@@ -50,10 +49,12 @@ function mount(node: HTMLElement, data: Omit<Props, "label">): () => void {
     if (node.isConnected) plot?.setSize({ width: node.clientWidth, height: HEIGHT });
   });
   resized.observe(node);
-  DARK.addEventListener("change", draw);
+  // Not at the import, so that `assent/console` can be imported where there is no browser.
+  const darkScheme = matchMedia("(prefers-color-scheme: dark)");
+  darkScheme.addEventListener("change", draw);
   return () => {
     resized.disconnect();
-    DARK.removeEventListener("change", draw);
+    darkScheme.removeEventListener("change", draw);
     plot?.destroy();
   };
 }

@@ -8,6 +8,7 @@ import { MarkedValue, Time } from "./elements.tsx";
 import { renderPlain } from "./format.ts";
 import { PersonLink } from "./person.tsx";
 import type { TimelineStep } from "./timeline.tsx";
+import { PageLink } from "./page-link.tsx";
 
 /** The members of entries that the steps read. */
 interface Entry {
@@ -63,13 +64,13 @@ export function toEntryStep(event: Event): TimelineStep {
             )}
           </>
         )}{" "}
-        <a
+        <PageLink
           class="quiet"
           href={`#/provenance/${encodeSegment(hash)}`}
           aria-label={renderPlain(`entry ${seq} in the ledger`)}
         >
           #{seq}
-        </a>
+        </PageLink>
       </>
     ),
   };

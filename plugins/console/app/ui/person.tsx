@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { encodeSegment } from "../core/api.ts";
 import { currentMe, nameOfKey, watchKeyNames } from "../core/me.ts";
+import { hasPage } from "../core/parts.ts";
 import { MarkedValue } from "./elements.tsx";
 
 /** Renders the name of a key; its id if the name is unknown. */
@@ -28,9 +29,11 @@ export function PrincipalName({ principal }: { principal: string }) {
   );
 }
 
-/** Returns the address of the page about a principal; null if the principal is not a person. */
+/** Returns the address of the page about a principal; null if the principal is not a person, or has no page. */
 export function personAddress(principal: string): string | null {
-  return principal.startsWith("user:") ? `/#/people/${encodeSegment(principal.slice("user:".length))}` : null;
+  return principal.startsWith("user:") && hasPage("people")
+    ? `/#/people/${encodeSegment(principal.slice("user:".length))}`
+    : null;
 }
 
 /** Renders a principal as a link to the page about the person. Renders plain text if no one is signed in. */

@@ -8,6 +8,7 @@ import { Badge, FactList, Hash, Notice, MarkedValue, Time } from "./elements.tsx
 import { formatCounted, renderPlain } from "./format.ts";
 import { Heading } from "./heading.tsx";
 import { JsonDisclosure, findHeadlineMember, Params } from "./params.tsx";
+import { PageLink } from "./page-link.tsx";
 import { KeyName, PrincipalName } from "./person.tsx";
 import { EditedParameters } from "./edited.tsx";
 import { AgentQuestions } from "./agent-questions.tsx";
@@ -68,9 +69,9 @@ export function ApprovalReason({ action }: { action: Shown }) {
         {action.policy === null || !hasScope("policies:read") ? null : (
           <>
             {" · "}
-            <a href={policyAddress(action, action.policy)}>
+            <PageLink href={policyAddress(action, action.policy)}>
               {action.rule === null ? "Show the policy" : "Show the rule"}
-            </a>
+            </PageLink>
           </>
         )}
       </p>
