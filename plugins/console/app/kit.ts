@@ -17,7 +17,7 @@ export type {
   Section,
   TimelineName,
 } from "./core/parts.ts";
-export { listEntryTypes, loadTexts, scopeTexts } from "./core/parts.ts";
+export { hasPanels, listEntryTypes, loadTexts, scopeTexts } from "./core/parts.ts";
 
 /** Preact, for pages that no bundler builds. All pages must use this copy. */
 export { Fragment, h, type ComponentChildren, type ComponentType } from "preact";
@@ -101,3 +101,9 @@ export {
 export { ActionHistory, type ActionEvent, describeActionEntry } from "./ui/action-history.tsx";
 export { SubmitSnippet } from "./inbox/submit-snippet.tsx";
 export { findRuleLines } from "./ui/rule-lines.ts";
+
+// Reports about flips: past decisions that would now have a different effect
+export { type CurrentFlips, RuleName } from "./ui/flip-list.tsx";
+export { ReportRange, ReportResults } from "./ui/flip-report.tsx";
+export { flipKey, type FlipReport, isLessStrict } from "./ui/flips.ts";
+export { type ReportProgress, useReport } from "./ui/report-parts.ts";

@@ -1,6 +1,15 @@
 /** The dry run of the editor: evaluates sample actions with the active policies and with the text, grouped by cause. */
 import { useEffect, useState } from "preact/hooks";
-import { ActionTitle, Badge, ErrorNotice, hasScope, MarkedValue, Notice, request } from "../../console/app/kit.ts";
+import {
+  ActionTitle,
+  Badge,
+  ErrorNotice,
+  hasScope,
+  MarkedValue,
+  Notice,
+  request,
+  RuleName,
+} from "../../console/app/kit.ts";
 import {
   type DecisionCause,
   type DryRunGroup,
@@ -8,8 +17,7 @@ import {
   groupByCause,
   type SampleAction,
 } from "./dry-run-groups.ts";
-import { RuleName } from "./flip-list.tsx";
-import { BACKTEST_TEXTS, DRY_RUN_TEXTS } from "./strings.ts";
+import { DRY_RUN_TEXTS } from "./strings.ts";
 
 const EXAMPLES = 3;
 const EXAMPLE_ACTION: SampleAction = {
@@ -158,7 +166,7 @@ function Group({ group: { current, candidate, changed, actions } }: { group: Dry
             <ActionTitle action={action} />
           </li>
         ))}
-        {actions.length > EXAMPLES ? <li class="quiet">{BACKTEST_TEXTS.more(actions.length - EXAMPLES)}</li> : null}
+        {actions.length > EXAMPLES ? <li class="quiet">{DRY_RUN_TEXTS.more(actions.length - EXAMPLES)}</li> : null}
       </ul>
     </div>
   );

@@ -1,6 +1,5 @@
 /** The dialogs of the editor, which ask for confirmation before changes are discarded or a policy becomes active. */
-import { Dialog } from "../../console/app/kit.ts";
-import { Backtest } from "./backtest.tsx";
+import { Dialog, Panels } from "../../console/app/kit.ts";
 import { EDITOR_TEXTS } from "./strings.ts";
 
 export function DiscardDialog({ onClose, onDiscard }: { onClose(): void; onDiscard(): void }) {
@@ -33,7 +32,7 @@ export function ActivateDialog({ yaml, onClose, onActivate, onRefused }: Activat
   return (
     <Dialog title={EDITOR_TEXTS.activateTitle} onClose={onClose}>
       <p>{EDITOR_TEXTS.activateText}</p>
-      <Backtest name="activation" candidate={{ yaml }} onRefused={onRefused} startsItself />
+      <Panels place="policy-candidate" name="activation" candidate={{ yaml }} onRefused={onRefused} startsItself />
       <div class="row end">
         <button type="button" class="primary" onClick={onActivate}>
           {EDITOR_TEXTS.activate}

@@ -1,14 +1,14 @@
 /** The results next to the editor's text: problems, changes, dry run, tests, backtest and shadow mode. */
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { ErrorNotice, MarkedValue, Notice } from "../../console/app/kit.ts";
-import { Backtest, ShadowReport } from "./backtest.tsx";
+import { ErrorNotice, hasPanels, MarkedValue, Notice, Panels } from "../../console/app/kit.ts";
 import type { CheckState, CheckResult } from "./checked-text.ts";
 import type { Editor } from "./code-mirror.ts";
 import type { CompletionWords } from "./completions.ts";
 import { DryRun, useSamples } from "./dry-run.tsx";
 import { FaultList } from "./fault-list.tsx";
 import { PolicyTests } from "./policy-tests.tsx";
+import { ShadowReport } from "./shadow-report.tsx";
 import { EDITOR_TEXTS } from "./strings.ts";
 
 type Tab = keyof typeof EDITOR_TEXTS.tabs;
@@ -37,7 +37,9 @@ export function EditorResults({ yaml, tests, check, shadowId, words, goTo, onTes
     setTab(next);
     setOpened(new Set([...opened, next]));
   };
-  const tabs = (Object.keys(EDITOR_TEXTS.tabs) as Tab[]).filter((name) => name !== "shadow" || shadowId !== null);
+  const tabs = (Object.keys(EDITOR_TEXTS.tabs) as Tab[]).filter((name) =>
+    name === "shadow" ? shadowId !== null : name !== "backtest" || hasPanels("policy-candidate"),
+  );
   const panels: Record<Tab, () => ComponentChildren> = {
     problems: () => <Problems check={check} goTo={goTo} />,
     changes: () => <Changes checked={check.result} />,
@@ -57,7 +59,7 @@ export function EditorResults({ yaml, tests, check, shadowId, words, goTo, onTes
     backtest: () => (
       <>
         <p class="quiet">{EDITOR_TEXTS.backtestHelp}</p>
-        <Backtest name="draft" candidate={{ yaml }} onRefused={onRefused} />
+        <Panels place="policy-candidate" name="draft" candidate={{ yaml }} onRefused={onRefused} />
       </>
     ),
     shadow: () => (shadowId === null ? null : <ShadowReport id={shadowId} />),

@@ -7,10 +7,10 @@ import {
   ErrorNotice,
   fetchJson,
   MarkedValue,
+  Panels,
   type Policy,
   request,
 } from "../../console/app/kit.ts";
-import { Backtest } from "./backtest.tsx";
 import { CHANGE_TEXTS, type ChangeTexts } from "./strings.ts";
 import { renderEnforcedYaml, isShadow, type PolicyVersion } from "./versions.ts";
 
@@ -56,7 +56,12 @@ export function PolicyChangeDialog({ change, policy, etag, onClose, onDone }: Pr
         : {texts.effect}
       </p>
       {change.kind === "activate" ? (
-        <Backtest name="activation" candidate={{ policy: change.version.definition }} startsItself />
+        <Panels
+          place="policy-candidate"
+          name="activation"
+          candidate={{ policy: change.version.definition }}
+          startsItself
+        />
       ) : null}
       <ErrorNotice error={error} />
       <div class="row end">

@@ -7,6 +7,7 @@ import {
   FactList,
   findRuleLines,
   Hash,
+  hasPanels,
   hasScope,
   KeyName,
   Loading,
@@ -14,14 +15,15 @@ import {
   MarkedValue,
   Notice,
   Page,
+  Panels,
   type Policy,
   ResultNotice,
   Table,
   Time,
   useLoad,
 } from "../../console/app/kit.ts";
-import { Backtest, ShadowReport } from "./backtest.tsx";
 import { ManagedPolicyNotice } from "./managed-notice.tsx";
+import { ShadowReport } from "./shadow-report.tsx";
 import { PolicyChangeDialog, type ProposedChange } from "./policy-change.tsx";
 import { VersionDiff } from "./version-diff.tsx";
 import { EditPolicy } from "./policy-editor.tsx";
@@ -253,12 +255,19 @@ function ShownVersion({ version, rule }: { version: PolicyVersion; rule: string 
           marked={rule === null ? null : findRuleLines(text, rule)}
         />
       </section>
-      <section class="card" aria-labelledby="backtest">
-        <h2 id="backtest">{DETAIL_TEXTS.backtest(number)}</h2>
-        <p class="quiet">{DETAIL_TEXTS.backtestHelp}</p>
-        {isShadow(version) ? <Notice kind="busy">{DETAIL_TEXTS.backtestShadow}</Notice> : null}
-        <Backtest key={number} name="version" candidate={{ policy: { ...definition, mode: "enforce" } }} />
-      </section>
+      {hasPanels("policy-candidate") ? (
+        <section class="card" aria-labelledby="backtest">
+          <h2 id="backtest">{DETAIL_TEXTS.backtest(number)}</h2>
+          <p class="quiet">{DETAIL_TEXTS.backtestHelp}</p>
+          {isShadow(version) ? <Notice kind="busy">{DETAIL_TEXTS.backtestShadow}</Notice> : null}
+          <Panels
+            key={number}
+            place="policy-candidate"
+            name="version"
+            candidate={{ policy: { ...definition, mode: "enforce" } }}
+          />
+        </section>
+      ) : null}
     </>
   );
 }

@@ -103,49 +103,13 @@ export const CHANGE_TEXTS = {
   } satisfies ChangeTexts,
 };
 
-/** Texts of backtests and of reports about shadow mode. */
-export const BACKTEST_TEXTS = {
-  range: "Range",
-  last: (range: string) => `last ${range}`,
-  run: "Run the backtest",
-  cancel: "Cancel",
-  starting: "Evaluating past requests again…",
-  progress: (evaluated: number, flipped: number) =>
-    `${number(evaluated)} decisions evaluated again, ${number(flipped)} would flip so far…`,
-  cancelled: (evaluated: number, flipped: number) =>
-    evaluated === 0
-      ? "Cancelled. No decision was tested."
-      : `Cancelled. Of the ${number(evaluated)} newest decisions, ${number(flipped)} would flip; the others were not tested.`,
-  notTested: "Not tested:",
-  stale: "The text has changed since this backtest: run it again.",
-  nothing: "This range has no decision that you may see, so the backtest says nothing about this version.",
-  noFlips: (evaluated: number) => `None of ${number(evaluated)} past decisions would flip.`,
-  flips: (flipped: number, evaluated: number) =>
-    `${number(flipped)} of ${number(evaluated)} past decisions would flip.`,
-  otherwise: (count: number) =>
-    count === 0 ? "" : ` ${number(count)} would have the same outcome, by a different rule or with different terms.`,
-  erased: (count: number) =>
-    count === 0 ? "" : ` ${number(count)} more cannot be replayed: their requests were erased.`,
-  unrecorded: (count: number) =>
-    count === 0
-      ? ""
-      : ` ${number(count)} more cannot be replayed, because they did not read the past actions and facts that the candidate reads.`,
-  altered: (count: number) =>
-    count === 0 ? "" : ` ${number(count)} more cannot be read: their rows were altered; run assent audit.`,
-  currentUnknown: "What the active policies would decide is unknown:",
-  flipCount: (count: number) => formatCounted(count, "flip"),
-  lessStrict: "less strict",
-  already: "also with the active policies",
-  more: (count: number) => `and ${number(count)} more`,
-  unlisted: (count: number) => `${number(count)} more flips are of kinds that are not listed.`,
-  noRule: "no rule",
-  partial: (evaluated: number) => `These are the ${number(evaluated)} newest decisions, not the whole range.`,
-  goOn: "Continue with older ones",
+/** Texts of what a policy in shadow mode would have changed. */
+export const SHADOW_TEXTS = {
   shadowTitle: "Shadow mode: what it would have changed",
   shadowHelp: "What would be different if it had been enforced, from the decisions that it recorded.",
   shadowLoading: "Reading what it recorded…",
   shadowNothing: "It matched no decision of this range that you may see.",
-};
+} as const;
 
 /** Texts of the editor. */
 export const EDITOR_TEXTS = {
@@ -198,6 +162,7 @@ export const EDITOR_TEXTS = {
 
 /** Texts of the dry run. */
 export const DRY_RUN_TEXTS = {
+  more: (count: number) => `and ${number(count)} more`,
   help: "Evaluates sample actions with the active policies, and with this text instead of the active version. Records nothing.",
   run: "Evaluate the samples",
   samples: "Sample actions",

@@ -54,6 +54,18 @@ export interface Places {
   action: { action: Action };
   /** Below the outcome of a test request in the inbox. */
   "test-request": { action: Action };
+  /** Next to a policy that is not active: what it would change. */
+  "policy-candidate": {
+    /** Unique on the page. */
+    name: string;
+    candidate: { yaml: string } | { policy: Record<string, unknown> };
+    /** Whether the panel starts without a click. */
+    startsItself?: boolean;
+    /**
+     * Called with the error of a request. Returns true if the editor displays the error, so that the panel does not.
+     */
+    onRefused?: (error: unknown) => boolean;
+  };
   /** Cards of the page about a user. */
   person: { user: string };
 }
@@ -135,6 +147,11 @@ export function listPanels(place: keyof Places): Panel[] {
     .flatMap(({ panels = [] }) => panels)
     .filter((panel) => panel.place === place)
     .sort((a, b) => (a.order ?? 0) - (b.order ?? 0));
+}
+
+/** Returns whether a feature adds a panel to the place. */
+export function hasPanels(place: keyof Places): boolean {
+  return listPanels(place).length > 0;
 }
 
 /** Returns the types of features' ledger entries, or only those that a timeline shows. */

@@ -1,10 +1,5 @@
 /** Runs a backtest and reports its progress. */
-import { type Api, type Backtest, sendRequest } from "../../console/app/kit.ts";
-
-export interface BacktestProgress {
-  evaluated: number;
-  flipped: number;
-}
+import { type Api, type Backtest, type ReportProgress, sendRequest } from "../../console/app/kit.ts";
 
 /**
  * Timeout for progress, after which the stream counts as failed. The service reports progress twice a second.
@@ -18,7 +13,7 @@ const SILENCE_MS = 60_000;
  */
 export async function runBacktest(
   body: Api["POST /v1/replay/progress"]["body"],
-  { signal, onProgress }: { signal: AbortSignal; onProgress: (counts: BacktestProgress) => void },
+  { signal, onProgress }: { signal: AbortSignal; onProgress: (counts: ReportProgress) => void },
 ): Promise<Backtest> {
   const response = await sendRequest("/v1/replay/progress", { method: "POST", body, signal });
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -29,7 +24,7 @@ export async function runBacktest(
     const lines = (rest + value).split("\n");
     rest = lines.pop() ?? "";
     for (const line of lines) {
-      const message = JSON.parse(line) as ({ type: "progress" } & BacktestProgress) | ({ type: "result" } & Backtest);
+      const message = JSON.parse(line) as ({ type: "progress" } & ReportProgress) | ({ type: "result" } & Backtest);
       if (message.type === "result") return message;
       onProgress(message);
     }

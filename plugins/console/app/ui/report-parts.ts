@@ -1,7 +1,6 @@
 /** A report that is fetched in parts, newest decisions first. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { serviceNow } from "../../console/app/kit.ts";
-import type { BacktestProgress } from "./backtest-stream.ts";
+import { serviceNow } from "../core/api.ts";
 import { type FlipReport, joinReports } from "./flips.ts";
 
 const DAY = 86_400_000;
@@ -15,6 +14,12 @@ export const RANGES: Readonly<Record<string, number>> = {
 };
 const DEFAULT_RANGE = "7 days";
 
+/** Numbers of the decisions that were evaluated so far. */
+export interface ReportProgress {
+  evaluated: number;
+  flipped: number;
+}
+
 /** The range of one request of a report. */
 interface ReportPart {
   since: string;
@@ -22,7 +27,7 @@ interface ReportPart {
   /** Sequence number at which the previous part ended; null for the first part. */
   before: number | null;
   signal: AbortSignal;
-  onProgress: (counts: BacktestProgress) => void;
+  onProgress: (counts: ReportProgress) => void;
 }
 
 interface Options<Comparison> {
@@ -38,7 +43,7 @@ interface Options<Comparison> {
 interface State<Comparison> {
   isBusy: boolean;
   isCancelled: boolean;
-  counts: BacktestProgress | null;
+  counts: ReportProgress | null;
   data: FlipReport | null;
   comparison: Comparison | null;
   error: unknown;
@@ -81,7 +86,7 @@ export function useReport<Comparison>(options: Options<Comparison>): ReportState
     update({ isBusy: true, isCancelled: false, counts: null, data: first, comparison: null, error: null, subject });
     try {
       const since = first?.since ?? new Date(serviceNow() - (RANGES[range] ?? DAY)).toISOString();
-      const onProgress = ({ evaluated, flipped }: BacktestProgress): void =>
+      const onProgress = ({ evaluated, flipped }: ReportProgress): void =>
         update({
           counts: { evaluated: evaluated + (first?.evaluated ?? 0), flipped: flipped + (first?.flipped ?? 0) },
         });

@@ -1,5 +1,5 @@
 /** Combines and groups the flips of backtests: past decisions that would now have a different effect. Pure. */
-import type { Backtest } from "../../console/app/kit.ts";
+import type { Backtest } from "../core/api-types.ts";
 
 export type Flip = Backtest["flips"][number];
 export type FlipOutcome = Flip["from"];

@@ -1,7 +1,10 @@
 /** Flips of a report, grouped by the rule that would decide. */
-import { ActionTitle, Badge, encodeSegment, MarkedValue, renderPlain, Time } from "../../console/app/kit.ts";
+import { encodeSegment } from "../core/api.ts";
+import { Badge, MarkedValue, Time } from "./elements.tsx";
 import { type Flip, flipKey, type FlipReport, groupByRule, isLessStrict, type FlipOutcome } from "./flips.ts";
-import { BACKTEST_TEXTS } from "./strings.ts";
+import { FLIP_TEXTS } from "./flip-texts.ts";
+import { renderPlain } from "./format.ts";
+import { ActionTitle } from "./request-view.tsx";
 
 /**
  * Number of decisions for which the active policies produce the same flip, keyed by `flipKey`. `error` is set if the
@@ -17,14 +20,14 @@ export function FlipList({ data, current }: { data: FlipReport; current: Current
     <>
       {current === null || current.error === null ? null : (
         <p class="quiet">
-          {BACKTEST_TEXTS.currentUnknown} <MarkedValue value={(current.error as Error).message} />
+          {FLIP_TEXTS.currentUnknown} <MarkedValue value={(current.error as Error).message} />
         </p>
       )}
       {groupByRule(data.flips).map(({ to, count, flips }) => (
         <div class="flips" key={JSON.stringify(to)}>
           <h3>
             <RuleName outcome={to} /> <Badge value={to.effect} />{" "}
-            <span class="quiet">{BACKTEST_TEXTS.flipCount(count)}</span>
+            <span class="quiet">{FLIP_TEXTS.flipCount(count)}</span>
           </h3>
           <ul>
             {flips.map((flip) => (
@@ -33,7 +36,7 @@ export function FlipList({ data, current }: { data: FlipReport; current: Current
           </ul>
         </div>
       ))}
-      {data.unlisted === 0 ? null : <p class="quiet">{BACKTEST_TEXTS.unlisted(data.unlisted)}</p>}
+      {data.unlisted === 0 ? null : <p class="quiet">{FLIP_TEXTS.unlisted(data.unlisted)}</p>}
     </>
   );
 }
@@ -44,8 +47,8 @@ function OneFlip({ flip, currentCount }: { flip: Flip; currentCount: number }) {
     <li>
       {count.toLocaleString("en")} <span class="quiet">recorded as</span> <Badge value={from.effect} />{" "}
       <span class="quiet">by</span> <RuleName outcome={from} />{" "}
-      {isLessStrict(flip) ? <Badge value="critical" label={BACKTEST_TEXTS.lessStrict} /> : null}{" "}
-      {currentCount >= count ? <Badge value="inactive" label={BACKTEST_TEXTS.already} /> : null}
+      {isLessStrict(flip) ? <Badge value="critical" label={FLIP_TEXTS.lessStrict} /> : null}{" "}
+      {currentCount >= count ? <Badge value="inactive" label={FLIP_TEXTS.already} /> : null}
       <ul class="examples">
         {examples.map((example) => (
           <li key={example.action_id}>
@@ -61,7 +64,7 @@ function OneFlip({ flip, currentCount }: { flip: Flip; currentCount: number }) {
           </li>
         ))}
         {count > examples.length && examples.length > 0 ? (
-          <li class="quiet">{BACKTEST_TEXTS.more(count - examples.length)}</li>
+          <li class="quiet">{FLIP_TEXTS.more(count - examples.length)}</li>
         ) : null}
       </ul>
     </li>
@@ -70,7 +73,7 @@ function OneFlip({ flip, currentCount }: { flip: Flip; currentCount: number }) {
 
 /** Renders the rule of an outcome: “large refunds” of payments. */
 export function RuleName({ outcome: { policy, rule } }: { outcome: Pick<FlipOutcome, "policy" | "rule"> }) {
-  if (rule === null) return <span>{BACKTEST_TEXTS.noRule}</span>;
+  if (rule === null) return <span>{FLIP_TEXTS.noRule}</span>;
   return (
     <span>
       “<MarkedValue value={rule} />”{" "}
