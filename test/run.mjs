@@ -22,7 +22,7 @@ import { missingNeeds } from "./needs.mjs";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const QUICK = ["test/domain/", "test/ledger/", "test/http/", "test/conformance/"];
 const isSlow = (file) => file.endsWith(".slow.test.ts");
-const isBrowser = (file) => file.startsWith("test/browser/") || file.endsWith("/console.slow.test.ts");
+const isBrowser = (file) => file.startsWith("test/browser/") || /\/console[^/]*\.slow\.test\.ts$/.test(file);
 const GROUPS = {
   quick: (file) => !isSlow(file) && QUICK.some((folder) => file.startsWith(folder)),
   fast: (file) => !isSlow(file),

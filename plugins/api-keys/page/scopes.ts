@@ -13,7 +13,6 @@ const SCOPES: Readonly<Partial<Record<KeyScope, string>>> = {
   "actions:settle": "settle unknown outcomes",
   "credentials:receive": "receive credentials for actions that it starts",
   "approvals:decide": "approve and deny",
-  "approvals:break_glass": "approve in an emergency without other approvers (in a session)",
   "grants:write": "grant later actions, and revoke grants",
   "sessions:issue": "start and continue sessions of agents",
   "holds:write": "place and release legal holds, which prevent erasures",

@@ -88,6 +88,9 @@ export { Chart } from "./ui/chart.tsx";
 export { LedgerTimeline } from "./ui/ledger-timeline.tsx";
 export { Timeline, type TimelineStep } from "./ui/timeline.tsx";
 
+/** Votes that are signed with a passkey, several with one gesture. */
+export { DIFFERENT_VOTES_MESSAGE, nullWithoutPasskey, signVotesWithPasskey } from "./inbox/signed-votes.ts";
+
 // Requests of agents
 export {
   ActionPreview,

@@ -88,18 +88,6 @@ function summarizeChange(entry: Exclude<Entry, ActionEntry>): ComponentChildren 
           value={`grant ${entry.change}: ${entry.grant.tool} ${entry.grant.operation} by ${entry.agent_id}`}
         />
       );
-    case "plan":
-      return (
-        <MarkedValue value={`plan of ${formatCounted(entry.plan.actions.length, "action")} by ${entry.agent_id}`} />
-      );
-    case "break_glass":
-      return (
-        <MarkedValue
-          value={`emergency approval ${entry.change}: ${entry.use.tool} ${entry.use.operation} by ${entry.agent_id}`}
-        />
-      );
-    case "suggested_rule":
-      return <MarkedValue value={`suggested rule of ${entry.rule.policy} ${entry.change}`} />;
     case "throttle":
       return <MarkedValue value={`${entry.agent_id} is throttled`} />;
     default:

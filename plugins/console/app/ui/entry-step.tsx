@@ -21,8 +21,6 @@ interface Entry {
   cause?: string | null;
   hold?: { reason: string };
   grant?: { tool: string; operation: string };
-  rule?: { policy: string };
-  use?: { tool: string; operation: string };
   related_action?: string | null;
   data?: { change?: string } & Partial<CredentialData>;
   by?: { principal: string } | null;
@@ -143,10 +141,6 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
       return <MarkedValue value={`(${entry.hold?.reason ?? ""})`} />;
     case "grant":
       return <MarkedValue value={`for ${entry.grant?.tool ?? ""} ${entry.grant?.operation ?? ""}`} />;
-    case "break_glass":
-      return <MarkedValue value={`for ${entry.use?.tool ?? ""} ${entry.use?.operation ?? ""}`} />;
-    case "suggested_rule":
-      return <MarkedValue value={entry.rule?.policy ?? ""} />;
     case "actions:credential_issued":
       return (
         <>

@@ -3,17 +3,32 @@
  * approves the others with one vote.
  */
 import { useState } from "preact/hooks";
-import type { Action } from "../core/api-types.ts";
-import { encodeSegment, request } from "../core/api.ts";
-import { hasScope, currentMe } from "../core/me.ts";
-import { Dialog } from "../ui/dialog.tsx";
-import { Badge, Notice, ErrorNotice, MarkedValue, Time, TimeLeft } from "../ui/elements.tsx";
-import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
-import { useLoad } from "../ui/hooks.ts";
-import { LoadedPage } from "../ui/loaded-page.tsx";
-import { RequestContent, ActionPreview, RiskBadge, ApprovalReason } from "../ui/request-view.tsx";
+import {
+  type Action,
+  ActionPreview,
+  ApprovalReason,
+  Badge,
+  currentMe,
+  Dialog,
+  encodeSegment,
+  ErrorNotice,
+  Field,
+  FormButtons,
+  hasScope,
+  LoadedPage,
+  MarkedValue,
+  Notice,
+  readFormValues,
+  request,
+  RequestContent,
+  RiskBadge,
+  Time,
+  TimeLeft,
+  useLoad,
+  useSubmit,
+} from "../../console/app/kit.ts";
 import { PlanList } from "./plan-list.tsx";
-import { TEXTS } from "./strings.ts";
+import { TEXTS } from "./plan-strings.ts";
 import { castPlanVote, type PlanRecord, type StruckAction } from "./vote-on-plan.ts";
 
 export function Plan({ id }: { id: string | null }) {

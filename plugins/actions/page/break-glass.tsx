@@ -1,17 +1,31 @@
 /** Emergency approvals (break-glass) and their reviews. Another person closes each review with a comment. */
 import { useState } from "preact/hooks";
-import type { BreakGlassApproval } from "../core/api-types.ts";
-import { encodeSegment, request } from "../core/api.ts";
-import { hasScope, currentMe } from "../core/me.ts";
-import { Dialog } from "../ui/dialog.tsx";
-import { Badge, ResultNotice, EmptyState, Page, ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
-import { renderPlain } from "../ui/format.ts";
-import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
-import { PagedList } from "../ui/paged-list.tsx";
-import { usePaged } from "../ui/paged.ts";
-import { PersonLink, PrincipalName } from "../ui/person.tsx";
-import { ActionTitle } from "../ui/request-view.tsx";
-import { Snippet } from "../ui/snippet.tsx";
+import {
+  ActionTitle,
+  Badge,
+  type BreakGlassApproval,
+  currentMe,
+  Dialog,
+  EmptyState,
+  encodeSegment,
+  ErrorNotice,
+  Field,
+  FormButtons,
+  hasScope,
+  MarkedValue,
+  Page,
+  PagedList,
+  PersonLink,
+  PrincipalName,
+  readFormValues,
+  renderPlain,
+  request,
+  ResultNotice,
+  Snippet,
+  Time,
+  usePaged,
+  useSubmit,
+} from "../../console/app/kit.ts";
 
 const TEXTS = {
   title: "Break-glass approvals",

@@ -1,10 +1,18 @@
 /** The list of plans, newest first, with the status of their actions. */
-import { encodeSegment, request } from "../core/api.ts";
-import { Badge, EmptyState, Page, Table, MarkedValue, Time } from "../ui/elements.tsx";
-import { PagedList } from "../ui/paged-list.tsx";
-import { usePaged } from "../ui/paged.ts";
-import { Snippet } from "../ui/snippet.tsx";
-import { TEXTS } from "./strings.ts";
+import {
+  Badge,
+  EmptyState,
+  encodeSegment,
+  MarkedValue,
+  Page,
+  PagedList,
+  request,
+  Snippet,
+  Table,
+  Time,
+  usePaged,
+} from "../../console/app/kit.ts";
+import { TEXTS } from "./plan-strings.ts";
 
 export function PlanList() {
   const list = usePaged(async (cursor, signal) => {

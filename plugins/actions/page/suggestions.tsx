@@ -2,28 +2,33 @@
  * The page of suggestions: rules that would have allowed what people approved, and suggested rules that were activated.
  */
 import { useState } from "preact/hooks";
-import type { Api } from "../core/api-types.ts";
-import { encodeSegment, request } from "../core/api.ts";
-import { hasScope } from "../core/me.ts";
-import { Dialog } from "../ui/dialog.tsx";
 import {
+  type Api,
   Badge,
-  ResultNotice,
+  Dialog,
   EmptyState,
-  FactList,
-  Loading,
-  Page,
+  encodeSegment,
   ErrorNotice,
-  Table,
+  FactList,
+  Field,
+  formatCounted,
+  formatDuration,
+  FormButtons,
+  hasScope,
+  Loading,
   MarkedValue,
+  Page,
+  PageLink,
+  PrincipalName,
+  readFormValues,
+  request,
+  ResultNotice,
+  Snippet,
+  Table,
   Time,
-} from "../ui/elements.tsx";
-import { formatCounted, formatDuration } from "../ui/format.ts";
-import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
-import { useLoad } from "../ui/hooks.ts";
-import { PrincipalName } from "../ui/person.tsx";
-import { Snippet } from "../ui/snippet.tsx";
-import { PageLink } from "../ui/page-link.tsx";
+  useLoad,
+  useSubmit,
+} from "../../console/app/kit.ts";
 
 type Suggestion = Api["POST /v1/policies/suggest"]["response"]["suggestions"][number];
 type Rule = Api["GET /v1/suggested-rules"]["response"]["suggested_rules"][number];

@@ -1,5 +1,5 @@
 /** Texts of the page of a plan. */
-import { formatCounted } from "../ui/format.ts";
+import { formatCounted } from "../../console/app/kit.ts";
 
 interface Terms {
   ordered: boolean;

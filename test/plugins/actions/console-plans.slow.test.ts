@@ -7,9 +7,9 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
-import { withoutBrowser } from "../support/browser.ts";
-import { startConsole, type Console } from "../support/console.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { withoutBrowser } from "../../support/browser.ts";
+import { startConsole, type Console } from "../../support/console.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 describe("plans in a browser", { skip: withoutBrowser }, () => {
   let console_: Console;

@@ -1,8 +1,12 @@
 /** Casts a vote on exactly the list of actions that the page displays. A user with a passkey signs the vote. */
-import type { Api } from "../core/api-types.ts";
-import { request } from "../core/api.ts";
-import { isUserSession } from "../core/session.ts";
-import { nullWithoutPasskey, DIFFERENT_VOTES_MESSAGE, signVotesWithPasskey } from "../inbox/signed-votes.ts";
+import {
+  type Api,
+  DIFFERENT_VOTES_MESSAGE,
+  isUserSession,
+  nullWithoutPasskey,
+  request,
+  signVotesWithPasskey,
+} from "../../console/app/kit.ts";
 
 export type PlanRecord = Api["GET /v1/plans/{id}"]["response"];
 type Answer = Api["POST /v1/plans/{id}/challenge"]["body"];

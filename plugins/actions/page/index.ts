@@ -1,0 +1,36 @@
+/** Plans, suggested rules and break-glass approvals in the console. */
+import type { ConsolePart } from "../../console/app/kit.ts";
+
+export default {
+  pages: [
+    {
+      name: "plans",
+      title: "Plans",
+      icon: "list",
+      section: "Work",
+      order: 20,
+      load: () => import("./plan.tsx").then((module) => module.Plan),
+      scopes: ["actions:read", "actions:read_own"],
+    },
+    {
+      name: "suggestions",
+      title: "Suggestions",
+      icon: "list",
+      section: "Control",
+      order: 30,
+      load: () => import("./suggestions.tsx").then((module) => module.Suggestions),
+      scopes: ["policies:read"],
+    },
+    {
+      name: "break-glass",
+      title: "Break-glass",
+      icon: "alert",
+      section: "People",
+      order: 30,
+      load: () => import("./break-glass.tsx").then((module) => module.BreakGlass),
+      scopes: ["approvals:decide", "actions:read"],
+    },
+  ],
+  entries: { plan: [], suggested_rule: ["person", "system"], break_glass: ["person", "system"] },
+  texts: () => import("./texts.tsx").then((module) => module.texts),
+} satisfies ConsolePart;
