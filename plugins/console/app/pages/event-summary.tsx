@@ -6,7 +6,6 @@ import { entryTextsOf } from "../core/parts.ts";
 import type { LedgerEvent } from "../core/live-events.ts";
 import { Badge, MarkedValue } from "../ui/elements.tsx";
 import { OCCASIONS, VERDICTS } from "../ui/entry-texts.ts";
-import { formatCounted } from "../ui/format.ts";
 import { PrincipalName } from "../ui/person.tsx";
 
 type Entry = EntryBody;
