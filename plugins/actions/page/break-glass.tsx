@@ -3,7 +3,6 @@ import { useState } from "preact/hooks";
 import {
   ActionTitle,
   Badge,
-  type BreakGlassApproval,
   currentMe,
   Dialog,
   EmptyState,
@@ -26,6 +25,7 @@ import {
   usePaged,
   useSubmit,
 } from "../../console/app/kit.ts";
+import type { BreakGlassApproval } from "./api-types.ts";
 
 const TEXTS = {
   title: "Break-glass approvals",

@@ -1,7 +1,6 @@
 /** The dialogs that register, change, suspend and resume an agent. */
 import { useState } from "preact/hooks";
 import {
-  type Agent,
   Dialog,
   ErrorNotice,
   Field,
@@ -13,6 +12,7 @@ import {
   splitList,
   useSubmit,
 } from "../../console/app/kit.ts";
+import type { Agent } from "./api-types.ts";
 import { TEXTS } from "./strings.ts";
 
 /** The change that the open dialog makes. */

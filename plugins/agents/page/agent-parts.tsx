@@ -1,5 +1,6 @@
 /** Elements that both the list of agents and the page of one agent use. */
-import { type Agent, MarkedValue, renderPlain } from "../../console/app/kit.ts";
+import { MarkedValue, renderPlain } from "../../console/app/kit.ts";
+import type { Agent } from "./api-types.ts";
 import type { AgentChange } from "./agent-dialogs.tsx";
 import { TEXTS } from "./strings.ts";
 

@@ -5,7 +5,6 @@
 import { useState } from "preact/hooks";
 import {
   PageLink,
-  type Agent,
   ApiError,
   Badge,
   Card,
@@ -22,6 +21,7 @@ import {
   Time,
   useLoad,
 } from "../../console/app/kit.ts";
+import type { Agent } from "./api-types.ts";
 import { type AgentChange, AgentDialogs } from "./agent-dialogs.tsx";
 import { AgentButtons, AllowedTools } from "./agent-parts.tsx";
 import { RecentActionCards, useRecentActions } from "./recent-action-cards.tsx";

@@ -1,7 +1,6 @@
 /** Agents: the list of the registered agents, and the page about one agent. */
 import { useState } from "preact/hooks";
 import {
-  type Agent,
   Badge,
   buildUrl,
   EmptyState,
@@ -18,6 +17,7 @@ import {
   Time,
   useLoad,
 } from "../../console/app/kit.ts";
+import type { Agent } from "./api-types.ts";
 import { type AgentChange, AgentDialogs } from "./agent-dialogs.tsx";
 import { AgentButtons, AllowedTools } from "./agent-parts.tsx";
 import { AgentPage } from "./agent.tsx";

@@ -1,15 +1,15 @@
 /** Texts of agents on pages of other features. */
-import { type AgentEntry, encodeSegment, MarkedValue, type PartTexts } from "../../console/app/kit.ts";
+import { type EntryOf, encodeSegment, MarkedValue, type PartTexts } from "../../console/app/kit.ts";
 
 export const texts: PartTexts = {
   entries: {
     agent: {
       summarize(entry) {
-        const { agent, change } = entry as unknown as AgentEntry;
+        const { agent, change } = entry as unknown as EntryOf<"agent">;
         return <MarkedValue value={`${idOf(agent)} ${change}`} />;
       },
       describe(entry) {
-        const id = idOf((entry as unknown as AgentEntry).agent);
+        const id = idOf((entry as unknown as EntryOf<"agent">).agent);
         return (
           <a href={`#/agents/${encodeSegment(id)}`}>
             <MarkedValue value={id} />
@@ -24,4 +24,4 @@ export const texts: PartTexts = {
   },
 };
 
-const idOf = (agent: AgentEntry["agent"]): string => String(agent["id"]);
+const idOf = (agent: EntryOf<"agent">["agent"]): string => String(agent["id"]);

@@ -7,13 +7,13 @@ import {
   formatDuration,
   LoadedCard,
   MarkedValue,
-  type Oversight,
   PersonLink,
   request,
   RowPages,
   Table,
   useLoad,
 } from "../../console/app/kit.ts";
+import type { Oversight } from "./api-types.ts";
 import { actionsAddress, ruleFilters } from "./range.ts";
 import { TEXTS } from "./strings.ts";
 

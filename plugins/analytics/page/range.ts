@@ -1,5 +1,6 @@
 /** The time range of the sums, and the links to the actions behind each number. */
-import { type Analytics, buildUrl, request, serviceNow, toLocalInput } from "../../console/app/kit.ts";
+import { buildUrl, request, serviceNow, toLocalInput } from "../../console/app/kit.ts";
+import type { Analytics } from "./api-types.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

@@ -3,7 +3,6 @@ import { useState } from "preact/hooks";
 import {
   PageLink,
   type Api,
-  type ApiKey,
   Badge,
   EmptyState,
   encodeSegment,
@@ -21,6 +20,7 @@ import {
   Time,
   useLoad,
 } from "../../console/app/kit.ts";
+import type { ApiKey } from "./api-types.ts";
 import { type CreatedKey, CreateKeyDialog, NewKey } from "./create-key.tsx";
 import { isOwnKey } from "./own-key.ts";
 import { RevokeKeyDialog } from "./revoke-key.tsx";

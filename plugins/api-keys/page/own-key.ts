@@ -1,4 +1,5 @@
-import { type ApiKey, currentMe } from "../../console/app/kit.ts";
+import { currentMe } from "../../console/app/kit.ts";
+import type { ApiKey } from "./api-types.ts";
 
 /** Whether this tab is signed in with the key. */
 export const isOwnKey = ({ id }: Pick<ApiKey, "id">): boolean => currentMe()?.key.id === id;

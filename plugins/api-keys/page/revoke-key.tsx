@@ -1,6 +1,5 @@
 /** The dialog that revokes a key, and displays the consequences. */
 import {
-  type ApiKey,
   Dialog,
   ErrorNotice,
   FormButtons,
@@ -10,6 +9,7 @@ import {
   Time,
   useSubmit,
 } from "../../console/app/kit.ts";
+import type { ApiKey } from "./api-types.ts";
 import { isOwnKey } from "./own-key.ts";
 import { useScopes } from "./scopes.ts";
 import { TEXTS } from "./strings.ts";

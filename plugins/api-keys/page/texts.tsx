@@ -1,14 +1,14 @@
 /** Texts of API keys on pages of other features. */
-import { type KeyEntry, MarkedValue, type PartTexts } from "../../console/app/kit.ts";
+import { type EntryOf, MarkedValue, type PartTexts } from "../../console/app/kit.ts";
 
 export const texts: PartTexts = {
   entries: {
     api_key: {
       summarize(entry) {
-        const { key, change } = entry as unknown as KeyEntry;
+        const { key, change } = entry as unknown as EntryOf<"api_key">;
         return <MarkedValue value={`key ${key.name} ${change}`} />;
       },
-      describe: (entry) => <MarkedValue value={(entry as unknown as KeyEntry).key.name} />,
+      describe: (entry) => <MarkedValue value={(entry as unknown as EntryOf<"api_key">).key.name} />,
     },
   },
   scopes: { "keys:manage": "create and revoke keys" },

@@ -23,7 +23,7 @@ export { hasPanels, listEntryTypes, loadTexts, scopeTexts } from "./core/parts.t
 export { Fragment, h, type ComponentChildren, type ComponentType } from "preact";
 export { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-// Requests. The types of the API are those of the OpenAPI document with all built-in plugins.
+// Requests. The types of the API are those of the routes of all built-in plugins.
 export type * from "./core/api-types.ts";
 export {
   ApiError,

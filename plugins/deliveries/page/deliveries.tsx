@@ -3,7 +3,6 @@ import { useEffect, useState } from "preact/hooks";
 import {
   Badge,
   buildUrl,
-  type Delivery,
   EmptyState,
   encodeSegment,
   ErrorNotice,
@@ -18,6 +17,7 @@ import {
   Table,
   Time,
 } from "../../console/app/kit.ts";
+import type { Delivery } from "./api-types.ts";
 
 const STATES = ["waiting", "scheduled", "delivered", "dead", "obsolete"] as const;
 const PAGE = 50;

@@ -1,13 +1,13 @@
 /** Texts of policies on pages of other features. */
-import { formatCounted, type PartTexts, type PolicySetEntry } from "../../console/app/kit.ts";
+import { type EntryOf, formatCounted, type PartTexts } from "../../console/app/kit.ts";
 
 export const texts: PartTexts = {
   entries: {
     policy_set: {
       summarize: (entry) =>
-        formatCounted((entry as unknown as PolicySetEntry).policy_count, "active policy", "active policies"),
+        formatCounted((entry as unknown as EntryOf<"policy_set">).policy_count, "active policy", "active policies"),
       describe: (entry) =>
-        `with ${formatCounted((entry as unknown as PolicySetEntry).policy_count, "policy", "policies")}`,
+        `with ${formatCounted((entry as unknown as EntryOf<"policy_set">).policy_count, "policy", "policies")}`,
     },
   },
   scopes: {

@@ -1,6 +1,7 @@
 /** The active stops, which the bar polls. */
 import { useEffect, useState } from "preact/hooks";
-import { request, type Stop } from "../../console/app/kit.ts";
+import { request } from "../../console/app/kit.ts";
+import type { Stop } from "./api-types.ts";
 
 /** Poll interval. Milliseconds. */
 const POLL_MS = 5000;

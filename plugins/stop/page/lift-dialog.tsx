@@ -9,8 +9,8 @@ import {
   MarkedValue,
   readFormValues,
   request,
-  type Stop,
 } from "../../console/app/kit.ts";
+import type { Stop } from "./api-types.ts";
 import { StopCover } from "./stop-cover.tsx";
 
 export function LiftDialog({ stop, onClose, onDone }: { stop: Stop; onClose(): void; onDone(): void }) {

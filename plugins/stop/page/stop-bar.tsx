@@ -1,6 +1,7 @@
 /** The bar that every page shows while a stop is active. */
 import { useState } from "preact/hooks";
-import { currentMe, Icon, MarkedValue, PrincipalName, type Stop, Time } from "../../console/app/kit.ts";
+import { currentMe, Icon, MarkedValue, PrincipalName, Time } from "../../console/app/kit.ts";
+import type { Stop } from "./api-types.ts";
 import { refreshStops, useStops } from "./active-stops.ts";
 import { canStop } from "./can-stop.ts";
 import { LiftDialog } from "./lift-dialog.tsx";

@@ -1,4 +1,5 @@
-import { MarkedValue, type Stop } from "../../console/app/kit.ts";
+import { MarkedValue } from "../../console/app/kit.ts";
+import type { Stop } from "./api-types.ts";
 
 /** Renders what a stop covers, such as "tool stripe". */
 export function StopCover({ stop: { agent, tool, policy } }: { stop: Stop }) {

@@ -1,14 +1,14 @@
 /** Texts of stops on pages of other features. */
-import { MarkedValue, type PartTexts, type StopEntry } from "../../console/app/kit.ts";
+import { type EntryOf, MarkedValue, type PartTexts } from "../../console/app/kit.ts";
 
 export const texts: PartTexts = {
   entries: {
     stop: {
       summarize(entry) {
-        const { change, stop } = entry as unknown as StopEntry;
+        const { change, stop } = entry as unknown as EntryOf<"stop">;
         return <MarkedValue value={`stop ${change.replaceAll("_", " ")}: ${stop.reason}`} />;
       },
-      describe: (entry) => <MarkedValue value={describeStop(entry as unknown as StopEntry)} />,
+      describe: (entry) => <MarkedValue value={describeStop(entry as unknown as EntryOf<"stop">)} />,
       marks: { placed: "bad", lift_asked: "busy", lifted: "good" },
     },
   },
@@ -16,7 +16,7 @@ export const texts: PartTexts = {
 };
 
 /** Returns the description of a stop, such as "of agent support-* (the invoice run is wrong)". */
-function describeStop({ stop }: StopEntry): string {
+function describeStop({ stop }: EntryOf<"stop">): string {
   const parts = (["agent", "tool", "policy"] as const).flatMap((name) =>
     stop[name] === null ? [] : [`${name} ${stop[name]}`],
   );

@@ -10,9 +10,9 @@ import {
   Notice,
   readFormValues,
   request,
-  type UserDetails,
   useSubmit,
 } from "../../console/app/kit.ts";
+import type { UserDetails } from "./api-types.ts";
 
 interface Props {
   user: UserDetails;

@@ -5,7 +5,6 @@
 import { useState } from "preact/hooks";
 import {
   Badge,
-  type Delegation,
   Dialog,
   EmptyState,
   ErrorNotice,
@@ -29,6 +28,7 @@ import {
   userSignInAddress,
   useSubmit,
 } from "../../console/app/kit.ts";
+import type { Delegation } from "./api-types.ts";
 import { DelegateDialog } from "./delegate-dialog.tsx";
 
 const TEXTS = {

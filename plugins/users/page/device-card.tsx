@@ -1,7 +1,6 @@
 /** The card on the user's own page with the devices on which the user is notified. */
 import { useState } from "preact/hooks";
 import {
-  type Device,
   deviceId,
   ErrorNotice,
   LoadedCard,
@@ -17,6 +16,7 @@ import {
   unsubscribeDevice,
   useLoad,
 } from "../../console/app/kit.ts";
+import type { Device } from "./api-types.ts";
 import { DEVICE_TEXTS as TEXTS } from "./person-strings.ts";
 
 /** @param props.id id of the signed-in user */

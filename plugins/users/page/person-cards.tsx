@@ -11,12 +11,12 @@ import {
   PersonLink,
   request,
   ResultNotice,
-  type Session,
   Table,
   Time,
   TimeLeft,
   useLoad,
 } from "../../console/app/kit.ts";
+import type { Session } from "./api-types.ts";
 import { describeLimit } from "./access-review.tsx";
 import { DelegationTable } from "./delegations.tsx";
 import { PERSON_TEXTS as TEXTS } from "./person-strings.ts";

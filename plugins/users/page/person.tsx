@@ -20,9 +20,9 @@ import {
   signedInUserId,
   Time,
   useLoad,
-  type User,
   userSignInAddress,
 } from "../../console/app/kit.ts";
+import type { User } from "./api-types.ts";
 import { DeviceCard } from "./device-card.tsx";
 import { PERSON_TEXTS as TEXTS } from "./person-strings.ts";
 import { DelegationCard, PendingRequestsCard, RightsCard, SessionCard } from "./person-cards.tsx";

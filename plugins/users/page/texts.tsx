@@ -1,23 +1,22 @@
 /** Texts of users, their sessions and delegations on pages of other features. */
 import {
-  type DelegationEntry,
+  type EntryOf,
   encodeSegment,
   MarkedValue,
   type PartTexts,
   PersonLink,
   PrincipalName,
-  type UserEntry,
 } from "../../console/app/kit.ts";
 
 export const texts: PartTexts = {
   entries: {
     user: {
       summarize(entry) {
-        const { user, change } = entry as unknown as UserEntry;
+        const { user, change } = entry as unknown as EntryOf<"user">;
         return <MarkedValue value={`user ${user.name}: ${change.replaceAll("_", " ")}`} />;
       },
       describe(entry) {
-        const { user } = entry as unknown as UserEntry;
+        const { user } = entry as unknown as EntryOf<"user">;
         return (
           <a href={`#/people/${encodeSegment(user.id)}`}>
             <MarkedValue value={user.name} />
@@ -27,7 +26,7 @@ export const texts: PartTexts = {
     },
     delegation: {
       summarize(entry) {
-        const { delegation, change } = entry as unknown as DelegationEntry;
+        const { delegation, change } = entry as unknown as EntryOf<"delegation">;
         return (
           <>
             delegation {change}: from <PrincipalName principal={delegation.from} /> to{" "}
@@ -36,7 +35,7 @@ export const texts: PartTexts = {
         );
       },
       describe(entry) {
-        const { delegation } = entry as unknown as DelegationEntry;
+        const { delegation } = entry as unknown as EntryOf<"delegation">;
         return (
           <>
             from <PersonLink principal={`user:${delegation.from}`} /> to{" "}

@@ -12,8 +12,8 @@ import {
   ResultNotice,
   Time,
   useLoad,
-  type UserDetails,
 } from "../../console/app/kit.ts";
+import type { UserDetails } from "./api-types.ts";
 
 const METHODS: Readonly<Record<string, string>> = {
   passkey: "passkey",

@@ -18,8 +18,8 @@ import {
   Table,
   Time,
   usePaged,
-  type UserDetails,
 } from "../../console/app/kit.ts";
+import type { UserDetails } from "./api-types.ts";
 import { AddUserDialog } from "./add-user.tsx";
 import { DeactivateUserDialog, ReactivateUserDialog } from "./deactivate-user.tsx";
 import { InviteSnippet } from "./invite-snippet.tsx";

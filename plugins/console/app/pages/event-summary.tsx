@@ -2,7 +2,6 @@
 import type { ComponentChildren } from "preact";
 import type { EntryBody, EntryOf } from "../core/api-types.ts";
 import { entryTextsOf } from "../core/parts.ts";
-import { entryTextsOf } from "../core/parts.ts";
 import type { LedgerEvent } from "../core/live-events.ts";
 import { Badge, MarkedValue } from "../ui/elements.tsx";
 import { OCCASIONS, VERDICTS } from "../ui/entry-texts.ts";
