@@ -24,4 +24,4 @@ export const texts: PartTexts = {
   },
 };
 
-const idOf = (agent: EntryOf<"agent">["agent"]): string => String(agent["id"]);
+const idOf = (agent: EntryOf<"agent">["agent"]): string => agent["id"] as string;
