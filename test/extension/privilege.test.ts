@@ -138,6 +138,7 @@ test("an unprivileged plugin reaches the members of its host and transaction, an
         "newId",
         "openapi",
         "origin",
+        "plugins",
         "state",
         "stopping",
         "subscribe",
