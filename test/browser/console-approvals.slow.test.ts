@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { defaultConfig } from "../../src/index.ts";
 import { withoutBrowser } from "../support/browser.ts";
-import { openRequest, requestPane, inboxRow, startConsole, vote, type Console } from "../support/console.ts";
+import { openRequest, requestPane, inboxRow, startConsole, voteNow, type Console } from "../support/console.ts";
 import { ASKED, ASKED_TWO, POLICIES } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -33,7 +33,7 @@ describe("the first steps on a new installation", { skip: withoutBrowser }, () =
     await page.getByRole("button", { name: "Send a test request" }).click();
     await page.getByRole("button", { name: "Approve", exact: true }).waitFor();
     const id = page.url().replace(/.*\//, "");
-    await vote(page, "Approve", "it is a test");
+    await voteNow(page, "Approve", "it is a test");
     await page.getByText("Verified in this browser.").waitFor();
     await page.evaluate((address) => void (location.hash = address), `#/actions/${id}`);
     await page
@@ -90,7 +90,7 @@ rules:
     }
     await page.getByRole("button", { name: "Send a test request" }).click();
     await page.getByRole("button", { name: "Approve", exact: true }).waitFor();
-    await vote(page, "Approve", "it is a test");
+    await voteNow(page, "Approve", "it is a test");
     await page.getByText("Verified in this browser.").waitFor();
     await page.getByText(/Your vote is entry \d+ of \d+ in the ledger/).waitFor();
     await page.getByRole("link", { name: "Show the entry" }).click();
@@ -126,7 +126,7 @@ rules:
       "asked, version 1",
     ])
       assert.ok(text.includes(part), part.slice(0, 80));
-    await vote(page, "Approve", "looks right");
+    await voteNow(page, "Approve", "looks right");
     await pane.getByText("You approved it.").waitFor();
     const decided = await read(id);
     assert.deepEqual([decided["status"], decided["approvals"][0].reason], ["approved", "looks right"]);
@@ -184,7 +184,7 @@ rules:
   it("counts two people if a rule requires two", async () => {
     const id = await submit(ASKED_TWO);
     const first = await console_.visit(ada, `#/approvals/${id}`);
-    await vote(first.page, "Approve");
+    await voteNow(first.page, "Approve");
     await inboxRow(first.page, id).getByText("you approved").waitFor();
     await openRequest(first.page, id);
     await requestPane(first.page, id).getByText("1 of 2 approvals").waitFor();
@@ -193,7 +193,7 @@ rules:
       .waitFor();
     const second = await console_.visit(grace, `#/approvals/${id}`);
     await requestPane(second.page, id).getByText("Ada approved").waitFor();
-    await vote(second.page, "Approve");
+    await voteNow(second.page, "Approve");
     await requestPane(first.page, id).getByText("Grace approved it.").waitFor();
     assert.equal((await read(id))["status"], "approved");
     for (const { page } of [first, second]) await page.close();
@@ -208,7 +208,7 @@ rules:
     await one.page.getByLabel("Reason").fill("fine");
     await other.page.getByLabel("Reason").fill("not fine");
     // The first vote's event can remove the other browser's button before it is clicked.
-    await Promise.any([vote(one.page, "Approve"), vote(other.page, "Deny")]);
+    await Promise.any([voteNow(one.page, "Approve"), voteNow(other.page, "Deny")]);
     await until("the race ends", async () => (await read(id))["status"] !== "pending_approval");
     const isOne = (await read(id))["status"] === "approved";
     const [loser, verb, name, kept] = isOne ? [other, "approved", "Ada", "not fine"] : [one, "denied", "Grace", "fine"];
@@ -256,7 +256,7 @@ rules:
       await shown.locator(".hidden-character[title='right-to-left override']").first().textContent(),
       "U+202E",
     );
-    await vote(page, "Deny");
+    await voteNow(page, "Deny");
     await inboxRow(page, id).getByText("settled").waitFor();
     assert.deepEqual([complaints, strayed], [[], []]);
   });

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Locator, Page } from "playwright-core";
 import { withoutBrowser } from "../support/browser.ts";
-import { openRequest, requestPane, inboxRow, startConsole, vote, type Console } from "../support/console.ts";
+import { openRequest, requestPane, inboxRow, startConsole, voteNow, type Console } from "../support/console.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const POLICY = `policy: pay
@@ -189,11 +189,12 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
     const { page } = await console_.visit(ada, `#/approvals/${offline}`);
     await page.getByLabel("Reason").fill("use npm run ship instead");
     await page.context().setOffline(true);
-    await vote(page, "Deny");
-    await requestPane(page, offline).getByText("the service does not respond").waitFor();
+    await voteNow(page, "Deny");
+    await page.getByText(/^Denial of .*the service does not respond/).waitFor();
     await page.context().setOffline(false);
+    await page.getByRole("button", { name: "Open the request" }).click();
     assert.equal(await page.getByLabel("Reason").inputValue(), "use npm run ship instead");
-    await vote(page, "Deny");
+    await voteNow(page, "Deny");
     await inboxRow(page, offline).getByText("settled").waitFor();
     await openRequest(page, late);
     await page.getByLabel("Reason").fill("not today");
@@ -202,7 +203,7 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
     await page.close();
   });
 
-  it("continues with other pending actions when all listed actions are cleared", async () => {
+  it("continues with other pending actions when all listed actions are settled", async () => {
     const ids: string[] = [];
     for (let i = 0; i < 55; i++) ids.push(await submit({ params: { amount: 4000 + i } }));
     const { page } = await console_.visit(ada, "#/approvals");
@@ -210,7 +211,10 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
     await page.locator(".stream-status.live").waitFor();
     await page.getByText("50 of 55 loaded").waitFor();
     await cancel(...ids.slice(0, 50));
-    await page.getByRole("button", { name: "Clear 50 settled" }).click();
+    await page.getByText("5 pending", { exact: true }).waitFor();
+    // Settled requests leave the list after two steps.
+    await page.keyboard.press("j");
+    await page.keyboard.press("j");
     await inboxRow(page, ids[54] as string).waitFor();
     assert.equal(await page.getByText("No requests are waiting").count(), 0);
     await page.close();

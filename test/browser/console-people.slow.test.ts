@@ -10,7 +10,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { accessibilityFindings } from "../support/axe.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
-import { openRequest, requestPane, inboxRow, vote } from "../support/console.ts";
+import { openRequest, requestPane, inboxRow, voteNow } from "../support/console.ts";
 import { startPeople } from "../support/people.ts";
 import type { Service } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -141,7 +141,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     const id = await submit("stripe");
     await openRequest(bo.page, id);
     await requestPane(bo.page, id).getByText("You vote on behalf of Ann, who delegated to you.").waitFor();
-    await vote(bo.page, "Approve", "checked");
+    await voteNow(bo.page, "Approve", "checked");
     await inboxRow(bo.page, id).getByText("settled").waitFor();
     const [given] = (await read(id)).approvals;
     assert.deepEqual([given.approver, given.on_behalf_of], [`user:${bo.id}`, `user:${ann.id}`]);

@@ -107,7 +107,6 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
       hash: `#/approvals/${week.waiting}`,
       until: async (page) => {
         await page.getByRole("button", { name: "Approve" }).waitFor();
-        await page.keyboard.press("a");
         await page.getByLabel("Reason").fill("Fronts checked against the order: it is our mistake.");
       },
     },

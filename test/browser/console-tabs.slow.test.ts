@@ -9,7 +9,7 @@ import { after, before, describe, it } from "node:test";
 import type { BrowserContext, Page } from "playwright-core";
 import { serve } from "../../src/serve/index.ts";
 import { open, withoutBrowser } from "../support/browser.ts";
-import { openRequest, requestPane, inboxRow, startConsole, vote, type Console } from "../support/console.ts";
+import { openRequest, requestPane, inboxRow, startConsole, voteNow, type Console } from "../support/console.ts";
 import { ASKED } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -69,7 +69,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
 
   async function decideIn(page: Page, id: string): Promise<void> {
     await openRequest(page, id);
-    await vote(page, "Approve");
+    await voteNow(page, "Approve");
     await requestPane(page, id).getByText("You approved it.").waitFor();
   }
 
@@ -110,11 +110,15 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
     await page.clock.install();
     // A request that gets neither a response nor an error.
     const held = new Promise<void>((resolve) => void page.route("**/approval", () => resolve()));
-    await vote(page, "Approve", "typed once");
+    await voteNow(page, "Approve", "typed once");
     await held;
-    await page.getByText("Approving…").waitFor();
+    await page.getByText("Recording 1 approval…").waitFor();
     await page.clock.fastForward(21_000);
-    await page.getByText(/has not responded for 20 seconds; it may have taken effect/).waitFor();
+    await page
+      .getByRole("alert")
+      .getByText(/has not responded for 20 seconds; it may have taken effect/)
+      .waitFor();
+    await page.getByRole("button", { name: "Open the request" }).click();
     assert.equal(await page.getByLabel("Reason").inputValue(), "typed once");
   });
 

@@ -7,7 +7,7 @@ import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import type { ApprovalMessage } from "../../src/contract/notifier.ts";
 import { open, withoutBrowser } from "../support/browser.ts";
-import { requestPane, startConsole, vote, type Console } from "../support/console.ts";
+import { requestPane, startConsole, vote, voteNow, type Console } from "../support/console.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { person } from "../support/service.ts";
 
@@ -68,7 +68,7 @@ describe("a request with a preview", { skip: withoutBrowser }, () => {
       await checkPage(page, (await pane.textContent()) ?? "", viewport.width);
       await pane.getByText("2 differences").click();
       await pane.getByText("(last time").first().waitFor();
-      await vote(page, "Deny");
+      await voteNow(page, "Deny");
       await pane.getByText("You denied it.").waitFor();
       assert.deepEqual([complaints, strayed], [[], []]);
       await page.close();

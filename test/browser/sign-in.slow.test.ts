@@ -11,7 +11,7 @@ import type { ApprovalMessage } from "../../src/contract/notifier.ts";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { accessibilityFindings } from "../support/axe.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
-import { openRequest, requestPane, inboxRow, vote } from "../support/console.ts";
+import { openRequest, requestPane, inboxRow, vote, voteNow } from "../support/console.ts";
 import { voteByLink } from "../support/link-vote.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { startPeople } from "../support/people.ts";
@@ -251,12 +251,13 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       const setVerified = (isUserVerified: boolean) =>
         authenticator.cdp.send("WebAuthn.setUserVerified", { authenticatorId: authenticator.id, isUserVerified });
       await setVerified(false);
-      await vote(page, "Approve", "the table is a copy");
+      await voteNow(page, "Approve", "the table is a copy");
       await page.getByText("the passkey did not sign, so no vote is recorded").waitFor();
+      await page.getByRole("button", { name: "Open the request" }).click();
       assert.equal(await page.getByLabel("Reason").inputValue(), "the table is a copy");
       assert.deepEqual((await read(id)).approvals, []);
       await setVerified(true);
-      await vote(page, "Approve");
+      await voteNow(page, "Approve");
       await inboxRow(page, id).getByText("settled").waitFor();
       const { status, approvals } = await read(id);
       assert.deepEqual([status, approvals[0].reason], ["approved", "the table is a copy"]);
@@ -304,6 +305,34 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       assert.deepEqual(first?.entry.gesture?.votes, second?.entry.gesture?.votes);
     });
 
+    it("signs votes that were given in a row, approvals and denials, with one gesture", async () => {
+      const ids = [];
+      for (let amount = 621; amount <= 623; amount++) ids.push(await submit({ params: { amount, currency: "USD" } }));
+      await page.goto(`${origin}/#/approvals/${ids[0]}`);
+      await page.reload();
+      for (const [i, id] of ids.entries()) {
+        await openRequest(page, id);
+        await vote(page, i === 1 ? "Deny" : "Approve", `number ${i}`);
+      }
+      await page.getByText(/^2 approvals and 1 denial, recorded in/).waitFor();
+      await page.getByRole("button", { name: "Record now" }).click();
+      for (const id of ids) await inboxRow(page, id).getByText("settled").waitFor();
+      const votes = await Promise.all(
+        ids.map(async (id) => (await approvalEntries(id)).map(({ entry }) => entry.gesture?.votes)),
+      );
+      assert.equal(votes[0]?.[0]?.length, 3);
+      assert.deepEqual([votes[1], votes[2]], [votes[0], votes[0]]);
+      const actions = await Promise.all(ids.map(read));
+      assert.deepEqual(
+        actions.map(({ status, approvals }) => [status, approvals[0].reason]),
+        [
+          ["approved", "number 0"],
+          ["denied", "number 1"],
+          ["approved", "number 2"],
+        ],
+      );
+    });
+
     it("signs the votes on a selection with one gesture on a phone", async () => {
       const ids = [];
       for (let amount = 611; amount <= 612; amount++) ids.push(await submit({ params: { amount, currency: "USD" } }));
@@ -333,11 +362,11 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
         route.fulfill({ status: 403, json: { status: 403, code: "VOTE_SIGNATURE_INVALID", detail: "no passkey" } }),
       );
       await openRequest(page, plainVote);
-      await vote(page, "Approve", "small");
+      await voteNow(page, "Approve", "small");
       await inboxRow(page, plainVote).getByText("settled").waitFor();
       await openRequest(page, signedVote);
-      await vote(page, "Approve", "a copy");
-      await requestPane(page, signedVote).getByText("signature").first().waitFor();
+      await voteNow(page, "Approve", "a copy");
+      await page.getByRole("alert").getByText("signature").waitFor();
       await page.unroute("**/v1/votes/challenge");
       assert.deepEqual(
         [(await read(plainVote)).status, (await read(signedVote)).status],
@@ -354,7 +383,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
         assert.equal(asked.status, 200, JSON.stringify(asked.body));
         await route.continue();
       });
-      await vote(page, "Approve", "a copy");
+      await voteNow(page, "Approve", "a copy");
       await page.getByText("a question was asked or answered since").waitFor();
       await page.unroute("**/v1/votes/challenge");
       assert.deepEqual([(await read(id)).status, await approvalEntries(id)], ["pending_approval", []]);

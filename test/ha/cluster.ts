@@ -19,6 +19,8 @@ const CONFIGURATION = join(ROOT, "deploy/patroni");
 const MEMBERS = [1, 2, 3];
 const [POSTGRES, REST, ETCD] = [5432, 8008, 2379];
 const PASSWORD = "ha-test";
+/** Name of the cluster, which its keys in etcd contain. */
+const SCOPE = "assent";
 /** Number of polls, 200 ms apart, before `restartStalePatroni` is called for a cluster that has not recovered. */
 const POLLS_BEFORE_RESTART = 300;
 
@@ -177,8 +179,9 @@ export class Cluster {
   }
 
   /**
-   * Restarts a leader's Patroni, as an operator does. Patroni before 3.1 can keep a stale copy of etcd's keys after a pause,
-   * and then never names a synchronous standby (https://github.com/patroni/patroni/pull/2783). Postgres keeps running.
+   * Removes the key that names the synchronous standby, and restarts the leader's Patroni, as an operator does. Patroni
+   * before 3.1 can keep a stale copy of etcd's keys after a pause, and then never names a synchronous standby
+   * (https://github.com/patroni/patroni/pull/2783). Postgres keeps running.
    */
   private async restartStalePatroni(name: string): Promise<void> {
     const member = this.members.find((other) => other.name === name);
@@ -187,6 +190,11 @@ export class Cluster {
     const ended = new Promise((resolve) => member.patroni.once("exit", resolve));
     signal(member.patroni.pid as number, "SIGKILL");
     await ended;
+    const key = Buffer.from(`/service/${SCOPE}/sync`).toString("base64");
+    await fetch(`http://${this.address("etcd", 0)}:${ETCD}/v3/kv/deleterange`, {
+      method: "POST",
+      body: JSON.stringify({ key }),
+    });
     this.restart(member);
   }
 
@@ -262,7 +270,7 @@ export class Cluster {
     const [host, peers] = [this.address("members", index), this.address("peers", index)];
     const bin = join(postgresTool("postgres") as string, "..");
     return this.launch(`patroni-db${index}`, "patroni", [join(CONFIGURATION, "patroni.yml")], {
-      PATRONI_SCOPE: "assent",
+      PATRONI_SCOPE: SCOPE,
       PATRONI_NAME: `db${index}`,
       PATRONI_ETCD3_HOSTS: `${this.address("links", index)}:${ETCD}`,
       // Otherwise Patroni would connect to the addresses that etcd announces, bypassing the link.

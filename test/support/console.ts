@@ -74,6 +74,12 @@ export async function openRequest(page: Page, id: string): Promise<Locator> {
   return requestPane(page, id);
 }
 
+/** Votes on the open request in the inbox, and records the vote without waiting for the time in which it can be undone. */
+export async function voteNow(page: Page, verb: "Approve" | "Deny", reason = ""): Promise<void> {
+  await vote(page, verb, reason);
+  await page.getByRole("button", { name: "Record now" }).click();
+}
+
 /** Votes on the open request with its buttons. */
 export async function vote(page: Page, verb: "Approve" | "Deny", reason = ""): Promise<void> {
   if (reason !== "") await page.getByLabel("Reason").fill(reason);

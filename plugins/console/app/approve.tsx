@@ -178,7 +178,7 @@ async function voteSigned(
   reason: string,
   grant: GrantTerms | null,
 ): Promise<string> {
-  const result = await castVote(action, approve, reason, grant);
+  const result = await castVote(action, { approve, reason, grant });
   if (result.kind === "failed") throw result.error;
   if (result.kind === "late") throw new Error(result.outcome.text);
   return result.action.status;

@@ -14,11 +14,20 @@ interface Props {
   /** Null if the rules do not allow grants. */
   limits: GrantLimits | null;
   handle?: Ref<VoteBarHandle>;
+  /** Whether a vote without a grant can be undone. */
+  canUndo?(approve: boolean): boolean;
   onLeave?(): void;
   cast(approve: boolean, reason: string, grant: GrantTerms | null): Promise<boolean>;
 }
 
-export function VoteWithGrant({ id, limits, cast, handle = null, onLeave = () => undefined }: Props) {
+export function VoteWithGrant({
+  id,
+  limits,
+  cast,
+  handle = null,
+  canUndo = () => false,
+  onLeave = () => undefined,
+}: Props) {
   const [grant, setGrant] = useState<GrantTerms | null>(null);
   return (
     <>
@@ -27,6 +36,7 @@ export function VoteWithGrant({ id, limits, cast, handle = null, onLeave = () =>
         subject={id}
         handle={handle}
         onLeave={onLeave}
+        canUndo={(approve) => (!approve || grant === null) && canUndo(approve)}
         approve={grant === null ? "Approve" : TEXTS.approve}
         cast={(approve, reason) => cast(approve, reason, approve ? grant : null)}
       />

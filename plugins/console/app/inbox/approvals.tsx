@@ -11,8 +11,10 @@ import { Icon } from "../ui/icons.tsx";
 import { ActionTitle } from "../ui/request-view.tsx";
 import { FirstSteps } from "./lazy-parts.tsx";
 import { queueAddress, Filters, readQueueQuery } from "./filters.tsx";
+import { HeldTray } from "./held-tray.tsx";
+import { heldVotes, reportVotes, undoVote, type HeldVote } from "./held-votes.ts";
 import { useShortcuts } from "./keyboard.ts";
-import { RequestList } from "./list.tsx";
+import { oneColumn, RequestList } from "./list.tsx";
 import { SelectedRequests, QueueOverview } from "./overview.tsx";
 import { RequestPane } from "./request-pane.tsx";
 import { useQueue, type Queue } from "./queue.ts";
@@ -43,27 +45,38 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
   const open = (next: string | null): void => {
     location.hash = queueAddress(next, query);
   };
-  const finish = (voted: QueueItem, result: VoteResult): void => {
-    const { action } = voted;
-    queue.update(action.id, changeOf(result));
-    if (result.kind !== "settled" && result.kind !== "recorded") return setStatus("Not recorded.");
-    setStatus(result.kind === "recorded" ? "Approved; more approvals are needed." : (result.outcome.text ?? ""));
-    const next = nextOpen(rows, action.id);
+  const goOn = (voted: QueueItem): void => {
+    const next = nextOpen(rows, voted.action.id);
     // Move the focus out of the reason, so that the shortcuts work on the next request.
     if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
     if (next !== null) open(next);
   };
+  const finish = (id: string, result: VoteResult): void => {
+    queue.update(id, changeOf(result));
+    if (result.kind !== "settled" && result.kind !== "recorded") return setStatus("Not recorded.");
+    setStatus(result.kind === "recorded" ? "Approved; more approvals are needed." : (result.outcome.text ?? ""));
+  };
+  const latestFinish = useRef(finish);
+  latestFinish.current = finish;
+  useEffect(() => reportVotes((voted, result) => latestFinish.current(voted, result)), []);
+  const reopen = ({ action }: HeldVote): void => open(action.id);
+  const undo = (voted?: string): void => {
+    const vote = undoVote(voted);
+    if (vote !== null) reopen(vote);
+  };
   const canVote = item !== null && findVoteAvailability(item) === "open";
   const areShortcutsOn = useShortcuts({
     step: (by) => {
+      const place = rows.findIndex(({ action }) => action.id === id);
       const target =
-        rows[Math.min(Math.max(rows.findIndex(({ action }) => action.id === id) + by, 0), rows.length - 1)];
-      if (target !== undefined && target.action.id !== id) open(target.action.id);
+        place < 0 ? nextOpen(rows, "") : rows[Math.min(Math.max(place + by, 0), rows.length - 1)]?.action.id;
+      if (target !== undefined && target !== null && target !== id) open(target);
     },
     choose: (approve) => {
       if (selection.chosen.length > 0) batch.choose(approve);
       else if (canVote) voteBar.current?.choose(approve);
     },
+    undo,
     select: () => {
       if (canVote) selection.toggle(item.action.id, false);
     },
@@ -74,6 +87,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
   const isEmpty = !hasFilter(query) && total === 0 && rows.length === 0 && isIdle;
   return (
     <div class={`inbox ${isEmpty ? "is-empty" : id === null && !batch.isShown ? "" : "showing"}`}>
+      {heldVotes.value.length === 0 ? null : <HeldTray onUndone={reopen} />}
       <section class="inbox-list" aria-label="Pending requests">
         <header>
           <ListTitle queue={queue} isFiltered={hasFilter(query)} onHelp={() => setHelpOpen(true)} />
@@ -122,7 +136,12 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
         <Detail
           {...{ id, item, queue, rows, selection }}
           handle={voteBar}
-          onVoted={finish}
+          onVoted={(voted, result) => {
+            finish(voted.action.id, result);
+            if (result.kind === "settled" || result.kind === "recorded") goOn(voted);
+          }}
+          onHeld={goOn}
+          onUndo={undo}
           onShowSelected={batch.show}
         />
       )}
@@ -147,7 +166,7 @@ function useBatch(id: string | null, { ids, chosen }: Selection, bar: RefObject<
   useEffect(() => setBatch(false), [id]);
   useEffect(() => {
     if (ids.size === 0) setBatch(false);
-    else if (!isOneColumn()) setBatch(true);
+    else if (!oneColumn.matches) setBatch(true);
   }, [ids]);
   return {
     isShown: isBatch && chosen.length > 0,
@@ -195,11 +214,13 @@ interface DetailProps {
   selection: Selection;
   handle: RefObject<VoteBarHandle | null>;
   onVoted(item: QueueItem, result: VoteResult): void;
+  onHeld(item: QueueItem): void;
+  onUndo(id: string): void;
   onShowSelected(): void;
 }
 
 /** Renders the right side: the open request, why it cannot be shown, or the overview of all requests. */
-function Detail({ id, item, queue, rows, selection, handle, onVoted, onShowSelected }: DetailProps) {
+function Detail({ id, item, queue, rows, selection, handle, onVoted, onHeld, onUndo, onShowSelected }: DetailProps) {
   if (item !== null && item.isPast)
     return (
       <div class="pane">
@@ -223,6 +244,8 @@ function Detail({ id, item, queue, rows, selection, handle, onVoted, onShowSelec
             : { count: selection.chosen.length, onShow: onShowSelected, onClear: selection.clear }
         }
         onVoted={(result) => onVoted(item, result)}
+        onHeld={() => onHeld(item)}
+        onUndo={() => onUndo(item.action.id)}
         onAsked={(action) => queue.update(action.id, { action })}
         onLeave={() => document.querySelector<HTMLElement>(`[data-id="${item.action.id}"]`)?.focus()}
       />
@@ -244,9 +267,6 @@ function Detail({ id, item, queue, rows, selection, handle, onVoted, onShowSelec
     />
   );
 }
-
-/** Whether the layout has one column: either the list or the request. The same condition is in inbox.css. */
-const isOneColumn = (): boolean => matchMedia("(max-width: 60rem), (max-height: 34rem)").matches;
 
 /** Returns the number of requests in the list as text, as far as it is known. */
 function countText({ total, loading, rows, cursor }: Queue, isFiltered: boolean): string {
@@ -363,7 +383,6 @@ function Toolbar({ queue, rows, selection, children }: ToolbarProps) {
     const openIds = all.filter((item) => findVoteAvailability(item) === "open").map(({ action }) => action.id);
     selection.set(openIds, true);
   };
-  const settled = queue.rows.filter(({ outcome }) => outcome !== null).length;
   const open = rows.filter((item) => findVoteAvailability(item) === "open").map(({ action }) => action.id);
   return (
     <div class="toolbar">
@@ -386,11 +405,6 @@ function Toolbar({ queue, rows, selection, children }: ToolbarProps) {
         </button>
       ) : null}
       {children}
-      {settled === 0 ? null : (
-        <button type="button" class="small" onClick={queue.clearSettled}>
-          {TEXTS.settled(settled)}
-        </button>
-      )}
     </div>
   );
 }

@@ -6,6 +6,7 @@ const STORE = "assent.shortcuts";
 interface ShortcutHandlers {
   step(by: 1 | -1): void;
   choose(approve: boolean): void;
+  undo(): void;
   select(): void;
   search(): void;
   help(): void;
@@ -28,6 +29,7 @@ export function useShortcuts(commands: ShortcutHandlers): { isOn: boolean; setOn
         k: () => latest.current.step(-1),
         a: () => latest.current.choose(true),
         d: () => latest.current.choose(false),
+        u: () => latest.current.undo(),
         x: () => latest.current.select(),
         "/": () => latest.current.search(),
         "?": () => latest.current.help(),

@@ -6,13 +6,17 @@ import { hasScope } from "../core/me.ts";
 import { Age, MarkedValue, TimeLeft } from "../ui/elements.tsx";
 import { findHeadlineMember } from "../ui/params.tsx";
 import { RiskBadge } from "../ui/request-view.tsx";
+import { findHeldVote } from "./held-votes.ts";
 import { uniqueRequestLabel, OwnVoteBadge } from "./request-pane.tsx";
 import type { QueueItem } from "./queue-state.ts";
 import { countApprovals, findVoteAvailability } from "./vote-availability.ts";
 
-/** Height of a row in pixels. The style sheet must have the same value. */
-const ROW = 64;
+/** Height of a row in pixels, for a pointer and for a finger. The style sheet must have the same values. */
+const [ROW, ONE_COLUMN_ROW] = [40, 60];
 const OVERSCAN = 6;
+
+/** Whether the layout has one column: either the list or the request. The same condition is in inbox.css. */
+export const oneColumn = matchMedia("(max-width: 60rem), (max-height: 34rem)");
 
 interface Props {
   rows: readonly QueueItem[];
@@ -89,6 +93,7 @@ interface RowProps {
 function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
   const { action, outcome } = item;
   const availability = findVoteAvailability(item);
+  const held = findHeldVote(action.id);
   const label = uniqueRequestLabel(action);
   return (
     <div
@@ -113,7 +118,11 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
           <RequestHeadline action={action} />
         </span>
         <span class="row-side">
-          {outcome === null ? (
+          {held !== null ? (
+            <span class={`settled-mark ${held.approve ? "good" : "bad"}`}>
+              {held.approve ? "approving" : "denying"}
+            </span>
+          ) : outcome === null ? (
             action.expires_at === null ? null : (
               <TimeLeft at={action.expires_at} short />
             )
@@ -167,7 +176,7 @@ function useVirtualizer(
   const options = {
     count,
     getScrollElement: () => scroller.current,
-    estimateSize: () => ROW,
+    estimateSize: () => (oneColumn.matches ? ONE_COLUMN_ROW : ROW),
     getItemKey: keyOf,
     overscan: OVERSCAN,
     scrollToFn: elementScroll,
@@ -179,6 +188,11 @@ function useVirtualizer(
   const [virtual] = useState(() => new Virtualizer<HTMLDivElement, HTMLElement>(options));
   virtual.setOptions(options);
   useEffect(() => virtual._didMount(), []);
+  useEffect(() => {
+    const measure = (): void => virtual.measure();
+    oneColumn.addEventListener("change", measure);
+    return () => oneColumn.removeEventListener("change", measure);
+  }, []);
   useLayoutEffect(() => virtual._willUpdate());
   return virtual;
 }

@@ -76,8 +76,8 @@ export function SelectedRequests({ items, handle, onSelect, onClear, onBack, onV
     const counts: VoteCounts = { settled: 0, recorded: 0, late: 0, failed: 0 };
     let voted = 0;
     setDone(0);
-    const actions = (approve ? approvable : items).map(({ action }) => action);
-    await castVotes(actions, approve, reason, (id, result) => {
+    const ballots = (approve ? approvable : items).map(({ action }) => ({ shown: action, vote: { approve, reason } }));
+    await castVotes(ballots, (id, result) => {
       setDone(++voted);
       counts[result.kind] += 1;
       onVoted(id, result);

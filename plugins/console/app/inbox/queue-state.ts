@@ -183,13 +183,17 @@ export function showHeldRows(state: QueueState): QueueState {
   return { ...state, order, held: [] };
 }
 
-/** Removes the rows of requests that are no longer pending. */
-export function clearSettledRows(state: QueueState): QueueState {
-  const isPending = (id: string): boolean => {
-    const item = state.items.get(id);
-    return item !== undefined && item.outcome === null && deadlineOf(item.action) > serviceNow();
+/** Returns the ids of listed requests that are no longer pending. */
+export function listSettledIds({ items, order }: QueueState): Set<string> {
+  const isSettled = (id: string): boolean => {
+    const item = items.get(id);
+    return item === undefined || item.outcome !== null || deadlineOf(item.action) <= serviceNow();
   };
-  return { ...state, order: state.order.filter(isPending) };
+  return new Set(order.filter(isSettled));
+}
+
+export function removeRows(state: QueueState, ids: ReadonlySet<string>): QueueState {
+  return { ...state, order: state.order.filter((id) => !ids.has(id)) };
 }
 
 /** Returns the items with these ids. */

@@ -8,14 +8,15 @@ import { request } from "../core/api.ts";
 import { followQueue } from "./follow-queue.ts";
 import {
   changeItem,
-  clearSettledRows,
   EMPTY_QUEUE,
   hasFilter,
   isSameQuery,
   needsFullSearch,
+  removeRows,
   type QueueItem,
   listItems,
   listMissingIds,
+  listSettledIds,
   type ListQuery,
   markMissingAsSettled,
   storeAction,
@@ -46,7 +47,6 @@ export interface Queue extends QueueState {
   /** Updates a request after it was settled or a vote was recorded. */
   update(id: string, more: Partial<QueueItem>): void;
   showHeld(): void;
-  clearSettled(): void;
 }
 
 /**
@@ -163,6 +163,14 @@ export function useQueue(open: string | null, query: ListQuery): Queue {
     if (!isFirst.current) void load();
     isFirst.current = false;
   }, [JSON.stringify(query)]);
+  // A settled request leaves the list when the person has gone on twice, so that they see its outcome, and nothing moves
+  // while they read or point.
+  const settledBefore = useRef<Set<string>>(new Set());
+  useEffect(() => {
+    const left = new Set([...settledBefore.current].filter((id) => id !== open));
+    settledBefore.current = listSettledIds(newest.current.state);
+    if (left.size > 0) setState((old) => removeRows(old, left));
+  }, [open]);
   useEffect(() => {
     if (open === null || state.loading) return undefined;
     const over = new AbortController();
@@ -171,7 +179,7 @@ export function useQueue(open: string | null, query: ListQuery): Queue {
   }, [open, state.loading]);
 
   const isRead = state.order.length === 0 && !state.loading && state.error === null;
-  // All requests of the list were settled and cleared, so load the next pending requests.
+  // All requests of the list were settled and have left it, so load the next pending requests.
   useEffect(() => {
     if (isRead && (state.total ?? 0) > 0) void load();
   }, [isRead, state.total]);
@@ -191,6 +199,5 @@ export function useQueue(open: string | null, query: ListQuery): Queue {
     update: (id, more) =>
       setState((old) => changeItem(more.action === undefined ? old : storeAction(old, more.action), id, more)),
     showHeld: () => setState(showHeldRows),
-    clearSettled: () => setState(clearSettledRows),
   };
 }

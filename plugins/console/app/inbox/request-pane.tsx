@@ -30,6 +30,7 @@ import { VoteWithGrant } from "../grants/vote-with-grant.tsx";
 import { QuestionForm } from "./ask.tsx";
 import { EditForm } from "./edit-form.tsx";
 import { readDraft, writeDraft } from "./drafts.ts";
+import { canHold, findHeldVote, holdVote } from "./held-votes.ts";
 import { RequestHistory } from "./history.tsx";
 import { OutcomeText } from "./outcome.tsx";
 import type { QueueItem } from "./queue-state.ts";
@@ -46,11 +47,14 @@ interface Props {
   /** The selection, on which votes act instead of the open request; null if nothing is selected. */
   others: { count: number; onShow(): void; onClear(): void } | null;
   onVoted(result: VoteResult): void;
+  /** Called when the vote is held, so that it can be undone. */
+  onHeld(): void;
+  onUndo(): void;
   onAsked(action: Action): void;
   onLeave(): void;
 }
 
-export function RequestPane({ item, handle, others, onVoted, onAsked, onLeave }: Props) {
+export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onAsked, onLeave }: Props) {
   const { action, outcome, error } = item;
   const availability = findVoteAvailability(item);
   return (
@@ -110,8 +114,8 @@ export function RequestPane({ item, handle, others, onVoted, onAsked, onLeave }:
           </p>
         </details>
       </div>
-      <Answer {...{ item, availability, handle, others, onVoted, onLeave }} />
-      <ErrorNotice error={availability === "open" ? null : error} />
+      <Answer {...{ item, availability, handle, others, onVoted, onHeld, onUndo, onLeave }} />
+      <ErrorNotice error={availability === "open" || availability === "held" ? null : error} />
     </article>
   );
 }
@@ -123,6 +127,8 @@ function Answer({
   handle,
   others,
   onVoted,
+  onHeld,
+  onUndo,
   onLeave,
 }: Omit<Props, "onAsked"> & { availability: VoteAvailability }) {
   const { action } = item;
@@ -137,6 +143,17 @@ function Answer({
     return (
       <div class="pane-foot">
         <Notice kind="busy">{hasScope("approvals:decide") ? TEXTS.notYours : TEXTS.readOnly}</Notice>
+      </div>
+    );
+  if (availability === "held")
+    return (
+      <div class="pane-foot">
+        <Notice kind="busy">
+          {TEXTS.heldVote(findHeldVote(action.id)?.approve === true)}{" "}
+          <button type="button" class="small" onClick={onUndo}>
+            Undo
+          </button>
+        </Notice>
       </div>
     );
   if (availability !== "open") return <LostReason id={action.id} />;
@@ -180,8 +197,14 @@ function Answer({
         limits={action.approval_terms?.grants ?? null}
         handle={handle}
         onLeave={onLeave}
+        canUndo={(approve) => canHold(action, approve)}
         cast={async (approve, reason, grant) => {
-          const result = await castVote(action, approve, reason, grant);
+          if (grant === null && canHold(action, approve)) {
+            holdVote(action, approve, reason);
+            onHeld();
+            return true;
+          }
+          const result = await castVote(action, { approve, reason, grant });
           onVoted(result);
           return result.kind === "settled" || result.kind === "recorded";
         }}

@@ -14,14 +14,14 @@ type Votes = Api["POST /v1/votes"]["body"]["votes"];
 type Challenge = Api["POST /v1/votes/challenge"]["response"];
 export type SignedResult = Api["POST /v1/votes"]["response"]["results"][number];
 
-/** A person's vote on one request, or on each request of a selection. */
+/** A person's vote on a request. */
 export interface VoteToSign {
   approve: boolean;
   /** Empty if the voter gave no reason. */
   reason: string;
   /** Approves in an emergency, without other approvers. */
   break_glass?: boolean;
-  /** Grant for later requests, created together with the approval. Not possible for a vote on several requests. */
+  /** Grant for later requests, created together with the approval. */
   grant?: GrantTerms | null;
 }
 
@@ -52,10 +52,9 @@ interface SignatureRequest {
  * is for different votes.
  */
 export async function requestSignature(
-  actions: readonly Pick<Action, "id">[],
-  ballot: VoteToSign,
+  ballots: readonly { current: Pick<Action, "id">; vote: VoteToSign }[],
 ): Promise<SignatureRequest | null> {
-  const votes: Votes = actions.map(({ id }) => ({ action_id: id, ...buildVoteBody(ballot) }));
+  const votes: Votes = ballots.map(({ current, vote }) => ({ action_id: current.id, ...buildVoteBody(vote) }));
   const challenge = await nullWithoutPasskey(request("POST /v1/votes/challenge", { body: { votes } }));
   if (challenge === null) return null;
   assertSameVotes(challenge, votes);

@@ -36,11 +36,14 @@ export const TEXTS = {
   critical: (count: number) =>
     `${formatCounted(count, "selected request")} ${count === 1 ? "is" : "are"} critical. Critical requests are not approved together: open each one.`,
   criticalLeft: (count: number) => `${formatCounted(count, "critical request")} not approved: open each one.`,
-  settled: (count: number) => `Clear ${count} settled`,
   held: (count: number, left: string) => `Show ${formatCounted(count, "new request")}, first deadline in ${left}`,
   expired: "The deadline has passed, so no one can vote on it. The agent has to submit it again.",
   waiting: "The agent is waiting for the answer.",
   recorded: (left: number) => `Your approval is recorded. The request needs ${formatCounted(left, "more approval")}.`,
+  heldVote: (approve: boolean) =>
+    approve
+      ? "You approve it. Your vote is recorded in a few seconds."
+      : "You deny it. Your vote is recorded in a few seconds.",
   notYours: "You cannot vote on this request, because your vote would count as the requester's.",
   notRecorded: (reason: string) =>
     `Your vote was not recorded.${reason === "" ? "" : ` Your reason is kept: “${reason}”.`}`,
@@ -72,8 +75,9 @@ export const SORTS = [
 
 export const SHORTCUTS: readonly (readonly [string, string])[] = [
   ["j / k", "Next, previous request"],
-  ["a / d", "Approve, deny: the selected requests, or the open one if none is selected"],
-  ["Ctrl + Enter", "Cast that vote"],
+  ["a / d", "Approve, deny: the open request, or the selected ones if any are selected"],
+  ["u", "Undo the last vote, within five seconds"],
+  ["Ctrl + Enter", "Confirm a vote on a selection or on a critical request"],
   ["Esc", "Leave the reason"],
   ["x", "Select the request"],
   ["Shift + click", "Select a range"],

@@ -2,9 +2,10 @@
 import { serviceNow } from "../core/api.ts";
 import type { Action } from "../core/api-types.ts";
 import { hasScope, currentMe } from "../core/me.ts";
+import { findHeldVote } from "./held-votes.ts";
 import type { QueueItem } from "./queue-state.ts";
 
-export type VoteAvailability = "settled" | "expired" | "voted" | "not yours" | "open";
+export type VoteAvailability = "settled" | "expired" | "voted" | "not yours" | "held" | "open";
 
 type Vote = Action["approvals"][number];
 
@@ -21,5 +22,6 @@ export function findVoteAvailability({ action, outcome, isFull }: QueueItem): Vo
   if (outcome !== null) return "settled";
   if (action.expires_at !== null && Date.parse(action.expires_at) <= serviceNow()) return "expired";
   if (findOwnVote(action) !== null) return "voted";
+  if (findHeldVote(action.id) !== null) return "held";
   return !hasScope("approvals:decide") || (isFull && action.approval_token === undefined) ? "not yours" : "open";
 }

@@ -7,7 +7,7 @@ import { readDraft, writeDraft } from "./drafts.ts";
 import { TEXTS } from "./strings.ts";
 
 export interface VoteBarHandle {
-  /** Chooses a vote and moves the focus to the reason. */
+  /** Casts a vote that can be undone. Chooses any other vote only, and moves the focus to the reason. */
   choose(approve: boolean): void;
 }
 
@@ -22,6 +22,8 @@ interface Props {
   approvable?: number | null;
   /** Label of the approve button. */
   approve?: string;
+  /** Whether a vote can still be undone after it was given, so that one key is enough. */
+  canUndo?(approve: boolean): boolean;
   onLeave?(): void;
   handle?: Ref<VoteBarHandle>;
 }
@@ -32,6 +34,7 @@ export function VoteBar({
   count = null,
   approvable = count,
   approve: approveLabel = "Approve",
+  canUndo = () => false,
   onLeave,
   handle,
 }: Props) {
@@ -40,17 +43,6 @@ export function VoteBar({
   const [casting, setCasting] = useState<boolean | null>(null);
   const [hint, setHint] = useState("");
   const field = useRef<HTMLTextAreaElement>(null);
-  useImperativeHandle(
-    handle ?? null,
-    () => ({
-      choose(approve) {
-        setChosen(approve);
-        setHint("");
-        field.current?.focus();
-      },
-    }),
-    [],
-  );
   const vote = async (approve: boolean): Promise<void> => {
     if (casting !== null || (approve && approvable === 0)) return;
     setCasting(approve);
@@ -65,6 +57,14 @@ export function VoteBar({
       setCasting(null);
     }
   };
+  useImperativeHandle(handle ?? null, () => ({
+    choose(approve) {
+      if (canUndo(approve)) return void vote(approve);
+      setChosen(approve);
+      setHint("");
+      field.current?.focus();
+    },
+  }));
   const label = (verb: string, number: number | null): string =>
     number === null ? verb : `${verb} ${number.toLocaleString("en")}`;
   return (

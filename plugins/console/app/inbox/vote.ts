@@ -1,7 +1,6 @@
 /** Casts votes. Each vote is bound to the request hash that the page displayed. Votes of signed-in users are signed. */
 import type { Action } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
-import type { GrantTerms } from "../grants/offer.tsx";
 import { isUserSession } from "../core/session.ts";
 import { findOutcome, type RequestOutcome } from "./outcome.tsx";
 import {
@@ -34,67 +33,51 @@ const NOT_ALLOWED =
 /** A request as a page displays it. Requests in lists have no approval token. */
 type Shown = Pick<Action, "id" | "request_hash" | "questions" | "preview" | "approval_token">;
 
+/** A vote, and the request as the page displayed it to the voter. */
+export interface Ballot {
+  shown: Shown;
+  vote: VoteToSign;
+}
+
 /** Votes on one request. Rejects only for programming errors. */
-export function castVote(
-  shown: Shown,
-  approve: boolean,
-  reason: string,
-  grant: GrantTerms | null = null,
-): Promise<VoteResult> {
-  return castOne(shown, { approve, reason, grant });
-}
-
-/** Approves one request in an emergency, without other approvers. Rejects only for programming errors. */
-export function castEmergencyApproval(shown: Shown, reason: string): Promise<VoteResult> {
-  return castOne(shown, { approve: true, reason, break_glass: true });
-}
-
-async function castOne(shown: Shown, ballot: VoteToSign): Promise<VoteResult> {
+export async function castVote(shown: Shown, vote: VoteToSign): Promise<VoteResult> {
   let result: VoteResult | undefined;
-  await castAll([shown], ballot, (_, only) => (result = only));
+  await castVotes([{ shown, vote }], (_, only) => (result = only));
   return result as VoteResult;
 }
 
 /**
- * Votes on requests, and reports the result of each vote. A user with a passkey signs up to `MAX_SIGNED_VOTES` votes
- * with one gesture. For users without a passkey and for API keys, casts each vote separately. Rejects only for
- * programming errors.
+ * Casts votes, and reports the result of each. A user with a passkey signs up to `MAX_SIGNED_VOTES` votes with one
+ * gesture. For users without a passkey and for API keys, casts each vote separately. Rejects only for programming
+ * errors.
  */
-export function castVotes(
-  shown: readonly Shown[],
-  approve: boolean,
-  reason: string,
-  onResult: (id: string, result: VoteResult) => void,
-): Promise<void> {
-  return castAll(shown, { approve, reason }, onResult);
-}
-
-async function castAll(
-  shown: readonly Shown[],
-  ballot: VoteToSign,
+export async function castVotes(
+  ballots: readonly Ballot[],
   onResult: (id: string, result: VoteResult) => void,
 ): Promise<void> {
   const canSign = isUserSession();
   const size = canSign ? MAX_SIGNED_VOTES : 1;
-  for (let from = 0; from < shown.length; from += size) {
-    const open = await readAll(shown.slice(from, from + size), onResult);
-    if (canSign && (await voteSigned(open, ballot, onResult))) continue;
-    for (const { current } of open) onResult(current.id, await voteUnsigned(current, ballot));
+  for (let from = 0; from < ballots.length; from += size) {
+    const open = await readAll(ballots.slice(from, from + size), onResult);
+    if (canSign && (await voteSigned(open, onResult))) continue;
+    for (const { current, vote } of open) onResult(current.id, await voteUnsigned(current, vote));
   }
 }
 
-/** A request that has not changed since the page displayed it. */
-interface Open {
-  shown: Shown;
+/** A vote on a request that has not changed since the page displayed it. */
+interface Open extends Ballot {
   current: Action;
 }
 
-/** Reads the requests again. Returns the requests that still match what the page displays, and reports the others. */
-async function readAll(shown: readonly Shown[], onResult: (id: string, result: VoteResult) => void): Promise<Open[]> {
+/** Reads the requests again. Returns the votes on those that still match what the page displays; reports the others. */
+async function readAll(
+  ballots: readonly Ballot[],
+  onResult: (id: string, result: VoteResult) => void,
+): Promise<Open[]> {
   const open: Open[] = [];
-  for (const each of shown) {
-    const current = await readAgain(each, onResult);
-    if (current !== null) open.push({ shown: each, current });
+  for (const { shown, vote } of ballots) {
+    const current = await readAgain(shown, onResult);
+    if (current !== null) open.push({ shown, vote, current });
   }
   return open;
 }
@@ -126,10 +109,10 @@ function differs(shown: string | null | undefined, current: string | null | unde
   return shown !== undefined && shown !== current;
 }
 
-async function voteUnsigned(action: Action, ballot: VoteToSign): Promise<VoteResult> {
+async function voteUnsigned(action: Action, vote: VoteToSign): Promise<VoteResult> {
   try {
-    const body = { token: action.approval_token as string, ...buildVoteBody(ballot) };
-    return resultOf(await request("POST /v1/actions/{id}/approval", { path: [action.id], body }), ballot);
+    const body = { token: action.approval_token as string, ...buildVoteBody(vote) };
+    return resultOf(await request("POST /v1/actions/{id}/approval", { path: [action.id], body }), vote);
   } catch (error) {
     return refusedResult(action.id, asApiError(error));
   }
@@ -142,27 +125,20 @@ async function voteUnsigned(action: Action, ballot: VoteToSign): Promise<VoteRes
  */
 async function voteSigned(
   given: readonly Open[],
-  ballot: VoteToSign,
   onResult: (id: string, result: VoteResult) => void,
 ): Promise<boolean> {
   let open = given;
   try {
     while (open.length > 0) {
-      const signatureRequest = await requestSignature(
-        open.map(({ current }) => current),
-        ballot,
-      );
+      const signatureRequest = await requestSignature(open);
       if (signatureRequest === null) return false;
-      const same = await readAll(
-        open.map(({ shown }) => shown),
-        onResult,
-      );
+      const same = await readAll(open, onResult);
       const isSame = same.length === open.length;
       open = same;
       if (!isSame) continue;
       const results = await sendSignedVotes(signatureRequest);
-      for (const [i, { current }] of open.entries())
-        onResult(current.id, await signedResult(current.id, results[i], ballot));
+      for (const [i, { current, vote }] of open.entries())
+        onResult(current.id, await signedResult(current.id, results[i], vote));
       return true;
     }
   } catch (problem) {
@@ -176,12 +152,12 @@ async function voteSigned(
   return true;
 }
 
-async function signedResult(id: string, result: SignedResult | undefined, ballot: VoteToSign): Promise<VoteResult> {
+async function signedResult(id: string, result: SignedResult | undefined, vote: VoteToSign): Promise<VoteResult> {
   if (result === undefined)
     return { kind: "failed", error: new Error("the service did not report the result of this vote") };
   if (result.error !== null) return refusedResult(id, new ApiError({ status: 409, ...result.error }));
   try {
-    return resultOf(await request("GET /v1/actions/{id}", { path: [id] }), ballot);
+    return resultOf(await request("GET /v1/actions/{id}", { path: [id] }), vote);
   } catch (error) {
     return { kind: "failed", error: asApiError(error) };
   }

@@ -8,7 +8,7 @@ import { Dialog } from "../ui/dialog.tsx";
 import { Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { PrincipalName } from "../ui/person.tsx";
 import { countApprovals } from "./vote-availability.ts";
-import { castEmergencyApproval, type VoteResult } from "./vote.ts";
+import { castVote, type VoteResult } from "./vote.ts";
 import { FormButtons } from "../ui/forms.tsx";
 
 const TEXTS = {
@@ -69,7 +69,7 @@ function EmergencyDialog({ action, onVoted, onClose }: Props & { onClose(): void
     event.preventDefault();
     setBusy(true);
     setError(null);
-    const result = await castEmergencyApproval(action, reason.trim());
+    const result = await castVote(action, { approve: true, reason: reason.trim(), break_glass: true });
     setBusy(false);
     // The dialog keeps the reason if the vote is not recorded.
     if (result.kind === "failed") return setError(result.error);

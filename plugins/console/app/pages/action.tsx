@@ -101,7 +101,7 @@ function Detail({ action, events, reload }: DetailProps) {
   const availability = findVoteAvailability({ action, outcome: findOutcome(action), isFull: true, error: null });
   const isPending = action.status === "pending_approval";
   const vote = async (approve: boolean, reason: string): Promise<boolean> => {
-    const result = await castVote(action, approve, reason);
+    const result = await castVote(action, { approve, reason });
     setRefused(result.kind === "failed" ? result.error : null);
     setMessage(describeVote(result));
     reload();

@@ -22,6 +22,7 @@ import {
   watchSession,
 } from "../core/session.ts";
 import { listPageDrafts } from "../core/page-drafts.ts";
+import { castHeldVotes, heldVotes } from "../inbox/held-votes.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { OutageBanner, Loading, Notice, Page, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
@@ -248,8 +249,14 @@ function MenuSection({ title, pages, current }: { title: Section; pages: readonl
   );
 }
 
-/** Signs out in every tab. Throws if the service cannot end the user's session; the user then stays signed in. */
+/**
+ * Signs out in every tab. Throws if a vote cannot be recorded or the service cannot end the user's session; the user then
+ * stays signed in.
+ */
 async function endSession(): Promise<void> {
+  await castHeldVotes();
+  if (heldVotes.value.some(({ state }) => state !== "late"))
+    throw new Error("a vote of yours is not recorded yet; repeat or undo it under Approvals, then sign out");
   if (isUserSession()) await fetchJson("/v1/session", { method: "DELETE" });
   signOut();
   // The end of a user's session has already removed the device in the service, so do not wait for the push service.

@@ -1,0 +1,71 @@
+/** The votes that are not cast yet, with the ways to undo and to cast them. */
+import { MarkedValue } from "../ui/elements.tsx";
+import { formatCounted } from "../ui/format.ts";
+import { useNow } from "../ui/hooks.ts";
+import { castAt, castHeldVotes, heldVotes, repeatFailedVotes, undoVote, type HeldVote } from "./held-votes.ts";
+import { RequestHeadline } from "./list.tsx";
+
+/** @param onUndone called with a vote that was taken back */
+export function HeldTray({ onUndone }: { onUndone(vote: HeldVote): void }) {
+  useNow();
+  const votes = heldVotes.value;
+  const failed = votes.filter(({ fault }) => fault !== null);
+  const waiting = votes.length - failed.length;
+  const canRepeat = votes.some(({ state }) => state === "failed");
+  const isCasting = votes.some(({ state }) => state === "casting");
+  const undo = (id?: string): void => {
+    const vote = undoVote(id);
+    if (vote !== null) onUndone(vote);
+  };
+  if (votes.length === 0) return null;
+  return (
+    <section class="held-tray" aria-label="Votes not recorded yet">
+      {failed.map(({ action, approve, fault }) => (
+        <div key={action.id} class="held-failure" role="alert">
+          <p>
+            {approve ? "Approval" : "Denial"} of “<RequestHeadline action={action} />” failed:{" "}
+            <MarkedValue value={fault ?? ""} />.
+          </p>
+          <button type="button" class="small" onClick={() => undo(action.id)}>
+            Open the request
+          </button>
+        </div>
+      ))}
+      <div class="row">
+        <span role="status">{waiting === 0 ? null : describeVotes(votes, isCasting, castAt.value)}</span>
+        {isCasting ? null : (
+          <>
+            {waiting === 0 ? null : (
+              <button type="button" class="small" onClick={() => undo()}>
+                Undo <kbd>u</kbd>
+              </button>
+            )}
+            {waiting === 0 ? null : (
+              <button type="button" class="small" onClick={() => void castHeldVotes()}>
+                Record now
+              </button>
+            )}
+            {canRepeat ? (
+              <button type="button" class="small" onClick={() => void repeatFailedVotes()}>
+                Try again
+              </button>
+            ) : null}
+          </>
+        )}
+      </div>
+    </section>
+  );
+}
+
+/** Returns a text such as "3 approvals and 1 denial, recorded in 4 s". */
+function describeVotes(votes: readonly HeldVote[], isCasting: boolean, at: number | null): string {
+  const open = votes.filter(({ fault }) => fault === null);
+  const approvals = open.filter(({ approve }) => approve).length;
+  const parts = [
+    approvals === 0 ? "" : formatCounted(approvals, "approval"),
+    approvals === open.length ? "" : formatCounted(open.length - approvals, "denial"),
+  ];
+  const text = parts.filter((part) => part !== "").join(" and ");
+  if (isCasting || at === null) return `Recording ${text}…`;
+  return `${text}, recorded in ${Math.max(1, Math.ceil((at - Date.now()) / 1000))} s`;
+}

@@ -1,0 +1,139 @@
+/**
+ * Votes that wait a few seconds before they are cast, so that they can be undone, and so that one gesture signs those
+ * that were given in a row. They belong to the tab, not to a page: leaving the inbox casts them.
+ */
+import { signal } from "@preact/signals";
+import type { Action } from "../core/api-types.ts";
+import { serviceNow } from "../core/api.ts";
+import { watchSession } from "../core/session.ts";
+import { writeDraft } from "./drafts.ts";
+import { castVotes, type VoteResult } from "./vote.ts";
+
+/** Time from the last vote until the held votes are cast. Milliseconds. */
+const HOLD_MS = 5000;
+/** Maximum number of held votes. One more casts them. */
+const MAX_HELD = 50;
+/** A request that expires sooner is voted on at once. Milliseconds. */
+const TOO_LATE_MS = 60_000;
+
+const UNKNOWN = "this page failed; the vote may have been recorded";
+const LATE = "it was settled by someone else, or expired, before your vote arrived";
+
+export interface HeldVote {
+  /** The request as the page displayed it to the voter. */
+  action: Action;
+  approve: boolean;
+  reason: string;
+  state: "held" | "casting" | "failed" | "late";
+  /** Why the vote is not recorded; null unless it failed or was late. */
+  fault: string | null;
+}
+
+/** The votes, in the order in which they were given. */
+export const heldVotes = signal<readonly HeldVote[]>([]);
+/** When the held votes are cast, in the browser's time. Milliseconds; null if none waits for that. */
+export const castAt = signal<number | null>(null);
+
+/** Called with the result of each vote that was cast. The inbox sets it while it is displayed. */
+let report: (id: string, result: VoteResult) => void = () => undefined;
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** Whether a vote on the request can wait. A critical request is approved by itself, and one that soon expires at once. */
+export function canHold({ risk_level, expires_at, approval_terms }: Action, approve: boolean): boolean {
+  const isApprovable = risk_level !== "critical" && (approval_terms?.blocked ?? null) === null;
+  return (!approve || isApprovable) && (expires_at === null || Date.parse(expires_at) > serviceNow() + TOO_LATE_MS);
+}
+
+export function holdVote(action: Action, approve: boolean, reason: string): void {
+  if (heldVotes.value.filter(({ state }) => state === "held").length >= MAX_HELD) void castHeldVotes();
+  const others = heldVotes.value.filter((vote) => vote.action.id !== action.id);
+  heldVotes.value = [...others, { action, approve, reason, state: "held", fault: null }];
+  restart();
+}
+
+/** Takes a vote back and keeps its reason as a draft. @param id the last held vote if omitted */
+export function undoVote(id?: string): HeldVote | null {
+  const vote = heldVotes.value.findLast(
+    ({ action, state }) => state !== "casting" && (id === undefined || id === action.id),
+  );
+  if (vote === undefined) return null;
+  heldVotes.value = heldVotes.value.filter((other) => other !== vote);
+  writeDraft(vote.action.id, vote.reason);
+  restart();
+  return vote;
+}
+
+/** Returns the vote on a request that is to be recorded; null if there is none, or if it was too late. */
+export function findHeldVote(id: string): HeldVote | null {
+  return heldVotes.value.find(({ action, state }) => action.id === id && state !== "late") ?? null;
+}
+
+/** Casts the votes that failed again, together with the held ones. */
+export function repeatFailedVotes(): Promise<void> {
+  heldVotes.value = heldVotes.value.map((vote) =>
+    vote.state === "failed" ? { ...vote, state: "held" as const, fault: null } : vote,
+  );
+  return castHeldVotes();
+}
+
+/** Casts the held votes now. A vote that is not recorded stays, with the reason. */
+export async function castHeldVotes(): Promise<void> {
+  clearTimeout(timer);
+  castAt.value = null;
+  // One signature at a time: votes given meanwhile are cast after it.
+  if (heldVotes.value.some(({ state }) => state === "casting")) return;
+  heldVotes.value = heldVotes.value.map((vote) =>
+    vote.state === "held" ? { ...vote, state: "casting" as const } : vote,
+  );
+  const ballots = heldVotes.value
+    .filter(({ state }) => state === "casting")
+    .map(({ action, approve, reason }) => ({ shown: action, vote: { approve, reason } }));
+  try {
+    await castVotes(ballots, (id, result) => {
+      const isDone = result.kind === "settled" || result.kind === "recorded";
+      heldVotes.value = heldVotes.value.flatMap((vote) => {
+        if (vote.action.id !== id) return [vote];
+        if (isDone) return [];
+        if (result.kind === "failed") return [{ ...vote, state: "failed" as const, fault: result.error.message }];
+        writeDraft(id, vote.reason);
+        return [{ ...vote, state: "late" as const, fault: LATE }];
+      });
+      report(id, result);
+    });
+  } finally {
+    heldVotes.value = heldVotes.value.map((vote) =>
+      vote.state === "casting" ? { ...vote, state: "failed" as const, fault: UNKNOWN } : vote,
+    );
+    restart();
+  }
+}
+
+// The next person who signs in must not cast them.
+watchSession((credential) => {
+  if (credential !== null) return;
+  heldVotes.value = [];
+  restart();
+});
+
+/** Reports results to the inbox while it is displayed. Returns a function for when it is left, which casts the votes. */
+export function reportVotes(to: (id: string, result: VoteResult) => void): () => void {
+  report = to;
+  addEventListener("beforeunload", warn);
+  return () => {
+    // A vote that fails elsewhere would go unseen.
+    report = (_, { kind }) => void ((kind === "failed" || kind === "late") && (location.hash = "#/approvals"));
+    void castHeldVotes();
+  };
+}
+
+function restart(): void {
+  clearTimeout(timer);
+  const isHeld = heldVotes.value.some(({ state }) => state === "held");
+  castAt.value = isHeld ? Date.now() + HOLD_MS : null;
+  if (isHeld) timer = setTimeout(() => void castHeldVotes(), HOLD_MS);
+}
+
+/** Lets the browser ask before the tab closes with votes that are not cast. */
+function warn(event: BeforeUnloadEvent): void {
+  if (heldVotes.value.length > 0) event.preventDefault();
+}
