@@ -5,6 +5,7 @@
 import { listBuiltInCommands } from "../config/built-in-plugins.ts";
 import { COMMAND_GROUPS, type CoreCommand } from "../contract/command.ts";
 import { CommandError, type CommandEntry, type ListedCommand } from "./command.ts";
+import { namesPlugins } from "./names-plugins.ts";
 
 const CORE: Readonly<Record<CoreCommand, CommandEntry>> = {
   init: {
@@ -15,7 +16,7 @@ const CORE: Readonly<Record<CoreCommand, CommandEntry>> = {
   serve: {
     group: "service",
     summary: "run the service",
-    load: async () => (await import("./serve.ts")).serve,
+    load: async () => (await import("./serve-command.ts")).serve,
   },
   login: {
     group: "service",
@@ -205,6 +206,7 @@ export async function loadPluginCommands(): Promise<{
   failure: string | null;
 }> {
   try {
+    if (!namesPlugins()) return { commands: new Map(), failure: null };
     return { commands: await (await import("./plugin-commands.ts")).pluginCommands(), failure: null };
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;

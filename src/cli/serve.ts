@@ -15,104 +15,82 @@ import { listen } from "./listen.ts";
 import { loadServeConfig } from "./load-config.ts";
 import { assertStorageUsable } from "./with-store.ts";
 import { unlimitYoungGeneration } from "../serve/young-space.ts";
-import { CommandError, parseArguments, parsePort, type Command } from "./command.ts";
+import { CommandError, parseArguments, parsePort, type Output } from "./command.ts";
 
-export const serve: Command = {
-  help: `usage: assent serve [--config FILE] [--host HOST] [--port PORT] [--first-keys print|file]
-                    [--accept-rollback] [--accept-secret] [--accept-environment]
-
-Runs the service until SIGINT or SIGTERM. Reads assent.yaml in the working folder when it is there;
-environment variables take precedence (docs/configuration.md). In a folder without configuration and store, it
-first writes the files of "assent init". The first start prints an admin key and an agent key, once.
-
-  --config FILE   configuration file
-  --host HOST     address to listen on (127.0.0.1)
-  --port PORT     port; 0 picks a free one (8000)
-  --first-keys WHERE  print, or file: first-keys in the data folder, readable only by its user. Default: file in
-                  a container, else print (ASSENT_FIRST_KEYS)
-  --accept-rollback   start even if the store is older than its stored checkpoint: after a restore
-  --accept-secret     start with a token secret that differs from the secret of the store; stop all other processes first
-  --accept-environment  start with an environment that differs from that of other processes on this database
-
-examples:
-  assent serve
-  assent serve --port 9000
-  ASSENT_DATA=/var/lib/assent assent serve --config /etc/assent.yaml
-`,
-  async run(args, io) {
-    const { values } = parseArguments(args, {
-      config: { type: "string" },
-      host: { type: "string" },
-      port: { type: "string" },
-      "first-keys": { type: "string" },
-      "accept-rollback": { type: "boolean" },
-      "accept-secret": { type: "boolean" },
-      "accept-environment": { type: "boolean" },
-    });
-    if (values.port !== undefined) parsePort(values.port);
-    const env = {
-      ...process.env,
-      ...(values.host === undefined ? {} : { ASSENT_HOST: values.host }),
-      ...(values.port === undefined ? {} : { ASSENT_PORT: values.port }),
-    };
-    const place = chooseKeyOutput(values["first-keys"], env);
-    if (values.config === undefined && isWorkingFolderUninitialized(env)) {
-      await assertStorageUsable(loadServeConfig(env, undefined));
-      await initializeWorkingFolder(io);
-    }
-    const config = loadServeConfig(env, values.config);
-    if (config.plugins?.length === 0)
-      throw new CommandError(
-        "the configuration has no plugins, so there is nothing to serve; remove the key `plugins` to use the built-in ones",
-      );
-    const runtime = await startRuntime(() =>
-      createRuntime(config, {
-        Response: ServerResponse,
-        acceptRollback: values["accept-rollback"] === true,
-        acceptSecret: values["accept-secret"] === true,
-        acceptEnvironment: values["accept-environment"] === true,
-      }),
+/** Runs the command until SIGINT or SIGTERM. */
+export async function runServe(args: string[], io: Output): Promise<number> {
+  const { values } = parseArguments(args, {
+    config: { type: "string" },
+    host: { type: "string" },
+    port: { type: "string" },
+    "first-keys": { type: "string" },
+    "accept-rollback": { type: "boolean" },
+    "accept-secret": { type: "boolean" },
+    "accept-environment": { type: "boolean" },
+  });
+  if (values.port !== undefined) parsePort(values.port);
+  const env = {
+    ...process.env,
+    ...(values.host === undefined ? {} : { ASSENT_HOST: values.host }),
+    ...(values.port === undefined ? {} : { ASSENT_PORT: values.port }),
+  };
+  const place = chooseKeyOutput(values["first-keys"], env);
+  if (values.config === undefined && isWorkingFolderUninitialized(env)) {
+    await assertStorageUsable(loadServeConfig(env, undefined));
+    await initializeWorkingFolder(io);
+  }
+  const config = loadServeConfig(env, values.config);
+  if (config.plugins?.length === 0)
+    throw new CommandError(
+      "the configuration has no plugins, so there is nothing to serve; remove the key `plugins` to use the built-in ones",
     );
-    reportStrayErrors(runtime.host.log);
-    let listening: RunningServer;
-    try {
-      listening = await listen(serveHttp(runtime.fetch, config.server), "--port or ASSENT_PORT");
-    } catch (error) {
-      await runtime.stop();
-      throw error;
-    }
-    runtime.listensAt(listening.port);
-    unlimitYoungGeneration();
-    const origin = runtime.host.origin();
-    const about = { url: listening.url, data: config.data, console: runtime.hasHomePage, origin };
-    try {
-      // Create the keys only after the server listens. A failed start would otherwise store keys that no one has seen.
-      await runtime.createFirstKeys((keys) => showFirstKeys(io, place, about, keys));
-    } catch (error) {
+  const runtime = await startRuntime(() =>
+    createRuntime(config, {
+      Response: ServerResponse,
+      acceptRollback: values["accept-rollback"] === true,
+      acceptSecret: values["accept-secret"] === true,
+      acceptEnvironment: values["accept-environment"] === true,
+    }),
+  );
+  reportStrayErrors(runtime.host.log);
+  let listening: RunningServer;
+  try {
+    listening = await listen(serveHttp(runtime.fetch, config.server), "--port or ASSENT_PORT");
+  } catch (error) {
+    await runtime.stop();
+    throw error;
+  }
+  runtime.listensAt(listening.port);
+  unlimitYoungGeneration();
+  const origin = runtime.host.origin();
+  const about = { url: listening.url, data: config.data, console: runtime.hasHomePage, origin };
+  try {
+    // Create the keys only after the server listens. A failed start would otherwise store keys that no one has seen.
+    await runtime.createFirstKeys((keys) => showFirstKeys(io, place, about, keys));
+  } catch (error) {
+    await listening.stop();
+    await runtime.stop();
+    if (error instanceof CommandError) throw error;
+    throw new CommandError(
+      `the first keys could not be stored, and the printed keys are not valid: ${(error as Error).message}`,
+    );
+  }
+  stopWithNpm(env);
+  return new Promise<number>((resolve) => {
+    // Install the handlers before the address is printed, because a reader may send a signal as soon as it appears.
+    stopOnSignals(async () => {
+      // Shut down in this order: end long-polling requests and report unready, close connections, close the ledger.
+      runtime.beginStop();
+      await pause(config.server.drain_seconds * 1000);
       await listening.stop();
       await runtime.stop();
-      if (error instanceof CommandError) throw error;
-      throw new CommandError(
-        `the first keys could not be stored, and the printed keys are not valid: ${(error as Error).message}`,
-      );
-    }
-    stopWithNpm(env);
-    return new Promise<number>((resolve) => {
-      // Install the handlers before the address is printed, because a reader may send a signal as soon as it appears.
-      stopOnSignals(async () => {
-        // Shut down in this order: end long-polling requests and report unready, close connections, close the ledger.
-        runtime.beginStop();
-        await pause(config.server.drain_seconds * 1000);
-        await listening.stop();
-        await runtime.stop();
-        if (runtime.hanging.length > 0) throw new Error(`${runtime.hanging.join(", ")} did not close in time`);
-        resolve(0);
-      });
-      if (runtime.hasHomePage && origin !== null) io.out(`the console is at ${origin}`);
-      io.out(`assent is listening on ${listening.url}`);
+      if (runtime.hanging.length > 0) throw new Error(`${runtime.hanging.join(", ")} did not close in time`);
+      resolve(0);
     });
-  },
-};
+    if (runtime.hasHomePage && origin !== null) io.out(`the console is at ${origin}`);
+    io.out(`assent is listening on ${listening.url}`);
+  });
+}
 
 /** Interval at which the service checks whether npm has exited. Milliseconds. */
 const PARENT_INTERVAL_MS = 500;

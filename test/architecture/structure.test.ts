@@ -275,6 +275,19 @@ describe("imports", () => {
     }
   });
 
+  test("the list of commands and the help of `serve` load nothing of the service", () => {
+    const loaded = new Set(["src/cli/main.ts", "src/cli/serve-command.ts"]);
+    // A set also iterates over the members that are added meanwhile.
+    for (const file of loaded)
+      for (const specifier of staticImports(file)) {
+        const to = target(file, specifier);
+        if (to !== null) loaded.add(to);
+      }
+    const service = [...loaded].filter((file) => !/^src\/(cli|domain|contract|config|serve|programs)\//.test(file));
+    assert.deepEqual(service, []);
+    assert.ok(loaded.size < 30, [...loaded].join(", "));
+  });
+
   test("there are no import cycles, including types and JavaScript", () => {
     const graph = new Map(
       [...sources, ...filesIn("src", [".js", ".mjs"]), ...filesIn("plugins", [".js", ".mjs"])].map((file) => [
