@@ -168,7 +168,7 @@ export {
 } from "./domain/action-plan.ts";
 
 // Limits and permits
-export { USE_RETENTION_MS, mayHaveRun, selectCountedLimits } from "./domain/limit-uses.ts";
+export { listUses, USE_RETENTION_MS, mayHaveRun, selectCountedLimits } from "./domain/limit-uses.ts";
 export {
   PERMIT_ALGORITHMS,
   PERMIT_TYPE,
@@ -202,7 +202,13 @@ export {
   policySetDigest,
 } from "./domain/policy/compile/compile.ts";
 export { matchesAnyName } from "./domain/policy/compile/name-patterns.ts";
-export { decide, decideForEntry, type DecisionForEntry } from "./domain/policy/decide/decide.ts";
+export {
+  applyStepFacts,
+  decide,
+  decideForEntry,
+  type DecisionForEntry,
+  type StepFacts,
+} from "./domain/policy/decide/decide.ts";
 export { Evaluation } from "./domain/policy/decide/evaluation.ts";
 export { renderValue } from "./domain/policy/decide/preview.ts";
 export { presentRequest } from "./domain/policy/decide/request-presentation.ts";
@@ -265,7 +271,6 @@ export { suggestGrants } from "./policies/suggest-grants.ts";
 export { MAX_SCOPE } from "./domain/grant-suggestions.ts";
 export { findFreeMembers } from "./domain/scope-freedom.ts";
 export {
-  applyGrant,
   findGrantUsage,
   computeGrantUse,
   type GrantUsage,
@@ -334,7 +339,6 @@ export {
 
 // Users
 export { delegationState, type Delegation, delegationStatus, MAX_DELEGATION_MS } from "./domain/delegations.ts";
-export { HOUR_MS, MAX_MEASURED_REQUESTS, type RequestRate, throttleLimit, throttlePeriod } from "./domain/throttle.ts";
 export { breakGlassState, type BreakGlassUse } from "./domain/break-glass.ts";
 export { type Role, ROLE_NAMES, scopesBeyondOwner, scopesOfRoles } from "./domain/roles.ts";
 export {
@@ -464,6 +468,15 @@ export { ProgramError, type ProgramResult, runProgram } from "./programs/run-pro
 
 // Deliveries
 export { DELIVERY_RETRY_MS } from "./contract/notifier.ts";
+
+// Features with steps of decisions
+export type {
+  ApprovalSubmission,
+  DecisionStep,
+  RelaxableAction,
+  StepReader,
+  SubmittedAction,
+} from "./contract/step.ts";
 
 // Features that place bars
 export { parseEntryTime } from "./domain/time.ts";

@@ -22,6 +22,7 @@ import type { Page } from "./contract/page.ts";
 import type { PolicySource } from "./contract/policy-source.ts";
 import type { CompletedRequest, Route } from "./contract/resource.ts";
 import type { Reviewer } from "./contract/reviewer.ts";
+import type { DecisionStep } from "./contract/step.ts";
 import type { Storage } from "./contract/storage.ts";
 import type { Tracer } from "./contract/tracer.ts";
 import type { Fold } from "./domain/fold.ts";
@@ -48,6 +49,8 @@ export interface Contributions {
   credentialIssuers?: ToolCredentialIssuer[];
   gauges?: Gauge[];
   checks?: HealthCheck[];
+  /** Steps of decisions after the rules. Only for plugins with `core`, because a step can allow actions. */
+  steps?: DecisionStep[];
   /** At most one plugin can contribute a tracer. */
   tracer?: Tracer;
   /** Called after each response is created. Must be fast. Errors are logged, and do not affect the response. */
@@ -77,6 +80,8 @@ export interface Plugin<Options extends TObject = TObject> {
   records?: Readonly<Record<string, TObject>>;
   /** Denials above all policies; see `BarSource`. */
   bars?: readonly BarSource[];
+  /** Errors with which the plugin's steps refuse submissions, for the API's documentation; see `DecisionStep`. */
+  stepErrors?: readonly ErrorKind[];
   /** Kinds of messages about the service; see `NoticeKind`. */
   notices?: readonly NoticeKind<Options>[];
   /** Checks that `assent audit` makes; see `FeatureAuditor`. Each function is called once for each audit. */
@@ -175,7 +180,6 @@ export {
   type ApprovalMessage,
   type ClosedMessage,
   type NoticeMessage,
-  type ThrottleMessage,
   type DeliveryResult,
   type Feed,
   type Message,

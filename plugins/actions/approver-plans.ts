@@ -17,12 +17,12 @@ import {
   principalsOfKeys,
   type RecordedApproval,
   type Snapshot,
+  type SubmittedAction,
   requiresSignature,
   SELF_RELATION_REASONS,
   type SelfRelation,
   userOfPrincipal,
 } from "../../src/core.ts";
-import type { SubmittedAction } from "./self-approval.ts";
 
 /** Adds to each vote the principals that share it: those of its approver and of the user who delegated to them. */
 export function toCountedVotes(host: CoreHost, approvals: readonly RecordedApproval[]): CountedVote[] {

@@ -12,13 +12,11 @@ import {
   confirmCredential,
   type CoreHost,
   countApproversNeeded,
-  decideForEntry,
   editRequest,
   type EditedValue,
   effectiveRequest,
   encodeEdit,
   encodeRequest,
-  Evaluation,
   type LedgerTransaction,
   hasEnrolled,
   isNewPerson,
@@ -40,9 +38,9 @@ import {
   readApproverEligibility,
 } from "./approver-plans.ts";
 import { approvalExpiredError, assertPending } from "./cast-vote.ts";
-import { readLimitUses, writeLimitUses } from "./limit-usage.ts";
+import { decideByRules } from "./decide-action.ts";
+import { writeLimitUses } from "./limit-usage.ts";
 import { writePastAction } from "./past-actions.ts";
-import { readEvaluationInputs } from "./read-inputs.ts";
 import {
   collectCurrentFacts,
   noLongerAllowedError,
@@ -174,14 +172,10 @@ async function changeRequest(
     );
   // Release the earlier uses, so that the action does not count against limits twice.
   await tx.releaseLimitUses(row.id);
-  const collected = await collectCurrentFacts(host, tx, row, basis);
-  const base = new Evaluation(tx.activePolicies.compiled, request, collected, tx.now);
-  const { evaluation, facts } = await readEvaluationInputs(host, tx, base, collected, row.id);
-  const uses = await readLimitUses(tx, evaluation, facts);
-  const { decision, facts: decidedOn } = decideForEntry(evaluation, {
-    ...uses.facts,
-    ...tx.barFacts(row),
-  });
+  const facts = await collectCurrentFacts(host, tx, row, basis);
+  const subject = { policies: tx.activePolicies, request, id: row.id, facts, counted: null };
+  // A person approves the changed request, so no step can.
+  const { decision, facts: decidedOn, evaluation, needs } = await decideByRules(host, tx, subject);
   if (decision.effect === "deny")
     throw editRefusal(`the policies deny the changed request (${decision.reason}); nothing was changed`);
   const approvers = combinePlans([...(requirement?.approvers ?? []), ...(decision.approval?.approvers ?? [])]);
@@ -195,7 +189,7 @@ async function changeRequest(
     approvers,
   });
   await tx.deleteApprovals(row.id);
-  await writeLimitUses(tx, selectCountedLimits(decision, uses.needs), row.id);
+  await writeLimitUses(tx, selectCountedLimits(decision, needs), row.id);
   await tx.removePastAction(row.id);
   await writePastAction(tx, evaluation, decision.effect, row.id);
   return rereadAction(tx, row.id);

@@ -1,12 +1,11 @@
-/** Finds the grant that covers an action, under the ledger's lock: for its decision, and again for its start. */
+/** Finds the grant that covers an action: for its decision, and again for votes, permits and its start. */
 import {
   userState,
   grantState,
-  applyGrant,
   canSee,
   type CoreHost,
   type Decision,
-  type Evaluation,
+  type DecisionStep,
   type Facts,
   findGrantEnd,
   findGrantUsage,
@@ -17,100 +16,77 @@ import {
   type GrantUsage,
   grantUseLimitPolicy,
   isGrantFor,
-  type LedgerTransaction,
   matchGrant,
   readPrincipalNames,
+  type RelaxableAction,
   type Rights,
+  type StepFacts,
+  type StepReader,
+  type SubmittedAction,
   toSingleLine,
 } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
 import { maySelfConfirm, readApproverEligibility } from "./approver-plans.ts";
-import { findSelfApproval, type SubmittedAction } from "./self-approval.ts";
+import { findSelfApproval } from "./self-approval.ts";
 
 const MAX_NAME = 200;
 
-/** A decision that requires approval, and the facts that it was made from. */
-interface UncoveredUse {
-  decision: Decision;
-  facts: Facts;
+/** Allows actions that require approval if a grant covers them. */
+export const grantStep = (host: CoreHost): DecisionStep => ({
+  name: "grants",
+  relax(action) {
+    return action.counted === null ? findCoveringGrants(host, action) : findRecordedGrant(host, action, action.counted);
+  },
+});
+
+/** Returns the facts of each open grant that can cover a new request, oldest first. */
+function findCoveringGrants(host: CoreHost, use: RelaxableAction): AsyncIterable<StepFacts> | null {
+  const { reader, action, decided } = use;
+  if (decided.decision.approval?.grants === undefined) return null;
+  const grants = findOpenGrants(reader.state(grantState), action, reader.placedBar, reader.now).filter((grant) =>
+    isGrantFor(grant, action),
+  );
+  return grants.length === 0 ? null : toStepFacts(host, use, grants, (grant) => readGrantUsage(reader, grant));
 }
 
 /**
- * Returns an allowing decision by the oldest grant that covers the action, with the facts to record; null if no grant
- * covers it.
- * @param action the action with its submitter
+ * Returns the facts of the grant that covered an action when it was decided, if the grant is still open. Uses the
+ * grant's usage from that decision, because the current usage already includes this action.
+ * @param counted the facts of the decision that counted the action against limits and the grant
  */
-export async function findGrantedDecision(
+function findRecordedGrant(host: CoreHost, use: RelaxableAction, counted: Facts): AsyncIterable<StepFacts> | null {
+  const { reader, action } = use;
+  if (counted.grant === undefined) return null;
+  const grant = reader.state(grantState).all.get(counted.grant.id);
+  const usage = findGrantUsage(counted);
+  if (grant === undefined || usage === null || !isGrantFor(grant, action)) return null;
+  if (findGrantEnd(grant, reader.placedBar, reader.now) !== null) return null;
+  return toStepFacts(host, use, [grant], () => Promise.resolve(usage));
+}
+
+async function* toStepFacts(
   host: CoreHost,
-  tx: LedgerTransaction,
-  action: SubmittedAction,
-  evaluation: Evaluation,
-  uncovered: UncoveredUse,
-): Promise<{ decision: Decision; facts: Facts } | null> {
-  if (uncovered.decision.approval?.grants === undefined) return null;
-  for (const grant of findOpenGrants(tx.state(grantState), action, tx.placedBar, tx.now)) {
-    if (!isGrantFor(grant, action)) continue;
-    const granted = await applyOpenGrant(host, tx, action, evaluation, uncovered, grant, readGrantUsage);
-    if (granted !== null) return granted;
+  { reader, action, evaluation, decided }: RelaxableAction,
+  grants: readonly Grant[],
+  readUsage: (grant: Grant) => Promise<GrantUsage>,
+): AsyncGenerator<StepFacts> {
+  for (const grant of grants) {
+    // Compare the scope first, because that does not read from the store.
+    if (matchGrant(grant, evaluation) === null) continue;
+    const eligibility = await findGrantorEligibility(host, reader, action, decided.decision, grant);
+    if (eligibility === null) continue;
+    const { id, by, granted_at, until, count, scope, sum } = grant;
+    const names = await readPrincipalNames(reader, reader.state(userState), [by.principal]);
+    const by_name = toSingleLine(names[by.principal] ?? "", MAX_NAME) || null;
+    const [from, to] = [toRfc3339(granted_at), toRfc3339(until)];
+    const terms = { id, by: by.principal, by_name, granted_at: from, until: to, count, scope, sum };
+    yield { grant: { ...terms, ...eligibility }, limits: grantUsageFacts(grant, await readUsage(grant)) };
   }
-  return null;
-}
-
-/**
- * Evaluates an action again that a grant covered. Returns null unless the same grant still covers it. Uses the grant's
- * usage from the recorded facts, because the current usage already includes this action.
- * @param first the facts of the decision that counted the action against limits and the grant
- */
-export function redecideWithGrant(
-  host: CoreHost,
-  tx: LedgerTransaction,
-  action: SubmittedAction,
-  evaluation: Evaluation,
-  uncovered: UncoveredUse,
-  first: Facts,
-): Promise<{ decision: Decision; facts: Facts } | null> {
-  const grant = tx.state(grantState).all.get(first.grant?.id ?? "");
-  const usage = findGrantUsage(first);
-  if (grant === undefined || usage === null || !isGrantFor(grant, action)) return Promise.resolve(null);
-  if (findGrantEnd(grant, tx.placedBar, tx.now) !== null) return Promise.resolve(null);
-  return applyOpenGrant(host, tx, action, evaluation, uncovered, grant, () => Promise.resolve(usage));
-}
-
-async function applyOpenGrant(
-  host: CoreHost,
-  tx: LedgerTransaction,
-  action: SubmittedAction,
-  evaluation: Evaluation,
-  { decision, facts }: UncoveredUse,
-  grant: Grant,
-  readUsage: (tx: LedgerTransaction, grant: Grant) => Promise<GrantUsage>,
-): Promise<{ decision: Decision; facts: Facts } | null> {
-  // Compare the scope first, because that does not read from the store.
-  if (matchGrant(grant, evaluation) === null) return null;
-  const eligibility = await findGrantorEligibility(host, tx, action, decision, grant);
-  if (eligibility === null) return null;
-  const { id, by, granted_at, until, count, scope, sum } = grant;
-  const names = await readPrincipalNames(tx, tx.state(userState), [by.principal]);
-  const fact: GrantFact = {
-    id,
-    by: by.principal,
-    by_name: toSingleLine(names[by.principal] ?? "", MAX_NAME) || null,
-    granted_at: toRfc3339(granted_at),
-    until: toRfc3339(until),
-    count,
-    scope,
-    sum,
-    ...eligibility,
-  };
-  const usage = grantUsageFacts(grant, await readUsage(tx, grant));
-  const covered = { ...facts, limits: [...(facts.limits ?? []), ...usage], grant: fact };
-  const granted = applyGrant(decision, evaluation, covered);
-  return granted.effect === "allow" ? { decision: granted, facts: covered } : null;
 }
 
 /** Returns the usage of a grant so far, including earlier actions of this batch. */
 async function readGrantUsage(
-  reader: Pick<LedgerTransaction, "limitUsed">,
+  reader: Pick<StepReader, "limitUsed">,
   { id, granted_at }: Pick<Grant, "id" | "granted_at">,
 ): Promise<GrantUsage> {
   return reader.limitUsed(grantUseLimitPolicy(id), "uses", "", granted_at);
@@ -122,7 +98,7 @@ async function readGrantUsage(
  */
 async function findGrantorEligibility(
   host: CoreHost,
-  tx: LedgerTransaction,
+  tx: StepReader,
   action: SubmittedAction,
   decision: Decision,
   grant: Grant,
@@ -143,7 +119,7 @@ async function findGrantorEligibility(
  * Whether the grant was signed with a passkey that the grantor still has. Users remove a passkey that was lost or
  * stolen.
  */
-function isSignedByHeldPasskey({ state }: Pick<LedgerTransaction, "state">, { passkey, by }: Grant): boolean {
+function isSignedByHeldPasskey({ state }: Pick<StepReader, "state">, { passkey, by }: Grant): boolean {
   return (
     passkey !== null &&
     state(userState)

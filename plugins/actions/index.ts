@@ -11,6 +11,7 @@ import { CREDENTIAL_ENTRIES } from "./credential-entries.ts";
 import { createExpiryTask } from "./expiry.ts";
 import { holdRoutes } from "./hold-routes.ts";
 import { grantRoutes } from "./grant-routes.ts";
+import { grantStep } from "./grant-use.ts";
 import { suggestedRuleRoutes } from "./suggested-rule-routes.ts";
 import { planRoutes } from "./plan-routes.ts";
 import { readRoutes } from "./read-routes.ts";
@@ -71,6 +72,7 @@ export default defineCorePlugin({
         rotaRoute(host, TAG),
         ...breakGlassRoutes(host, TAG),
       ],
+      steps: [grantStep(host)],
       async start() {
         await expiry.start();
         retention.start();

@@ -3,6 +3,7 @@ import {
   type Evaluation,
   type Facts,
   findMatchedLimits,
+  findRecordedUsage,
   type LedgerTransaction,
   type LimitFact,
   type MatchedLimit,
@@ -19,22 +20,25 @@ interface LimitUses {
   needs: readonly MatchedLimit[];
 }
 
+/** @param counted facts of the decision that counted the action; its current usage would include the action itself */
 export async function readLimitUses(
   reader: Pick<StorageReader, "limitUsed">,
   evaluation: Evaluation,
   facts: Facts,
+  counted: Facts | null,
 ): Promise<LimitUses> {
   const needs = findMatchedLimits(evaluation);
   if (needs.length === 0) return { facts, needs };
   const limits: LimitFact[] = [];
   for (const need of needs) {
     const { policy, limit, basis } = need;
-    limits.push({ policy, limit, basis, used: await readLimitUse(reader, need) });
+    const recorded = counted === null ? null : findRecordedUsage(counted, need);
+    limits.push({ policy, limit, basis, used: recorded ?? (await readLimitUse(reader, need)) });
   }
   return { facts: { ...facts, limits }, needs };
 }
 
-export async function readLimitUse(
+async function readLimitUse(
   reader: Pick<StorageReader, "limitUsed">,
   { policy, limit, subject, since, unit }: MatchedLimit,
 ): Promise<number> {

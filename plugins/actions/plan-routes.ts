@@ -70,8 +70,8 @@ export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask) {
         "PLAN_NOT_FOUND",
         "RECORD_ALTERED",
         "TOO_MANY_PENDING",
-        "AGENT_THROTTLED",
         "INVALID_SESSION_TOKEN",
+        ...host.stepErrors,
       ],
       async handle(context) {
         const { body, credential, headers } = context;

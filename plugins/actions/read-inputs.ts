@@ -1,7 +1,7 @@
 /** Reads the inputs of conditions that are not part of the request: past actions, and values of fact sources. */
 import {
   type CoreHost,
-  Evaluation,
+  type Evaluation,
   type FactResult,
   type FactCall,
   type Facts,
@@ -14,6 +14,7 @@ import type { StorageReader } from "../../src/storage/index.ts";
 import { readEffects, readHistories } from "./past-actions.ts";
 
 type Sources = Pick<CoreHost, "factSources">;
+export type LookUpFacts = (calls: readonly FactCall[]) => FactResult[] | Promise<FactResult[]>;
 
 /**
  * Returns the evaluation and the facts, extended with the past actions and the values of fact sources that the
@@ -28,29 +29,23 @@ export async function readEvaluationInputs(
   evaluation: Evaluation,
   facts: Facts,
   actionId: string,
-  lookUp: (calls: readonly FactCall[]) => FactResult[] | Promise<FactResult[]> = (calls) => takeRecent(host, calls),
+  lookUp: LookUpFacts = (calls) => takeRecent(host, calls),
 ): Promise<{ evaluation: Evaluation; facts: Facts }> {
-  const { compiled, request, now } = evaluation;
   let read = evaluation;
   for (;;) {
     const reads = findFactReads(read);
     if (reads.length === 0) break;
     const answers = await lookUp(reads.flatMap(({ call }) => call ?? []));
-    read = read.withSources([...read.sources, ...toSourceFacts(reads, answers, now)]);
+    read = read.withSources([...read.sources, ...toSourceFacts(reads, answers, evaluation.now)]);
   }
   const history = await readHistories(reader, evaluation, actionId);
   const sources = [...read.sources];
   let known: Facts = { ...facts, ...(history.length > 0 && { history }), ...(sources.length > 0 && { sources }) };
   const isSame = sources.length === 0 && history.length === 0;
-  const effects = await readEffects(
-    reader,
-    isSame ? evaluation : new Evaluation(compiled, request, known, now),
-    known,
-    actionId,
-  );
+  const effects = await readEffects(reader, isSame ? evaluation : evaluation.withFacts(known), known, actionId);
   if (isSame && effects.length === 0) return { evaluation, facts };
   if (effects.length > 0) known = { ...known, effects };
-  return { evaluation: new Evaluation(compiled, request, known, now), facts: known };
+  return { evaluation: evaluation.withFacts(known), facts: known };
 }
 
 function takeRecent({ factSources }: Sources, calls: readonly FactCall[]): FactResult[] {

@@ -4,22 +4,15 @@
  */
 import {
   userState,
-  suggestedRuleState,
   actionEntryFields,
   commitFacts,
   type CoreHost,
-  decideForEntry,
   effectiveRequestHash,
   effectiveRequest,
   type Decision,
   type DecisionEntry,
-  Evaluation,
   type Facts,
-  findMatchedLimits,
-  findSuggestedFacts,
-  findRecordedUsage,
   type LedgerTransaction,
-  type LimitFact,
   type RecordedFacts,
   type RedecisionEntry,
   restoreFacts,
@@ -35,9 +28,8 @@ import type { VerifiedHistory } from "./verify-record.ts";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
 import { assertNotBarred } from "./barred.ts";
-import { redecideWithGrant } from "./grant-use.ts";
-import { readLimitUse, releaseLimitUses } from "./limit-usage.ts";
-import { readEvaluationInputs } from "./read-inputs.ts";
+import { decideAction } from "./decide-action.ts";
+import { releaseLimitUses } from "./limit-usage.ts";
 import { rereadAction } from "./visible-action.ts";
 import { newSalt } from "./salt.ts";
 
@@ -70,28 +62,20 @@ export async function reevaluateAction(
   row: ActionRow,
   basis: Pick<DecisionEntry, "facts">,
 ): Promise<Redecision> {
-  const { compiled, digest } = tx.activePolicies;
   const request = effectiveRequest(row);
   if (request === null) throw new Error(`the request of ${row.id} is missing`);
-  const collected = await collectCurrentFacts(host, tx, row, basis);
-  const base = new Evaluation(compiled, request, collected, tx.now);
-  const { evaluation, facts: now } = await readEvaluationInputs(host, tx, base, collected, row.id);
+  const facts = await collectCurrentFacts(host, tx, row, basis);
   const counted = restoreFacts(basis.facts, row.past);
-  const limits: LimitFact[] = [];
-  for (const need of findMatchedLimits(evaluation)) {
-    const { policy, limit, basis } = need;
-    limits.push({ policy, limit, basis, used: findRecordedUsage(counted, need) ?? (await readLimitUse(tx, need)) });
-  }
-  const facts: Facts = { ...now, limits };
-  const decided = decideForEntry(evaluation, { ...facts, ...tx.barFacts(row) });
+  const subject = { policies: tx.activePolicies, request, id: row.id, facts, counted };
+  const decided = await decideAction(host, tx, subject, { submitter: row, hash: null });
   assertNotBarred(host, row, decided);
   if (isUndecided(decided)) throw factsUnavailableError(row, decided.decision);
-  const final = (await redecideWithGrant(host, tx, row, evaluation, decided, counted)) ?? decided;
-  return { decision: final.decision, policySet: digest, ...commitFacts(final.facts, newSalt, row.past) };
+  const { digest } = tx.activePolicies;
+  return { decision: decided.decision, policySet: digest, ...commitFacts(decided.facts, newSalt, row.past) };
 }
 
 /**
- * Collects the current facts, without limits, histories and values of fact sources. Sets `final_request`: the submitter
+ * Collects the current facts about the submitter. Sets `final_request`: the submitter
  * has already received a decision, so obligations must no longer change the request.
  */
 export async function collectCurrentFacts(
@@ -100,7 +84,6 @@ export async function collectCurrentFacts(
   row: ActionRow,
   basis: Pick<DecisionEntry, "facts">,
 ): Promise<Facts> {
-  const commit = tx.activePolicies.source?.["commit"];
   const { attributes: ofAgent, ...agent } = await tx.agentFacts(row.agent_id);
   // Read the key only for policies that use its attributes, because that is an extra read at each start.
   const rights = tx.activePolicies.compiled.readsAttributes ? await host.keys.rightsOf(tx, row.submitted_by) : null;
@@ -111,8 +94,6 @@ export async function collectCurrentFacts(
     ...agent,
     attributes: { ...ofAgent, groups: [...(rights?.groups ?? [])], roles: [...(rights?.roles ?? [])] },
     ...(await keyFacts(tx, row.submitted_by)),
-    ...(commit === undefined ? {} : { policy_commit: commit }),
-    ...findSuggestedFacts(tx.state(suggestedRuleState), tx.activePolicies.compiled),
   };
 }
 

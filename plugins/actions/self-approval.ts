@@ -1,13 +1,14 @@
 /** Detects votes on the voter's own action, from the recorded keys and their creators. */
-import { type CoreHost, findSelfRelation, listKeyMakers, type RecordedKey, type SelfRelation } from "../../src/core.ts";
+import {
+  type CoreHost,
+  findSelfRelation,
+  listKeyMakers,
+  type RecordedKey,
+  type SelfRelation,
+  type SubmittedAction,
+} from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-
-/** The submitter and names of an action that is recorded, or about to be decided. */
-export type SubmittedAction = Pick<
-  ActionRow,
-  "agent_id" | "tool" | "operation" | "submitted_by" | "submitted_agent" | "submitted_owner"
->;
 
 /** Returns why a vote of this credential would be a self-approval; null if it would not be. */
 export function findSelfApproval(

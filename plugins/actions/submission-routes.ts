@@ -1,37 +1,29 @@
 /** Routes that submit an action, or preview its decision. README.md describes the path of a decision. */
 import { Type } from "@sinclair/typebox";
 import {
-  suggestedRuleState,
   type ActionRequest,
-  type CompiledPolicySet,
   type CoreHost,
   type Decision,
-  decide,
-  decideForEntry,
-  findSuggestedFacts,
   encodeRequest,
   Evaluation,
-  type Facts,
   isNeverAllowed,
   readIdempotencyKey,
-  type RejectionFact,
   REPLAYED_HEADERS,
   type SessionFact,
-  userState,
+  type Snapshot,
 } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { BarredError } from "./barred.ts";
+import { decideAction, type DecidedAction, type DecisionReader } from "./decide-action.ts";
 import type { ExpiryTask } from "./expiry.ts";
-import { readLimitUses } from "./limit-usage.ts";
 import { issueFirstPermit, grantPermit, type Permit } from "./grant-permit.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
-import { findActiveRejection } from "./rejection.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { SESSION_HEADER } from "./schemas.ts";
 import { readSession } from "./agent-sessions.ts";
-import { createFactReadingHost, readEvaluationInputs } from "./read-inputs.ts";
+import { createFactReadingHost } from "./read-inputs.ts";
 import {
   assertAgentBinding,
   recordSubmission,
@@ -41,6 +33,7 @@ import {
   prefetchSubmission,
   requestFromBody,
   prepareSubmission,
+  submittedAction,
   type PreparedSubmission,
   type SubmissionResult,
 } from "./submit.ts";
@@ -87,7 +80,6 @@ const SUBMISSION_ERRORS = [
   "ACTION_ERASED",
   "RECORD_ALTERED",
   "TOO_MANY_PENDING",
-  "AGENT_THROTTLED",
   "FACTS_UNAVAILABLE",
   "INVALID_SESSION_TOKEN",
 ] as const;
@@ -119,7 +111,7 @@ function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: A
         headers: JOINED,
       },
     },
-    errors: SUBMISSION_ERRORS,
+    errors: [...SUBMISSION_ERRORS, ...host.stepErrors],
     async handle(context) {
       const { body, credential, headers, query } = context;
       const factHost = createFactReadingHost(host, context);
@@ -166,7 +158,7 @@ function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask) {
     description:
       "The response does not permit the action to run. If the rules allow the action but a limit or an effect key applies to it, the outcome is ABSTAIN (`LIMIT_APPLIES`), because a preview counts nothing. With `record=true` the action is submitted and counted.",
     responses: { 200: { description: "The decision.", schema: schema.GateResponse } },
-    errors: SUBMISSION_ERRORS,
+    errors: [...SUBMISSION_ERRORS, ...host.stepErrors],
     async handle(context) {
       const { body, credential, headers, query } = context;
       const factHost = createFactReadingHost(host, context);
@@ -174,8 +166,7 @@ function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask) {
       const meta = readMeta(body, headers, host.trace());
       assertAgentBinding(host, credential, request.agent_id);
       const session = readSession(host, headers, credential);
-      const preview = await prepareEvaluation(factHost, credential, request, session);
-      if (query.record !== true) return previewDecision(host, preview, request);
+      if (query.record !== true) return previewDecision(factHost, credential, request, session);
       const submission = prepareSubmission(host, body, {
         meta,
         idempotencyKey: readIdempotencyKey(headers),
@@ -187,7 +178,7 @@ function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask) {
         action_id: row.id,
         policy_hash: row.policy_hash,
         request_hash: row.request_hash,
-        never_allowed: isNeverAllowed(preview.evaluation),
+        never_allowed: await isNeverAllowedNow(host, credential, request),
         ...(row.effective === null ? {} : changedAbstention(row.decision)),
       });
       return { ...reply, headers: ORIGIN_HEADERS[origin] };
@@ -254,70 +245,30 @@ async function permitIfPreferred(
   return tryPermit(host, row, credential, isNew);
 }
 
-interface Preview {
-  evaluation: Evaluation;
-  facts: Facts;
-  policySet: CompiledPolicySet;
-  digest: string | null;
-  now: number;
-}
-
-async function prepareEvaluation(
-  host: CoreHost,
-  credential: Credential,
-  request: ActionRequest,
-  session: SessionFact | null,
-): Promise<Preview> {
-  const { digest, compiled } = await host.policies.current();
-  const now = host.clock();
-  const agent = await host.agents.facts(request.agent_id);
-  const snapshot = await host.snapshot();
-  const baseFacts = {
-    ...submitterFacts(credential, agent, session),
-    ...snapshot.barFacts(request),
-    ...findSuggestedFacts(snapshot.state(suggestedRuleState), compiled),
-  };
-  const base = new Evaluation(compiled, request, baseFacts, now);
-  const { evaluation, facts } = await readEvaluationInputs(host, host.storage, base, baseFacts, "", (calls) =>
-    host.factSources.read(calls),
-  );
-  return { evaluation, facts, policySet: compiled, digest, now };
+/** Whether no parameters let the current policies allow or hold an action with these names. */
+async function isNeverAllowedNow(host: CoreHost, credential: Credential, request: ActionRequest): Promise<boolean> {
+  const { compiled } = await host.policies.current();
+  return isNeverAllowed(new Evaluation(compiled, request, submitterFacts(credential, null, null), host.clock()));
 }
 
 /** Returns the decision without recording it or counting it against limits. */
 async function previewDecision(
   host: CoreHost,
-  { evaluation, facts: baseFacts, policySet, digest, now }: Preview,
+  credential: Credential,
   request: ActionRequest,
+  session: SessionFact | null,
 ): Promise<Reply> {
-  const { facts, needs } = await readLimitUses(host.storage, evaluation, baseFacts);
+  const { digest, ...policies } = await host.policies.current();
+  const facts = submitterFacts(credential, await host.agents.facts(request.agent_id), session);
   const { hash } = encodeRequest(request);
-  const { decision: byPolicies, obliged } = decideForEntry(evaluation, facts);
-  const hashes =
-    byPolicies.effect === "require_approval" ? [hash, ...(obliged ? [encodeRequest(obliged).hash] : [])] : [];
-  let rejection: RejectionFact | null = null;
-  for (const each of hashes)
-    rejection ??= await findActiveRejection(host, host.storage, each, now, await host.state(userState));
-  const decision = rejection === null ? byPolicies : decide(policySet, request, { ...facts, rejection }, now);
-  const isEnforced = (policy: string): boolean =>
-    policySet.policies.some(({ name, shadow }) => name === policy && !shadow);
-  const limit = needs.find(({ policy }) => isEnforced(policy));
-  const effect = facts.effects?.find(({ policy }) => isEnforced(policy));
-  const counted =
-    limit !== undefined
-      ? `the limit "${limit.limit}" of policy "${limit.policy}" applies`
-      : effect && `the effect key of rule "${effect.rule}" of policy "${effect.policy}" applies`;
-  const abstention =
-    rejection === null && obliged !== null
-      ? changedAbstention(decision.effect)
-      : decision.effect === "allow" && counted !== undefined
-        ? {
-            outcome: "ABSTAIN",
-            decision: null,
-            reason: `${counted}, and a preview counts nothing; submit the action, or send record=true`,
-            reason_code: "LIMIT_APPLIES",
-          }
-        : {};
+  const decided = await decideAction(
+    host,
+    snapshotReader(host, await host.snapshot()),
+    { policies, request, id: "", facts, counted: null },
+    { submitter: submittedAction(request, credential), hash },
+    (calls) => host.factSources.read(calls),
+  );
+  const { decision, evaluation, obliged } = decided;
   return gateReply(
     { ...decision, decision: decision.effect },
     {
@@ -325,9 +276,44 @@ async function previewDecision(
       policy_hash: digest,
       request_hash: hash,
       never_allowed: isNeverAllowed(evaluation),
-      ...abstention,
+      ...(obliged === null ? countAbstention(decided) : changedAbstention(decision.effect)),
     },
   );
+}
+
+/** Returns the reads of a decision outside a transaction. */
+function snapshotReader({ storage }: CoreHost, snapshot: Snapshot): DecisionReader {
+  return {
+    ...snapshot,
+    key: (id) => storage.key(id),
+    limitUsed: (policy, limit, subject, since) => storage.limitUsed(policy, limit, subject, since),
+    action: (id) => storage.action(id),
+    pastActions: (span) => storage.pastActions(span),
+    rejectedAction: (hash, now) => storage.rejectedAction(hash, now),
+    entriesOfAction: (id) => storage.entriesOfAction(id),
+  };
+}
+
+/** Returns members that replace an allow that counts for later decisions, because a preview counts nothing. */
+function countAbstention({ decision, facts: { effects, grant }, evaluation, needs }: DecidedAction): object {
+  if (decision.effect !== "allow") return {};
+  const isEnforced = (policy: string): boolean =>
+    evaluation.compiled.policies.some(({ name, shadow }) => name === policy && !shadow);
+  const limit = needs.find(({ policy }) => isEnforced(policy));
+  const effect = effects?.find(({ policy }) => isEnforced(policy));
+  if (limit === undefined && effect === undefined && grant === undefined) return {};
+  const what =
+    limit !== undefined
+      ? `the limit "${limit.limit}" of policy "${limit.policy}" applies`
+      : effect !== undefined
+        ? `the effect key of rule "${effect.rule}" of policy "${effect.policy}" applies`
+        : `the grant ${grant?.id} covers the action`;
+  return {
+    outcome: "ABSTAIN",
+    decision: null,
+    reason: `${what}, and a preview counts nothing; submit the action, or send record=true`,
+    reason_code: "LIMIT_APPLIES",
+  };
 }
 
 /**

@@ -1,6 +1,5 @@
 /** Decides and records a submission, from the validated request to the ledger entry. */
 import {
-  suggestedRuleState,
   type ActionRequest,
   type AgentFacts,
   CHANGED_BY_POLICIES,
@@ -9,20 +8,17 @@ import {
   commitMeta,
   type CoreHost,
   countMetaBytes,
-  decideForEntry,
   type Decision,
   type DecisionEntry,
-  type DecisionForEntry,
   encodeEdit,
   encodeRequest,
   Evaluation,
   type Facts,
   findCreatedResource,
   findDeniedBy,
-  computeGrantUse,
   findMatchedLimits,
-  findSuggestedFacts,
   idempotencyConflict,
+  listUses,
   toIdempotencyLookup,
   type IdempotentCall,
   type JsonObject,
@@ -31,24 +27,20 @@ import {
   type Prefetch,
   recordCreatedResource,
   type RecordedFacts,
-  selectCountedLimits,
   type SessionFact,
+  type SubmittedAction,
   toActor,
-  userState,
 } from "../../src/core.ts";
 import { type Credential, isTraceparent, Refusal, type RequestTrace, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { decideAction } from "./decide-action.ts";
 import { recordResubmission } from "./wait-tracker.ts";
 import { findJoinableAction } from "./find-joinable-action.ts";
-import { readLimitUses, limitSpan, writeLimitUses } from "./limit-usage.ts";
+import { limitSpan, writeLimitUses } from "./limit-usage.ts";
 import { listHistorySpans, writePastAction } from "./past-actions.ts";
-import { prefetchFacts, readEvaluationInputs } from "./read-inputs.ts";
-import { findGrantedDecision } from "./grant-use.ts";
-import { findActiveRejection } from "./rejection.ts";
+import { prefetchFacts } from "./read-inputs.ts";
 import { assertNotErased, rereadAction } from "./visible-action.ts";
 import { newSalt } from "./salt.ts";
-import { checkRequestRate, recordThrottle } from "./throttle.ts";
-import type { SubmittedAction } from "./self-approval.ts";
 import type { ActionBody } from "./schemas.ts";
 
 const SUBMIT_ROUTE = "POST /v1/actions";
@@ -227,29 +219,16 @@ export async function recordSubmission(
     await recordCreatedResource(tx, credential, call, open.id, open.created_at);
     return { row: await recordResubmission(tx, open), origin: "joined" };
   }
-  const { compiled, source } = tx.activePolicies;
-  const commit = source?.["commit"];
-  const baseFacts: Facts = {
-    ...submitterFacts(credential, await tx.agentFacts(request.agent_id), session),
-    ...tx.barFacts(request),
-    ...findSuggestedFacts(tx.state(suggestedRuleState), compiled),
-    ...(commit === undefined ? {} : { policy_commit: commit }),
-  };
-  const base = new Evaluation(compiled, request, baseFacts, tx.now);
-  const { evaluation, facts: known } = await readEvaluationInputs(host, tx, base, baseFacts, id);
-  const uses = await readLimitUses(tx, evaluation, known);
-  const { decision, facts, obliged } = await applyVotes(host, tx, credential, sealed.hash, evaluation, uses.facts);
-  const throttling = decision.effect === "require_approval" ? await checkRequestRate(host, tx, credential) : null;
-  const row = recordDecision(host, tx, credential, {
-    ...submission,
-    ...commitFacts(facts, newSalt),
-    decision,
-    obliged,
-  });
-  if (throttling !== null) recordThrottle(host, tx, credential, row, throttling);
-  const grantUse = facts.grant === undefined ? null : computeGrantUse(facts.grant, evaluation);
-  const counted = selectCountedLimits(decision, uses.needs);
-  await writeLimitUses(tx, grantUse === null ? counted : [...counted, grantUse], id);
+  const about = submitterFacts(credential, await tx.agentFacts(request.agent_id), session);
+  const subject = { policies: tx.activePolicies, request, id, facts: about, counted: null };
+  const submitter = submittedAction(request, credential);
+  const decided = await decideAction(host, tx, subject, { submitter, hash: sealed.hash });
+  const { decision, facts, evaluation, needs } = decided;
+  const records = decision.effect === "require_approval" ? await assertMayWait(host, tx, credential, submission) : [];
+  const row = recordDecision(host, tx, credential, { ...submission, ...decided, ...commitFacts(facts, newSalt) });
+  for (const record of records) record();
+  const uses = listUses(evaluation, decided, needs);
+  if (uses.length > 0) await writeLimitUses(tx, uses, id);
   await writePastAction(tx, evaluation, decision.effect, id);
   await tx.insertAction(row);
   await recordCreatedResource(tx, credential, call, id);
@@ -257,44 +236,25 @@ export async function recordSubmission(
 }
 
 /**
- * Decides on the facts. If the policies require approval, these steps follow:
- * - An active rejection of the submitted or the changed request denies the action.
- * - Otherwise, a grant that covers the action allows it.
- * - Otherwise, the key must be below its limit of pending actions. Throws TOO_MANY_PENDING.
+ * Throws a refusal if the submission must not be added to the pending actions: TOO_MANY_PENDING, or the refusal of a
+ * feature's step. Returns what the steps record after the decision.
  */
-async function applyVotes(
+async function assertMayWait(
   host: CoreHost,
   tx: LedgerTransaction,
   credential: Credential,
-  requestHash: string,
-  evaluation: Evaluation,
-  facts: Facts,
-): Promise<DecisionForEntry> {
-  const decided = decideForEntry(evaluation, facts);
-  const { obliged } = decided;
-  if (decided.decision.effect !== "require_approval") return decided;
-  const rejection =
-    (await findActiveRejection(host, tx, requestHash, tx.now, tx.state(userState))) ??
-    (obliged && (await findActiveRejection(host, tx, encodeRequest(obliged).hash, tx.now, tx.state(userState))));
-  if (rejection !== null) {
-    const more = { ...facts, rejection };
-    // Use a new evaluation: a second pass would share the step limit of the first pass, and its result could then
-    // differ from a replay.
-    return decideForEntry(new Evaluation(evaluation.compiled, evaluation.request, more, tx.now), more);
-  }
-  const granted = await findGrantedDecision(
-    host,
-    tx,
-    submittedAction(evaluation.request, credential),
-    evaluation,
-    decided,
-  );
-  if (granted !== null) return { ...granted, obliged };
+  { id, request: { agent_id } }: PreparedSubmission,
+): Promise<(() => void)[]> {
   await assertPendingLimit(host, tx, credential);
-  return decided;
+  const records: (() => void)[] = [];
+  for (const step of host.steps) {
+    const record = (await step.tighten?.(tx, { credential, id, agent_id })) ?? null;
+    if (record !== null) records.push(record);
+  }
+  return records;
 }
 
-function submittedAction({ agent_id, tool, operation }: ActionRequest, { key }: Credential): SubmittedAction {
+export function submittedAction({ agent_id, tool, operation }: ActionRequest, { key }: Credential): SubmittedAction {
   return {
     agent_id,
     tool,

@@ -12,7 +12,7 @@ const State = Type.Union(
 );
 const Kind = Type.String({
   description:
-    "approval_requested, approval_escalated, approval_reminder, approval_closed, outcome_unknown, break_glass, agent_throttled, event, or the name of a notice of a feature, such as stop.",
+    "approval_requested, approval_escalated, approval_reminder, approval_closed, outcome_unknown, break_glass, event, or the name of a notice of a feature, such as stop.",
 });
 
 export const DeliveryRecord = Type.Object(

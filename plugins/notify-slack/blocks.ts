@@ -15,7 +15,6 @@ import {
   type NoticeMessage,
   otherRequestLines,
   requestSections,
-  type ThrottleMessage,
 } from "../../src/plugin.ts";
 
 /** Slack's limits, in characters after escaping. */
@@ -37,7 +36,7 @@ export interface RenderedSlackMessage {
  * buttons that open a form in Slack to a message to a person.
  */
 export function renderBlocks(
-  message: ApprovalMessage | ClosedMessage | ThrottleMessage,
+  message: ApprovalMessage | ClosedMessage,
   { brief = false, votes = false } = {},
 ): RenderedSlackMessage {
   const title = messageTitle(message);

@@ -11,7 +11,6 @@ import {
   type Message,
   type Notifier,
   NotifierError,
-  type ThrottleMessage,
   Type,
 } from "../../src/plugin.ts";
 import { createInteractions } from "./interactions.ts";
@@ -97,8 +96,6 @@ export function createNotifier(options: SlackOptions): Notifier {
   async function deliver(message: Message, signal: AbortSignal): Promise<DeliveryResult> {
     if (message.kind === "event") throw new NotifierError("notify-slack has no feeds", { permanent: true });
     if (message.kind === "notice") return post(message.to, renderNoticeBlocks(message), signal);
-    if (message.kind === "agent_throttled")
-      return withoutRefusal(message, votes, (shown) => post(message.to, shown, signal));
     const before = readReference(message.reference);
     return withoutRefusal(message, votes, async (shown) => {
       if (before === null) return post(message.to, shown, signal);
@@ -125,7 +122,7 @@ const INERT = { parse: "none", link_names: false, mrkdwn: false };
  * request.
  */
 async function withoutRefusal(
-  message: ApprovalMessage | ClosedMessage | ThrottleMessage,
+  message: ApprovalMessage | ClosedMessage,
   votes: boolean,
   send: (shown: RenderedSlackMessage) => Promise<DeliveryResult>,
 ): Promise<DeliveryResult> {

@@ -12,7 +12,6 @@ import {
   type NoticeMessage,
   otherRequestLines,
   requestSections,
-  type ThrottleMessage,
 } from "../../src/plugin.ts";
 
 /** Maximum size of a message. Below Teams' limit of 28 KB. */
@@ -21,7 +20,7 @@ const MAX_BYTES = 24_000;
 type Facts = readonly (readonly [name: string, value: string])[];
 
 /** Renders a message. Omits a request that is too long for Teams, which is then only on the approval page. */
-export function renderCard(message: ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage): object {
+export function renderCard(message: ApprovalMessage | ClosedMessage | NoticeMessage): object {
   if (message.kind === "notice") {
     const notice = message.notice;
     return card(

@@ -28,11 +28,10 @@ export function buildWebhookBody(message: Message, max = MAX_BODY): string {
     "others" in message && message.others.length > 0
       ? { others: message.others.map((other) => ({ ...summaryOf(other.action), link: other.link })) }
       : {};
-  const throttle = message.kind === "agent_throttled" ? { throttle: message.throttle } : {};
   const whole = (about: object): object => ({
     type: kind,
     timestamp: message.at,
-    data: { channel, person, ...link, ...throttle, action: about, ...others },
+    data: { channel, person, ...link, action: about, ...others },
   });
   const shown = { ...action, text: textOf(action) };
   const withoutParams = { ...shown, truncated: true, params: null, params_digest: digest(action.params) };

@@ -27,7 +27,6 @@ import {
   type DecisionEntry,
   type ExecutionEntry,
   type RedecisionEntry,
-  type ThrottleEntry,
 } from "../domain/entries.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import { restoreEntry } from "../domain/salted-facts.ts";
@@ -214,12 +213,8 @@ function creationOf(row: { created_by: string | null; created_at: number } | nul
 async function checkDelivery({ store, notices }: RowsAudit, row: DeliveryRow, fault: ReportFault): Promise<void> {
   const [entry] = await store.entries(row.seq, row.seq + 1);
   if (entry === undefined) return fault(`there is no entry ${row.seq}`);
-  const isNotice =
-    (row.kind === "break_glass" && entry.type === "break_glass") ||
-    (row.kind === "agent_throttled" && entry.type === "throttle");
-  const action_id = isNotice
-    ? decodeEntry<BreakGlassEntry | ThrottleEntry>(entry.bytes).related_action
-    : entry.action_id;
+  const isNotice = row.kind === "break_glass" && entry.type === "break_glass";
+  const action_id = isNotice ? decodeEntry<BreakGlassEntry>(entry.bytes).related_action : entry.action_id;
   reportDifferences({ action_id, created_at: entry.created_at }, row, fault);
   if (isNotice) return;
   const notice = notices.find(({ name }) => name === row.kind);

@@ -18,7 +18,6 @@ import { createPlansAuditor } from "./plans.ts";
 import { PoliciesAuditor } from "./policies.ts";
 import type { AuditedStore, EntryBody, ReportFault } from "./report.ts";
 import { createSuggestedRulesAuditor, type SuggestedRulesAuditor } from "./suggested-rules.ts";
-import { createThrottlesAuditor } from "./throttles.ts";
 import { createUsersAuditor } from "./users.ts";
 
 const PAGE = 256;
@@ -35,7 +34,6 @@ export class ExpectedRows {
   readonly users: ReturnType<typeof createUsersAuditor>;
   readonly exceptional: ExceptionalVotesAuditor;
   readonly credentials = createCredentialsAuditor();
-  readonly throttles = createThrottlesAuditor();
   readonly signing: KeysAuditor;
   readonly totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
   /**
@@ -118,7 +116,6 @@ export class ExpectedRows {
       this.grants.fold(body);
       this.suggested.fold(body);
       this.credentials.fold(body);
-      this.throttles.fold(body);
       this.plans.fold(body);
       this.signing.fold(row, body);
     } catch (error) {

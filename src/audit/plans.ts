@@ -12,13 +12,14 @@ import {
   type PlanMember,
   type PlanTerms,
 } from "../domain/action-plan.ts";
-import type {
-  ApprovalEntry,
-  DecisionEntry,
-  ExecutionEntry,
-  PlanEntry,
-  RedecisionEntry,
-  ReviewEntry,
+import {
+  ENTRY_TYPES,
+  type ApprovalEntry,
+  type DecisionEntry,
+  type ExecutionEntry,
+  type PlanEntry,
+  type RedecisionEntry,
+  type ReviewEntry,
 } from "../domain/entries.ts";
 import type { EntryBody } from "./report.ts";
 
@@ -46,6 +47,12 @@ interface Plan {
 
 type AuditedEntry = DecisionEntry | ApprovalEntry | RedecisionEntry | ReviewEntry | ExecutionEntry;
 const CHANGING: readonly string[] = ["approval", "redecision", "review", "execution"] satisfies AuditedEntry["type"][];
+
+/** Whether a step of the newest decision of the plan can have recorded the entry: it is a feature's, and about its action. */
+function isOfStep(body: EntryBody, { members }: Plan): boolean {
+  const isFeatures = !(ENTRY_TYPES as readonly unknown[]).includes(body["type"]);
+  return isFeatures && members.length > 0 && body["related_action"] === members.at(-1)?.action.id;
+}
 
 export function createPlansAuditor(): PlansAuditor {
   const plans = new Map<string, Plan>();
@@ -105,8 +112,7 @@ export function createPlansAuditor(): PlansAuditor {
 
   return {
     fold(body) {
-      // A throttling entry can appear between the decisions, if one of them reaches the limit of its key.
-      if (open !== null && body["type"] !== "decision" && body["type"] !== "throttle") {
+      if (open !== null && body["type"] !== "decision" && !isOfStep(body, open.plan)) {
         const { id } = open.plan.terms;
         open = null;
         throw new RangeError(`it is between the plan ${id} and the decisions on its actions`);

@@ -185,24 +185,6 @@ export const ConfigSchema = Type.Object(
           maximum: 1_000_000,
           description: "Maximum number of pending actions of one key. Above the limit, submissions get 429.",
         }),
-        throttle: Type.Object(
-          {
-            times: Type.Integer({
-              default: 10,
-              minimum: 0,
-              maximum: 1000,
-              description:
-                "Factor by which a key may exceed its usual number of requests for approval per hour. Above the limit, requests get 429. 0 disables throttling.",
-            }),
-            minimum: Type.Integer({
-              default: 60,
-              minimum: 1,
-              maximum: 10_000,
-              description: "Number of requests for approval per hour that is never throttled.",
-            }),
-          },
-          { default: {}, additionalProperties: false, description: "Throttling of unusually many requests." },
-        ),
         rejection_holds_seconds: Type.Integer({
           default: DEFAULT_REJECTION_HOLDS_MS / 1000,
           minimum: 0,

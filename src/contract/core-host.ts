@@ -14,6 +14,7 @@ import type { FactResult, FactCall } from "../domain/policy/decide/fact-reads.ts
 import type { ToolCredentialIssuer } from "./credentials.ts";
 import type { FactSource } from "./fact-source.ts";
 import type { HealthCheck } from "./check.ts";
+import type { DecisionStep } from "./step.ts";
 import type { Gauge } from "./gauge.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
 import type { ErrorKind } from "./errors.ts";
@@ -303,6 +304,8 @@ export interface CoreHost extends Host {
   snapshot(): Promise<Snapshot>;
   /** The errors that a request gets if a bar denies its action. */
   readonly barErrors: readonly ErrorKind[];
+  /** The errors with which steps refuse submissions. */
+  readonly stepErrors: readonly ErrorKind[];
   readonly openActionCanceller: OpenActionCanceller;
   /** Returns the trace of the running request; null if it is not traced. */
   trace(): RequestTrace | null;
@@ -316,6 +319,8 @@ export interface CoreHost extends Host {
   /** Gauges of all plugins. Available after start. */
   readonly gauges: readonly Gauge[];
   readonly checks: readonly HealthCheck[];
+  /** Steps of decisions of all plugins, in the order of the configuration. Available after start. */
+  readonly steps: readonly DecisionStep[];
   /** Empty until all plugins are set up. */
   readonly reviewers: Reviewers;
   /** Available after start. */

@@ -32,7 +32,6 @@ export const ERRORS = {
   RATE_LIMITED: [429, "Too many requests"],
   TOO_MANY_BYTES: [429, "Too many response bytes are in flight"],
   TOO_MANY_PENDING: [429, "Too many actions are pending approval"],
-  AGENT_THROTTLED: [429, "The agent requests approval far more often than usual"],
   TOO_MANY_STREAMS: [429, "Too many open event streams"],
   TOO_MANY_WAITS: [429, "Too many requests are waiting for an action"],
   TOO_MANY_BACKTESTS: [429, "Too many concurrent backtests"],

@@ -97,7 +97,6 @@ export interface HostConfig {
   readonly agents: "bound" | "any";
   readonly approvals: {
     readonly max_pending_per_key: number;
-    readonly throttle: { readonly times: number; readonly minimum: number };
     readonly rejection_holds_seconds: number;
     readonly trust_key_makers: boolean;
   };

@@ -3,7 +3,7 @@ import type { Static, TObject } from "@sinclair/typebox";
 import type { EntryBody } from "../domain/entries.ts";
 import type { JsonObject } from "../domain/json.ts";
 
-/** A kind of message about the service. Each recipient of its channels gets one for each entry that is due. */
+/** A kind of message about the service. Each recipient gets one for each entry that is due. */
 export interface NoticeKind<Options extends TObject = TObject> {
   /** Unique among all plugins, such as `stop`. */
   readonly name: string;
@@ -11,8 +11,14 @@ export interface NoticeKind<Options extends TObject = TObject> {
   readonly entry: string;
   /** Returns whether the entry causes a message. Default: every entry of the type does. */
   isDue?(entry: EntryBody): boolean;
-  /** Returns the names of the channels to notify; null for all channels. */
-  channels(options: Static<Options>): readonly string[] | null;
+  /**
+   * Returns the names of the channels to notify; null for all channels. Absent if the kind notifies a person instead.
+   */
+  channels?(options: Static<Options>): readonly string[] | null;
+  /** Returns the principal to notify at each of their addresses; null for no one. */
+  person?(entry: EntryBody): string | null;
+  /** Returns why the message is no longer needed at `now` (milliseconds); null if it is still needed. */
+  obsoleteReason?(entry: EntryBody, now: number): string | null;
   /**
    * Renders the message from its entry.
    * @param names returns the text for a principal of the entry

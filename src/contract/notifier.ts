@@ -137,23 +137,6 @@ export interface ClosedMessage extends MessageBase {
   reference: string | null;
 }
 
-/** Reports to the person behind an agent that it requests approval far more often than usual, and is throttled. */
-export interface ThrottleMessage extends MessageBase {
-  kind: "agent_throttled";
-  channel: string;
-  person: string;
-  /** The last request that was accepted. */
-  action: MessageAction;
-  throttle: {
-    /** Number of requests for approval in this hour. */
-    requests: number;
-    /** Number of requests in the previous seven days, and number of hours in which they were made. */
-    usual: { requests: number; hours: number };
-    /** End of the throttling, after which requests are accepted again. */
-    until: string;
-  };
-}
-
 /** A message about the service instead of an action. A feature declares its kind (`NoticeKind`). */
 export interface NoticeMessage extends MessageBase {
   kind: "notice";
@@ -173,7 +156,7 @@ export interface EventMessage extends MessageBase {
   event: { seq: number; hash: string; type: string; entry: JsonObject };
 }
 
-export type Message = ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage | EventMessage;
+export type Message = ApprovalMessage | ClosedMessage | NoticeMessage | EventMessage;
 
 /** Maximum retry period of a delivery. Afterwards the delivery is marked as dead. Milliseconds. */
 export const DELIVERY_RETRY_MS = 3 * 86_400_000;

@@ -2,7 +2,7 @@
  * Renders messages about an action as plain text. Text from the agent cannot hide or reorder the surrounding text, and
  * cannot add lines. The caller must escape markup.
  */
-import type { ApprovalMessage, ClosedMessage, MessageAction, ThrottleMessage } from "../contract/notifier.ts";
+import type { ApprovalMessage, ClosedMessage, MessageAction } from "../contract/notifier.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { outlineLines } from "../domain/outline.ts";
 import { displayPrincipal } from "../domain/principals.ts";
@@ -24,9 +24,8 @@ const MAX_OPERATION = 80;
  * @example
  * messageTitle(message); // "Approval needed: stripe refund (high risk)"
  */
-export function messageTitle(message: ApprovalMessage | ClosedMessage | ThrottleMessage): string {
+export function messageTitle(message: ApprovalMessage | ClosedMessage): string {
   const { kind, action } = message;
-  if (kind === "agent_throttled") return `Agent throttled: ${renderText(action.agent_id, MAX_OPERATION)}`;
   if (kind === "break_glass") return `Emergency approval by one person: ${operationOf(action)}`;
   if (kind === "outcome_unknown") return `Outcome unknown: ${operationOf(action)}`;
   if (kind === "approval_closed") return `${capital(closedOutcome(action))}: ${operationOf(action)}`;
@@ -69,13 +68,11 @@ function closedOutcome({ status }: MessageAction): ClosedOutcome {
 
 /**
  * Describes the outcome of an action in one or two sentences: how, when, why and by whom it was closed, or that its
- * result is unknown. For a throttled agent, describes why it is throttled.
+ * result is unknown.
  * @example
  * if (!("link" in message)) describeOutcome(message); // "Approved by ada at 2026-01-31 12:00:00 UTC."
  */
-export function describeOutcome(message: ClosedMessage | ThrottleMessage): string {
-  if (message.kind === "agent_throttled") return describeThrottling(message);
-  const { action } = message;
+export function describeOutcome({ action }: ClosedMessage): string {
   if (action.status === "unknown")
     return "The action was started, and no result was reported in time. Find out whether it had its effect, and settle it.";
   const outcome = closedOutcome(action);
@@ -91,11 +88,6 @@ export function describeOutcome(message: ClosedMessage | ThrottleMessage): strin
     ? " Another person must review it (/v1/break-glass)."
     : "";
   return `${capital(outcome)}${voters.length === 0 ? "" : ` by ${voters.join(", ")}`}.${review}`;
-}
-
-function describeThrottling({ throttle: { requests, usual, until } }: ThrottleMessage): string {
-  const rate = Math.round(usual.requests / usual.hours);
-  return `Your agent made ${requests} requests for approval in this hour. It usually makes ${rate}. More requests are refused until ${formatTime(until)}. This was its last request:`;
 }
 
 /**

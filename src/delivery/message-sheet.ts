@@ -2,7 +2,7 @@
  * The texts of a message, for notifiers to lay out. All of them are plain text: the caller must escape markup. Text from
  * agents cannot hide or reorder the surrounding text, and cannot add lines to a title or a fact.
  */
-import type { ApprovalMessage, ClosedMessage, NoticeMessage, ThrottleMessage } from "../contract/notifier.ts";
+import type { ApprovalMessage, ClosedMessage, NoticeMessage } from "../contract/notifier.ts";
 import {
   describeLink,
   describeOutcome,
@@ -14,7 +14,7 @@ import {
 } from "./approval-message-text.ts";
 
 /** A message to people. */
-export type PersonalMessage = ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage;
+export type PersonalMessage = ApprovalMessage | ClosedMessage | NoticeMessage;
 
 export interface MessageSheet {
   /** The subject, as one line. */

@@ -5,11 +5,11 @@
 import type { NoticeKind } from "../contract/notice.ts";
 import {
   type ApprovalMessage,
+  type ClosedMessage,
   type Message,
   type MessageAction,
   type MessageBase,
   NotifierError,
-  type ThrottleMessage,
 } from "../contract/notifier.ts";
 import {
   CORE_DELIVERY_KINDS,
@@ -22,13 +22,7 @@ import {
 } from "../contract/storage.ts";
 import type { RowSeals } from "../contract/row-seals.ts";
 import type { ActionRequest } from "../domain/actions.ts";
-import {
-  type DecisionEntry,
-  decodeEntry,
-  type EntryBody,
-  type RedecisionEntry,
-  type ThrottleEntry,
-} from "../domain/entries.ts";
+import { type DecisionEntry, decodeEntry, type EntryBody, type RedecisionEntry } from "../domain/entries.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { redactRow } from "../domain/policy/decide/redact.ts";
 import { presentRequest } from "../domain/policy/decide/request-presentation.ts";
@@ -77,7 +71,7 @@ interface MessageOptions {
 /** Members that all messages have. */
 type BaseMembers = Omit<MessageBase, "kind">;
 /** Members that all messages about actions have. */
-type CommonMembers = Omit<ThrottleMessage, "kind" | "person" | "throttle"> & { person: string | null };
+type CommonMembers = Omit<ClosedMessage, "kind" | "reference">;
 
 /**
  * The data of a request for approval or a reminder. For a reminder, `request` is the earlier request to the same
@@ -151,7 +145,6 @@ class StoredMessageBuilder implements MessageBuilder {
       if (action.status !== "unknown") return { obsoleteReason: "the outcome is known by now" };
       return { ...common, kind, reference: null };
     }
-    if (kind === "agent_throttled") return this.buildThrottled(row, common);
     if (kind === "break_glass") return { ...common, kind, reference: null };
     const request = await this.earlierRequest(row, action.id);
     if (kind === "approval_closed") {
@@ -213,19 +206,13 @@ class StoredMessageBuilder implements MessageBuilder {
       .at(-1);
   }
 
-  private async buildThrottled(row: DeliveryRow, common: CommonMembers): Promise<Message | ObsoleteMessage> {
-    const stored = await this.readEntry(row);
-    if (stored === undefined) return { obsoleteReason: "the entry does not exist" };
-    const { requests, usual, until } = decodeEntry<ThrottleEntry>(stored.bytes);
-    if (Date.parse(until) <= this.options.clock()) return { obsoleteReason: "the throttling is over" };
-    return { ...common, person: row.person ?? "", kind: "agent_throttled", throttle: { requests, usual, until } };
-  }
-
   /** Builds a message about the service from its ledger entry. */
   private async buildNotice(row: DeliveryRow, base: BaseMembers, kind: NoticeKind): Promise<Message | ObsoleteMessage> {
     const stored = await this.readEntry(row);
     if (stored === undefined) return { obsoleteReason: "the entry does not exist" };
     const entry = decodeEntry<EntryBody>(stored.bytes);
+    const obsoleteReason = kind.obsoleteReason?.(entry, this.options.clock()) ?? null;
+    if (obsoleteReason !== null) return { obsoleteReason };
     const author = "by" in entry ? entry.by : null;
     const named = author === null ? [] : [author.principal];
     const names = await readPrincipalNames(this.options.storage, await this.options.users(), named);

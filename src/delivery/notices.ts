@@ -1,4 +1,4 @@
-/** Notices of features, emergency approvals, throttled agents and unknown outcomes. */
+/** Notices of features, emergency approvals and unknown outcomes. */
 import type { DeliveryKind, StorageTransaction } from "../contract/storage.ts";
 import type { BreakGlassEntry, EntryBody, ExecutionEntry } from "../domain/entries.ts";
 import {
@@ -22,13 +22,15 @@ export async function createEntryNotices(
 ): Promise<NewDelivery[]> {
   const ofFeatures = options.notices
     .filter(({ kind }) => kind.entry === body.type && kind.isDue?.(body) !== false)
-    .flatMap(({ kind, channels }) => noticesTo(channels, options, kind.name, cause));
+    .flatMap(({ kind, channels }) =>
+      kind.person === undefined
+        ? noticesTo(channels, options, kind.name, cause)
+        : noticesToPerson(options, kind.name, kind.person(body), cause, null),
+    );
   if (ofFeatures.length > 0) return ofFeatures;
   switch (body.type) {
     case "break_glass":
       return body.change === "used" ? breakGlassNotices(options, tx, body, cause) : [];
-    case "throttle":
-      return noticesToPerson(options, "agent_throttled", body.submitted_by.owner, cause, body.related_action);
     case "execution":
       return body.status === "unknown" ? unknownOutcomeNotices(options, tx, body, cause) : [];
     default:
@@ -95,13 +97,13 @@ async function unknownOutcomeNotices(
   return noticesToPerson(options, "outcome_unknown", owner, cause, action_id);
 }
 
-/** Returns one notice for each address of the person behind the action, in any channel. */
+/** Returns one notice for each address of a person, in any channel. */
 function noticesToPerson(
   options: OutboxOptions,
   kind: DeliveryKind,
   owner: string | null,
   cause: DeliveryCause,
-  action_id: string,
+  action_id: string | null,
 ): NewDelivery[] {
   if (owner === null) return [];
   const notices = new Map<string, NewDelivery>();

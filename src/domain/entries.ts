@@ -29,7 +29,6 @@ import type {
   PlanEntry,
   PolicySetEntry,
   SuggestedRuleEntry,
-  ThrottleEntry,
   UserEntry,
 } from "./entries/service.ts";
 
@@ -80,7 +79,6 @@ type CoreEntry =
   | DelegationEntry
   | BreakGlassEntry
   | SuggestedRuleEntry
-  | ThrottleEntry
   | PlanEntry
   | PermitKeyEntry
   | LogKeyEntry;
@@ -106,7 +104,6 @@ export const ENTRY_TYPES = [
   "delegation",
   "break_glass",
   "suggested_rule",
-  "throttle",
   "permit_key",
   "log_key",
 ] as const satisfies readonly CoreEntry["type"][];

@@ -34,8 +34,19 @@ export function recomputeLimitUses(
 ): readonly MatchedLimit[] {
   if (!countsAgainstLimits) return [];
   const evaluation = new Evaluation(compiled, request, recorded.facts, at);
-  const limits = selectCountedLimits(recorded.decision, findMatchedLimits(evaluation));
-  const { grant } = recorded.facts;
+  return listUses(evaluation, recorded, findMatchedLimits(evaluation));
+}
+
+/**
+ * Returns the uses that a decision counts: of limits, and of the grant that allowed the action.
+ * @param needs the limits that apply
+ */
+export function listUses(
+  evaluation: Evaluation,
+  { decision, facts: { grant } }: { decision: Decision; facts: Facts },
+  needs: readonly MatchedLimit[],
+): readonly MatchedLimit[] {
+  const limits = selectCountedLimits(decision, needs);
   const use = grant === undefined ? null : computeGrantUse(grant, evaluation);
   return use === null ? limits : [...limits, use];
 }

@@ -27,7 +27,7 @@ export interface RuntimeState {
   /** Contributions of the plugins; null until all plugins are set up. */
   contributions: Pick<
     Registry,
-    "routes" | "credentialIssuers" | "gauges" | "checks" | "reviewers" | "factSources"
+    "routes" | "credentialIssuers" | "gauges" | "checks" | "steps" | "reviewers" | "factSources"
   > | null;
   /** The traces; null without a tracing plugin. */
   tracing: Tracing | null;
@@ -188,6 +188,7 @@ function createPrivileged(
       return part("agents");
     },
     barErrors: declared.bars.errors,
+    stepErrors: declared.stepErrors,
     async snapshot() {
       const states = await part("states")();
       return createSnapshot(clock(), () => states, declared.bars);
@@ -218,6 +219,9 @@ function createPrivileged(
     },
     get checks() {
       return contributionsOf(state, "checks").checks;
+    },
+    get steps() {
+      return contributionsOf(state, "steps").steps;
     },
     get gauges() {
       return contributionsOf(state, "gauges").gauges;

@@ -113,7 +113,10 @@ test("all faults of a set are reported at once, with policy and rule", () => {
 
 /** Number of rules that a decision about an operation without rules of its own evaluates. */
 function visited(compiled: CompiledPolicySet, tool: string): number {
-  return policiesForTool(compiled, tool).reduce((sum, one) => sum + one.rules.find(tool, "op").length, 0);
+  return policiesForTool(compiled, tool).reduce(
+    (sum, one) => sum + one.rules.find({ tool, operation: "op", agent: "a" }).length,
+    0,
+  );
 }
 
 test("10,000 rules about other tools, and a rule about another operation, are not evaluated", () => {
@@ -168,7 +171,7 @@ test("rules are returned in written order, however they name the tool", () => {
   const compiled = compile(policy("p", rules));
   const expected = rules.filter((_, i) => i % 6 !== 4).map(({ name }) => name);
   assert.deepEqual(
-    compiled.policies[0]?.rules.find("crm", "op").map(({ name }) => name),
+    compiled.policies[0]?.rules.find({ tool: "crm", operation: "op", agent: "a" }).map(({ name }) => name),
     expected,
   );
 });

@@ -7,10 +7,15 @@ import { RuleIndex, type IndexedRule } from "../../src/domain/policy/compile/rul
 const PATTERNS = ["pay", "pay.refund", "p*", "pay.*", "*", "?ay", "mail", "m?il", "*.refund", "𝒜x", "𝒜*", ""];
 const NAMES = ["pay", "pay.refund", "mail", "moil", "bay", "𝒜x", "𝒜y", "x", "pay\nrefund"];
 
-type Named = { name: string; order: number; operations: string[] | null };
+type Named = { name: string; order: number; operations: string[] | null; agents: string[] | null };
 
-function rule(order: number, tools: string[] | null, operations: string[] | null): IndexedRule<Named> {
-  return { rule: { name: `r${order}`, order, operations } as Named, tools };
+function rule(
+  order: number,
+  tools: string[] | null,
+  operations: string[] | null,
+  agents: string[] | null = null,
+): IndexedRule<Named> {
+  return { rule: { name: `r${order}`, order, operations, agents }, tools };
 }
 
 test("for random rules with names, globs and lists, in written order", () => {
@@ -19,15 +24,18 @@ test("for random rules with names, globs and lists, in written order", () => {
   const pick = (): string[] | null =>
     next(5) === 0 ? null : Array.from({ length: 1 + next(3) }, () => PATTERNS[next(PATTERNS.length)] as string);
   for (let round = 0; round < 300; round++) {
-    const rules = Array.from({ length: next(12) }, (_, order) => rule(order, pick(), pick()));
+    const rules = Array.from({ length: next(12) }, (_, order) => rule(order, pick(), pick(), pick()));
     const index = new RuleIndex(rules);
     for (const tool of NAMES)
       for (const operation of NAMES) {
-        const scanned = rules.filter((each) => matchNames(each.tools, tool)).map((each) => each.rule);
-        const found = index.find(tool, operation).filter(({ operations }) => matchNames(operations, operation));
+        const agent = NAMES[next(NAMES.length)] as string;
+        const scanned = rules.filter(
+          ({ rule: { operations, agents }, tools }) =>
+            matchNames(tools, tool) && matchNames(operations, operation) && matchNames(agents, agent),
+        );
         assert.deepEqual(
-          found.map(({ name }) => name),
-          scanned.filter(({ operations }) => matchNames(operations, operation)).map(({ name }) => name),
+          index.find({ tool, operation, agent }).map(({ name }) => name),
+          scanned.map(({ rule: { name } }) => name),
         );
       }
   }
@@ -38,9 +46,9 @@ test("rules for other tools and operations are not visited", () => {
     Array.from({ length: 1000 }, (_, i) => rule(1000 + i, ["pay"], [`op-${i}`])),
   );
   const index = new RuleIndex(rules);
-  assert.equal(index.find("svc-7-x", "any").length, 1);
+  assert.equal(index.find({ tool: "svc-7-x", operation: "any", agent: "a" }).length, 1);
   assert.deepEqual(
-    index.find("pay", "op-3").map(({ name }) => name),
+    index.find({ tool: "pay", operation: "op-3", agent: "a" }).map(({ name }) => name),
     ["r1003"],
   );
   assert.equal(index.exactTools, null);

@@ -11,7 +11,6 @@ export const CORE_DELIVERY_KINDS = [
   "approval_closed",
   "outcome_unknown",
   "break_glass",
-  "agent_throttled",
   "event",
 ] as const;
 export type CoreDeliveryKind = (typeof CORE_DELIVERY_KINDS)[number];

@@ -287,31 +287,6 @@ export interface SuggestedRuleEntry {
   by: Actor | null;
 }
 
-/**
- * A key reached its limit of requests for approval in this hour. The limit is a multiple of the key's usual rate. The
- * service refuses more requests until `until`, without an entry.
- */
-export interface ThrottleEntry {
-  type: "throttle";
-  v: 1;
-  at: string;
-  /** The agent of the last request. */
-  agent_id: string;
-  /** The action of the last accepted request. The preceding entry is the decision on this action. */
-  related_action: string;
-  /** Number of requests in this hour, including the last accepted request. */
-  requests: number;
-  /** Number of requests in the previous seven days, and number of hours in which they were made. */
-  usual: { requests: number; hours: number };
-  /** The configured factor by which the usual rate was exceeded. */
-  times: number;
-  minimum: number;
-  /** End of the hour. */
-  until: string;
-  /** The key that made the requests. */
-  submitted_by: Actor;
-}
-
 /** Several actions were submitted at once. Their decisions follow in the order of the list, in the same transaction. */
 export interface PlanEntry {
   type: "plan";

@@ -4,7 +4,6 @@ import type {
   AgentEntry,
   ApprovalEntry,
   BreakGlassEntry,
-  ThrottleEntry,
   DecisionEntry,
   DelegationEntry,
   ENTRY_TYPES,
@@ -531,20 +530,6 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     related_stop: orNull(textSchema("The stop that reverted the rule.")),
     comment: orNull(textSchema("Comment of the person who flagged a use or restored the rule.")),
     by: orNull(Actor),
-  }),
-  throttle: entry<ThrottleEntry>("ThrottleEntry", "throttle", {
-    at: timeSchema("Time of the entry."),
-    agent_id: textSchema("The agent of the last request."),
-    related_action: textSchema("The action of the last request."),
-    requests: countSchema("Number of requests for approval in this hour."),
-    usual: Type.Object(
-      { requests: countSchema("Number of requests."), hours: countSchema("Number of hours in which they were made.") },
-      { description: "Number of requests for approval in the previous seven days.", ...closed },
-    ),
-    times: countSchema("Factor by which the requests must exceed the usual number."),
-    minimum: countSchema("Number of requests per hour that is never throttled."),
-    until: timeSchema("End of the hour."),
-    submitted_by: Actor,
   }),
   permit_key: entry<PermitKeyEntry>("PermitKeyEntry", "permit_key", {
     at: timeSchema("Time of the entry."),

@@ -25,6 +25,7 @@ const LISTS = {
   authenticators: { name: "string" },
   credentialIssuers: { name: "string", tools: "object", operations: "object", issue: "function" },
   checks: { name: "string", read: "function" },
+  steps: { name: "string" },
   gauges: { name: "string", help: "string", labels: "object", read: "function" },
   facades: { path: "string", title: "string", serve: "function", fault: "function" },
 } as const satisfies Partial<Record<keyof Contributions, Members>>;

@@ -24,6 +24,8 @@ export interface Declarations extends AuditedFeatures {
   readonly records: readonly TObject[];
   /** The errors that plugins declare. */
   readonly errors: readonly ErrorKind[];
+  /** The errors with which steps refuse submissions. */
+  readonly stepErrors: readonly ErrorKind[];
   /** Returns the fault of a plugin's entry; null if the entry is valid. */
   entryFault(entry: EntryBody): string | null;
 }
@@ -78,6 +80,7 @@ export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarati
     notices: plugins.flatMap(({ plugin }) => plugin.notices ?? []),
     auditors: plugins.flatMap(({ plugin }) => plugin.auditors ?? []),
     bars: combineBars(plugins.flatMap(({ plugin }) => plugin.bars ?? [])),
+    stepErrors: plugins.flatMap(({ plugin }) => plugin.stepErrors ?? []),
     scopes: [...SCOPES, ...brought.scopes],
     errors: brought.errors,
     entryTypes: [...ENTRY_TYPES, ...([...forms.keys()] as Iterable<PluginEntry["type"]>)],

@@ -12,6 +12,7 @@ import type { Page } from "../../contract/page.ts";
 import type { PolicySource } from "../../contract/policy-source.ts";
 import type { Route } from "../../contract/resource.ts";
 import type { Reviewer } from "../../contract/reviewer.ts";
+import type { DecisionStep } from "../../contract/step.ts";
 import type { Tracer } from "../../contract/tracer.ts";
 import type { LoadedPlugin } from "./loader.ts";
 import type { CompletedRequest, Contributions, Plugin } from "../../plugin.ts";
@@ -28,6 +29,7 @@ export interface Registry {
   readonly credentialIssuers: readonly ToolCredentialIssuer[];
   readonly gauges: readonly Gauge[];
   readonly checks: readonly HealthCheck[];
+  readonly steps: readonly DecisionStep[];
   readonly policySources: readonly PolicySource[];
   readonly notifiers: readonly Notifier[];
   /** The kinds of notices of all features, each with the channels of its options; null means all channels. */
@@ -60,11 +62,13 @@ export async function collectContributions(
   for (const { plugin, options, section } of plugins) {
     const checked = parseOptions(plugin, options, section);
     for (const kind of plugin.notices ?? [])
-      notices.push({ plugin: plugin.name, kind, channels: kind.channels(checked as never) });
+      notices.push({ plugin: plugin.name, kind, channels: kind.channels?.(checked as never) ?? null });
     if (plugin.setup === undefined) continue;
     const brought = await setUp(plugin, plugin.core === true ? coreHostOf(plugin.name) : hostOf(plugin.name), checked);
     const fault = findContributionFault(brought, declared);
     if (fault !== null) throw new PluginError(plugin.name, fault);
+    if (brought.steps !== undefined && plugin.core !== true)
+      throw new PluginError(plugin.name, "it contributes steps of decisions; define it with defineCorePlugin");
     parts.push({ name: plugin.name, brought });
   }
   const routes = unique(
@@ -100,6 +104,7 @@ export async function collectContributions(
   const credentialIssuers = uniqueNames(parts, (b) => b.credentialIssuers, "credential issuer");
   const gauges = uniqueNames(parts, (b) => b.gauges, "gauge");
   const checks = uniqueNames(parts, (b) => b.checks, "health check");
+  const steps = uniqueNames(parts, (b) => b.steps, "step of decisions");
   const tracers = unique(
     parts,
     ({ tracer }) => (tracer === undefined ? [] : [tracer]),
@@ -114,6 +119,7 @@ export async function collectContributions(
     credentialIssuers,
     gauges,
     checks,
+    steps,
     policySources,
     notifiers,
     notices,

@@ -34,7 +34,6 @@ beforeEach(async () => {
     policy: ASKING,
     plugins: [plugin({ destinations: { desk: to("desk"), audit: to("audit", { events: ["decision", "approval"] }) } })],
     change(config) {
-      config.approvals.throttle = { times: 2, minimum: 1 };
       config.server.public_url = "https://assent.example";
       config.channels = { finance: { notifier: "notify-webhook", people: [{ owner: person("anna"), to: "desk" }] } };
     },
@@ -103,33 +102,6 @@ test(
       deliveries.flatMap(({ kind }: { kind: string }) => (kind === "outcome_unknown" ? [kind] : [])),
       ["outcome_unknown"],
     );
-  },
-);
-
-test(
-  "only the owner of an agent's key is notified that it is throttled, and only once",
-  needs("deliveries"),
-  async () => {
-    const HOUR = 3_600_000;
-    const anna = { name: "anna's agent", preset: "agent", owner: person("anna") };
-    const { key } = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: anna })).body;
-    let n = 0;
-    for (const requests of [1, 1, 1, 4]) {
-      service.clock.now += HOUR - ((Date.now() + service.clock.now) % HOUR);
-      for (let i = 0; i < requests; i++) {
-        const request = { agent_id: "support-bot", tool: "t", operation: "go", params: { n: ++n } };
-        const answer = await service.call("POST", "/v1/actions", { key, body: request });
-        assert.equal(answer.status, i < 2 ? 202 : 429, JSON.stringify(answer.body));
-      }
-    }
-    const told = await receiver.next(({ path, body: sent }) => path === "/desk" && sent.includes("agent_throttled"));
-    const { data } = JSON.parse(told.body);
-    assert.deepEqual(
-      [data.person, data.throttle.requests, data.throttle.usual, data.action.params, data.link],
-      [person("anna"), 2, { requests: 3, hours: 3 }, { n: 5 }, undefined],
-    );
-    const { deliveries } = (await service.call("GET", "/v1/deliveries", { key: service.admin })).body;
-    assert.equal(deliveries.filter(({ kind }: { kind: string }) => kind === "agent_throttled").length, 1);
   },
 );
 

@@ -86,8 +86,6 @@ function summarizeChange(entry: Exclude<Entry, ActionEntry>): ComponentChildren 
           value={`grant ${entry.change}: ${entry.grant.tool} ${entry.grant.operation} by ${entry.agent_id}`}
         />
       );
-    case "throttle":
-      return <MarkedValue value={`${entry.agent_id} is throttled`} />;
     default:
       return null;
   }

@@ -31,7 +31,7 @@ export const TEXTS = {
 } as const;
 
 /** Entry types of the timeline. */
-export const TIMELINE_TYPES: readonly string[] = ["legal_hold", "throttle", "permit_key", "log_key"];
+export const TIMELINE_TYPES: readonly string[] = ["legal_hold", "permit_key", "log_key"];
 
 /** Entry types about credentials. */
 export const CREDENTIAL_TYPES = "actions:credential_issued,actions:credential_ended";

@@ -52,12 +52,7 @@ export function findLargestGrantTerms(compiled: CompiledPolicySet, target: Targe
   const possible = evaluation
     .applicablePolicies()
     .filter(({ shadow }) => !shadow)
-    .flatMap((policy) =>
-      evaluation
-        .rules(policy)
-        .filter((rule) => evaluation.matchesRule(policy, rule))
-        .flatMap((rule) => rule.approval?.grants ?? []),
-    );
+    .flatMap((policy) => evaluation.rules(policy).flatMap((rule) => rule.approval?.grants ?? []));
   if (possible.length === 0) return null;
   return {
     count: Math.max(...possible.map(({ count }) => count)),

@@ -24,7 +24,6 @@ export function isNeverAllowed(evaluation: Evaluation): boolean {
 function possibleEffects(policy: CompiledPolicy, evaluation: Evaluation): Set<ActionEffect> {
   const effects = new Set<ActionEffect>();
   for (const rule of evaluation.rules(policy)) {
-    if (!evaluation.matchesRule(policy, rule)) continue;
     effects.add(rule.effect);
     if (rule.condition === null) return effects;
     effects.add("deny");

@@ -182,5 +182,16 @@ function findPossibleTools({ tools, rules: { exactTools }, limits }: CompiledPol
 export function policiesForTool({ byTool, anyTool }: CompiledPolicySet, tool: string): readonly CompiledPolicy[] {
   const named = byTool.get(foldName(tool));
   if (named === undefined) return anyTool;
-  return anyTool.length === 0 ? named : [...named, ...anyTool].sort((a, b) => a.order - b.order);
+  return anyTool.length === 0 ? named : mergeByOrder(named, anyTool);
+}
+
+/** Merges two lists that are sorted by `order`. */
+function mergeByOrder(a: readonly CompiledPolicy[], b: readonly CompiledPolicy[]): CompiledPolicy[] {
+  const merged: CompiledPolicy[] = [];
+  let j = 0;
+  for (const policy of a) {
+    for (let next = b[j]; next !== undefined && next.order < policy.order; next = b[++j]) merged.push(next);
+    merged.push(policy);
+  }
+  return [...merged, ...b.slice(j)];
 }

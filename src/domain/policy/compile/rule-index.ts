@@ -8,6 +8,8 @@ interface Rule {
   readonly order: number;
   /** Patterns of operations; null matches every operation. */
   readonly operations: readonly string[] | null;
+  /** Patterns of agents; null matches every agent. */
+  readonly agents: readonly string[] | null;
 }
 
 /** A rule, and the patterns of its tools; null matches every tool. */
@@ -53,25 +55,28 @@ export class RuleIndex<Each extends Rule> {
   }
 
   /**
-   * Returns the rules that match the tool and can match the operation, in written order. The caller still compares
-   * globs of operations, and agents.
-   * @param tool the tool's name, case-folded unless the policy is case-sensitive
-   * @param operation likewise
+   * Returns the rules that match the names, in written order.
+   * @param names case-folded unless the policy is case-sensitive
    */
-  find(tool: string, operation: string): readonly Each[] {
-    const prefixes = this.prefixLengths.filter((length) => length <= tool.length);
-    const toolKeys = [`=${tool}`, ...prefixes.map((length) => `^${tool.slice(0, length)}`)];
-    const groups = toolKeys.flatMap((key) =>
-      [operation, null].flatMap((name) => {
-        const group = this.groups.get(keyOf(key, name));
-        return group === undefined ? [] : [group];
-      }),
-    );
-    const matching = groups.flat().filter(({ tools }) => matchNames(tools, tool));
-    const found = matching.map(({ rule }) => rule);
-    if (groups.length < 2) return found;
+  find({ tool, operation, agent }: { tool: string; operation: string; agent: string }): readonly Each[] {
+    const found: Each[] = [];
+    let groups = 0;
+    const add = (key: string): void => {
+      const group = this.groups.get(key);
+      if (group === undefined) return;
+      groups += 1;
+      for (const { rule, tools } of group)
+        if (matchNames(tools, tool) && matchNames(rule.operations, operation) && matchNames(rule.agents, agent))
+          found.push(rule);
+    };
+    const addTool = (key: string): void => {
+      add(keyOf(key, operation));
+      add(keyOf(key, null));
+    };
+    addTool(`=${tool}`);
+    for (const length of this.prefixLengths) if (length <= tool.length) addTool(`^${tool.slice(0, length)}`);
     // A rule with several patterns can be in several groups.
-    return [...new Set(found)].sort((a, b) => a.order - b.order);
+    return groups < 2 ? found : [...new Set(found)].sort((a, b) => a.order - b.order);
   }
 }
 

@@ -69,6 +69,31 @@ export function decideForEntry(evaluation: Evaluation, facts: Facts): DecisionFo
   };
 }
 
+/** Facts that steps after the rules add to a decision that requires approval. `limits` are added to those of the rules. */
+export type StepFacts = Pick<Facts, "rejection" | "grant" | "limits">;
+
+/**
+ * Returns the decision that the same evaluation makes with more facts. Equals a second `decideForEntry` with all facts,
+ * but does not evaluate the rules again, because only the steps after the rules read these facts.
+ * @param decided a decision that requires approval
+ */
+export function applyStepFacts(decided: DecisionForEntry, evaluation: Evaluation, more: StepFacts): DecisionForEntry {
+  const { limits = [] } = more;
+  const facts = {
+    ...decided.facts,
+    ...more,
+    ...(limits.length === 0 ? {} : { limits: [...(decided.facts.limits ?? []), ...limits] }),
+  };
+  const decision = applySteps(decided.decision, resolveObligations(evaluation).evaluation, facts);
+  return { decision, facts, obliged: decision.effect === "deny" ? null : decided.obliged };
+}
+
+/** The steps after the rules, in order: an earlier rejection denies the action, then a grant can allow it. */
+function applySteps(decision: Decision, evaluation: Evaluation, facts: Facts): Decision {
+  if (decision.effect !== "require_approval") return decision;
+  return applyGrant(unlessRejected(decision, facts, evaluation.now), evaluation, facts);
+}
+
 interface CombinedDecision {
   decision: Decision;
   /** The bar that decided. */
@@ -119,13 +144,11 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
     const reason = `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`;
     return { decision: denial("NO_MATCHING_RULE", reason, shadow) };
   }
-  const decision = unlessRejected(strictest(answers, shadow, facts, obliged), facts, evaluation.now);
-  if (suggested !== null && decision.effect === "allow") return { decision, suggested };
+  const byRules = strictest(answers, shadow, facts, obliged);
+  if (suggested !== null && byRules.effect === "allow") return { decision: byRules, suggested };
+  const decision = applySteps(byRules, obliged.evaluation, facts);
   const isChanged = obliged.isChanged && decision.effect !== "deny";
-  return {
-    decision: applyGrant(decision, obliged.evaluation, facts),
-    ...(isChanged ? { obliged: obliged.evaluation.request } : {}),
-  };
+  return { decision, ...(isChanged ? { obliged: obliged.evaluation.request } : {}) };
 }
 
 /**
@@ -159,12 +182,9 @@ function applySuggestion(
   };
 }
 
-/**
- * Changes `require_approval` to `deny` while an earlier rejection of the same request is in effect. Does not change
- * other decisions.
- */
+/** Changes `require_approval` to `deny` while an earlier rejection of the same request is in effect. */
 function unlessRejected(decision: Decision, { rejection }: Facts, now: number): Decision {
-  if (decision.effect !== "require_approval" || rejection === undefined) return decision;
+  if (rejection === undefined) return decision;
   if ((parseRfc3339(rejection.until) ?? 0) <= now) return decision;
   const { approver, approver_name: name = null, at, comment } = rejection;
   const words = comment === null ? "" : `: ${comment}`;

@@ -1,25 +1,12 @@
 /** The state that all policies share in the evaluation of one request. */
 import type { ActionRequest } from "../../actions.ts";
-import { foldName } from "../../names.ts";
-import {
-  policiesForTool,
-  type CompiledLimit,
-  type CompiledPolicySet,
-  type CompiledPolicy,
-  type CompiledRule,
-} from "../compile/compile.ts";
+import type { CompiledLimit, CompiledPolicySet, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
 import { MAX_STEPS } from "../condition/cel.ts";
 import { Meter } from "../condition/cel-meter.ts";
 import { Activation, type ConditionFacts } from "../condition/condition.ts";
 import { matchNames } from "../compile/name-patterns.ts";
 import type { Facts, ReasonCode, SourceFact } from "../policy-types.ts";
-
-/** The names of a request: tool, operation and agent. */
-interface Names {
-  readonly tool: string;
-  readonly operation: string;
-  readonly agent: string;
-}
+import { NameMatches, type Names } from "./name-matches.ts";
 
 /** The facts that an evaluation reads. */
 type EvaluationFacts = ConditionFacts & Pick<Facts, "session" | "final_request">;
@@ -49,34 +36,44 @@ export class Evaluation {
   readonly grantMatches = new Map<string, number | null>();
   /** Activation for grants. All grants share the steps of one condition, so that they cannot delay the decision further. */
   readonly grantActivation: Activation;
-  /** Rules of policies that were already found. */
-  private readonly foundRules = new Map<CompiledPolicy, readonly CompiledRule[]>();
-  private readonly written: Names;
-  private readonly folded: Names;
+  /** The policies and rules that match the names of the request. */
+  readonly matches: NameMatches;
   private ofSubjects: Activation | null = null;
   private readonly facts: EvaluationFacts;
 
-  /** @param now the current time in milliseconds since the epoch */
-  constructor(compiled: CompiledPolicySet, request: ActionRequest, facts: EvaluationFacts, now: number) {
-    const { tool, operation, agent_id: agent } = request;
+  /**
+   * @param now the current time in milliseconds since the epoch
+   * @param matches the matches of another evaluation of the same names and policies
+   */
+  constructor(
+    compiled: CompiledPolicySet,
+    request: ActionRequest,
+    facts: EvaluationFacts,
+    now: number,
+    matches = new NameMatches(compiled, request),
+  ) {
     this.compiled = compiled;
     this.request = request;
     this.now = now;
     this.facts = facts;
     this.activation = new Activation(request, facts, now);
     this.grantActivation = new Activation(request, facts, now, new Meter(MAX_STEPS));
-    this.written = { tool, operation, agent };
-    this.folded = { tool: foldName(tool), operation: foldName(operation), agent: foldName(agent) };
+    this.matches = matches;
   }
 
   /** Returns a new evaluation of a request with the same names, with the full number of steps. */
   withRequest(request: ActionRequest): Evaluation {
-    return new Evaluation(this.compiled, request, this.facts, this.now);
+    return new Evaluation(this.compiled, request, this.facts, this.now, this.matches);
+  }
+
+  /** Returns a new evaluation with other facts, with the full number of steps. */
+  withFacts(facts: EvaluationFacts): Evaluation {
+    return new Evaluation(this.compiled, this.request, facts, this.now, this.matches);
   }
 
   /** Returns a new evaluation with values of fact sources. */
   withSources(sources: readonly SourceFact[]): Evaluation {
-    return new Evaluation(this.compiled, this.request, { ...this.facts, sources: [...sources] }, this.now);
+    return this.withFacts({ ...this.facts, sources: [...sources] });
   }
 
   /** The values of fact sources. */
@@ -100,7 +97,12 @@ export class Evaluation {
   /** Returns the activation for `per` expressions. Its names are case-folded unless the policy is case-sensitive. */
   subjects({ caseSensitive }: Pick<CompiledPolicy, "caseSensitive">): Activation {
     if (caseSensitive) return this.activation;
-    return (this.ofSubjects ??= this.activation.withNames({ ...this.folded, agent_id: this.folded.agent }));
+    return (this.ofSubjects ??= this.withFoldedNames(this.activation));
+  }
+
+  private withFoldedNames(activation: Activation): Activation {
+    const { agent, tool, operation } = this.names({ caseSensitive: false });
+    return activation.withNames({ agent_id: agent, tool, operation });
   }
 
   /** Returns the session of the request; null if it has no session. */
@@ -111,7 +113,7 @@ export class Evaluation {
   /** Returns an activation for the owner of a history. */
   historyActivation(policy: Pick<CompiledPolicy, "caseSensitive">): Activation {
     const activation = this.inputActivation(new Meter(MAX_STEPS));
-    return policy.caseSensitive ? activation : activation.withNames({ ...this.folded, agent_id: this.folded.agent });
+    return policy.caseSensitive ? activation : this.withFoldedNames(activation);
   }
 
   /** Returns an activation that contains only the facts that inputs can read: no past actions. */
@@ -132,29 +134,21 @@ export class Evaluation {
   }
 
   /** Returns the names, case-folded unless the policy is case-sensitive. */
-  names({ caseSensitive }: Pick<CompiledPolicy, "caseSensitive">): Names {
-    return caseSensitive ? this.written : this.folded;
+  names(policy: Pick<CompiledPolicy, "caseSensitive">): Names {
+    return this.matches.names(policy);
   }
 
   /** Returns the policies that apply to the action, in the order of the set. */
-  applicablePolicies(): CompiledPolicy[] {
-    return policiesForTool(this.compiled, this.request.tool).filter((policy) => {
-      const { tool, agent } = this.names(policy);
-      return matchNames(policy.tools, tool) && matchNames(policy.agents, agent);
-    });
+  applicablePolicies(): readonly CompiledPolicy[] {
+    return this.matches.policies();
   }
 
-  /** Returns the rules that can match the request's tool and operation, in written order. */
+  /** Returns the rules that match the names of the request, in written order. */
   rules(policy: CompiledPolicy): readonly CompiledRule[] {
-    let rules = this.foundRules.get(policy);
-    if (rules === undefined) {
-      const { tool, operation } = this.names(policy);
-      this.foundRules.set(policy, (rules = policy.rules.find(tool, operation)));
-    }
-    return rules;
+    return this.matches.rules(policy);
   }
 
-  /** Returns true if a rule's operation and agent matchers match the action. */
+  /** Returns true if the operation and agent matchers of a limit match the action. */
   matchesRule(policy: CompiledPolicy, { operations, agents }: CompiledRule): boolean {
     const { operation, agent } = this.names(policy);
     return matchNames(operations, operation) && matchNames(agents, agent);

@@ -90,9 +90,9 @@ function findFacts(policy: CompiledPolicy, evaluation: Evaluation): Set<Compiled
     found.add(fact);
     fact.dependencies.forEach(add);
   };
-  for (const rule of evaluation.rules(policy))
-    if (rule.condition !== null && rule.condition.facts.size > 0 && evaluation.matchesRule(policy, rule))
-      for (const fact of policy.facts) if (rule.condition.facts.has(fact.name)) add(fact);
+  for (const { condition } of evaluation.rules(policy))
+    if (condition !== null && condition.facts.size > 0)
+      for (const fact of policy.facts) if (condition.facts.has(fact.name)) add(fact);
   return found;
 }
 

@@ -24,7 +24,6 @@ export interface RuleAnswer {
  */
 export function findFirstMatch(policy: CompiledPolicy, evaluation: Evaluation): RuleAnswer | null {
   for (const rule of evaluation.rules(policy)) {
-    if (!evaluation.matchesRule(policy, rule)) continue;
     if (rule.condition !== null) {
       const result = rule.condition.evaluate(evaluation.activation);
       if ("error" in result) {

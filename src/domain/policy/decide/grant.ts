@@ -126,10 +126,10 @@ export function matchGrant(
   { id, scope, sum }: Pick<GrantFact, "id" | "scope" | "sum">,
   evaluation: Evaluation,
 ): number | null {
-  const { compiled, request, grantMatches, grantActivation } = resolveObligations(evaluation).evaluation;
+  const { compiled, request, matches, grantMatches, grantActivation } = resolveObligations(evaluation).evaluation;
   const known = grantMatches.get(id);
   if (known !== undefined) return known;
-  const redacted = findRedactedPaths(compiled, request);
+  const redacted = findRedactedPaths(compiled, request, matches);
   const covers = coversRequest(scope, grantActivation, redacted);
   const amount = covers ? (sum === null ? 0 : amountOf(sum.of, grantActivation, redacted)) : null;
   grantMatches.set(id, amount);

@@ -90,9 +90,7 @@ export function findHistoryReads(evaluation: Evaluation): HistoryRead[] {
 }
 
 function readsHistory(policy: CompiledPolicy, evaluation: Evaluation): boolean {
-  for (const rule of evaluation.rules(policy))
-    if (rule.condition?.readsHistory === true && evaluation.matchesRule(policy, rule)) return true;
-  return false;
+  return evaluation.rules(policy).some(({ condition }) => condition?.readsHistory === true);
 }
 
 /**

@@ -5,10 +5,9 @@
 import type { ActionRequest } from "../../actions.ts";
 import { decodeEdit, encodeEdit } from "../../edited-request.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../json.ts";
-import { foldName } from "../../names.ts";
-import { policiesForTool, type CompiledPolicySet } from "../compile/compile.ts";
-import { matchNames } from "../compile/name-patterns.ts";
+import type { CompiledPolicySet } from "../compile/compile.ts";
 import type { EditableParameter } from "../policy-types.ts";
+import { NameMatches } from "./name-matches.ts";
 
 /** Replaces a redacted value. */
 export const REDACTED = "[redacted]";
@@ -22,19 +21,15 @@ interface RequestTexts extends Named {
 }
 
 /** Returns the paths of the parameters that enforced policies redact in an action, such as `params.card.number`. */
-export function findRedactedPaths(set: CompiledPolicySet, action: Named): string[] {
+export function findRedactedPaths(
+  set: CompiledPolicySet,
+  action: Named,
+  matches = new NameMatches(set, action),
+): string[] {
   if (!set.redacts) return [];
-  const paths = policiesForTool(set, action.tool).flatMap((policy) => {
-    if (policy.shadow) return [];
-    const [agent, tool, operation] = [action.agent_id, action.tool, action.operation].map((name) =>
-      policy.caseSensitive ? name : foldName(name),
-    ) as [string, string, string];
-    if (!matchNames(policy.tools, tool) || !matchNames(policy.agents, agent)) return [];
-    return policy.rules
-      .find(tool, operation)
-      .filter((rule) => matchNames(rule.operations, operation) && matchNames(rule.agents, agent))
-      .flatMap(({ redact }) => redact);
-  });
+  const paths = matches
+    .policies()
+    .flatMap((policy) => (policy.shadow ? [] : matches.rules(policy).flatMap(({ redact }) => redact)));
   return [...new Set(paths)];
 }
 

@@ -59,10 +59,11 @@ function findDecidingRule(set: CompiledPolicySet, action: DecidedAction): Decidi
   const [agent, tool, operation] = [action.agent_id, action.tool, action.operation].map((name) =>
     policy.caseSensitive ? name : foldName(name),
   ) as [string, string, string];
-  const concerns = (rule: CompiledRule): boolean =>
-    matchNames(rule.operations, operation) && matchNames(rule.agents, agent);
-  const limits = policy.limits.filter(({ tools, rule }) => matchNames(tools, tool) && concerns(rule));
-  const rules = policy.rules.find(tool, operation).filter(concerns);
+  const limits = policy.limits.filter(
+    ({ tools, rule }) =>
+      matchNames(tools, tool) && matchNames(rule.operations, operation) && matchNames(rule.agents, agent),
+  );
+  const rules = policy.rules.find({ tool, operation, agent });
   const at = rules.findIndex(({ name }) => name === action.rule);
   const deciding = rules[at] ?? limits.find(({ rule }) => rule.name === action.rule)?.rule;
   return deciding === undefined ? null : { deciding, ahead: at < 0 ? [] : rules.slice(0, at), limits };

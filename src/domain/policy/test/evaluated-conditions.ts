@@ -33,7 +33,6 @@ export function findEvaluatedConditions(
     );
     const evaluated: EvaluatedCondition[] = [];
     for (const rule of evaluation.rules(policy)) {
-      if (!evaluation.matchesRule(policy, rule)) continue;
       const isAnswer = rule === answer?.rule;
       if (rule.condition !== null)
         evaluated.push({

@@ -1,16 +1,18 @@
 /** An agent that requests approval far more often than usual is throttled: exactly, once an hour, and in every process. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import type { ThrottleEntry } from "../../../src/domain/entries.ts";
 import { decodeEntry, encodeEntry } from "../../../src/domain/entries.ts";
-import { createThrottlesAuditor } from "../../../src/audit/throttles.ts";
+import type { EntryBody } from "../../../src/domain/entries.ts";
+import type { StatesReader } from "../../../src/contract/states.ts";
+import { throttleAuditor } from "../../../plugins/throttle/audit.ts";
+import type { ThrottleEntry } from "../../../plugins/throttle/entry.ts";
+import { throttlePeriod } from "../../../plugins/throttle/rate.ts";
 import type { Config } from "../../../src/config/index.ts";
 import { memoryStorage } from "../../../src/testing/memory-storage.ts";
 import { SECRET } from "../../support/deployment.ts";
 import { interleave } from "../../support/interleave.ts";
-import { throttlePeriod } from "../../../src/domain/throttle.ts";
 import { newKey } from "../../support/keys.ts";
-import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
+import { makeKey, setSection, startService, type Answer, type Service } from "../../support/service.ts";
 
 const HOUR = 3_600_000;
 const POLICY = `policy: work
@@ -20,7 +22,7 @@ rules:
   - { name: ask, operation: ask, effect: require_approval, approval: { grants: { for: 8h, count: 50 } } }
 `;
 const throttle = (config: Config): void => {
-  config.approvals.throttle = { times: 2, minimum: 3 };
+  setSection(config, "throttle", { times: 2, minimum: 3 });
   config.approvals.trust_key_makers = true;
 };
 
@@ -139,8 +141,8 @@ describe("one process", () => {
     const rows = await service.storage.entries(0, size);
     const bodies = rows.map(({ bytes }) => decodeEntry(bytes) as Record<string, unknown>);
     const audit = (all: readonly Record<string, unknown>[]): void => {
-      const throttles = createThrottlesAuditor();
-      for (const body of all) throttles.fold(body as never);
+      const auditor = throttleAuditor();
+      for (const body of all) auditor.check?.(body as unknown as EntryBody & { seq: number }, {} as StatesReader);
     };
     audit(bodies);
     const at = bodies.findIndex(({ type }) => type === "throttle");

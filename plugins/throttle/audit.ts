@@ -1,15 +1,10 @@
 /** Recomputes each throttling from the earlier decisions: its hour, its number of requests, and the usual rate. */
-import { parseEntryTime } from "../domain/time.ts";
-import type { DecisionEntry, ThrottleEntry } from "../domain/entries.ts";
-import { HOUR_MS, MAX_MEASURED_REQUESTS, type RequestRate, throttleLimit, throttlePeriod } from "../domain/throttle.ts";
-import type { EntryBody } from "./report.ts";
+import { type DecisionEntry, parseEntryTime } from "../../src/core.ts";
+import type { FeatureAuditor } from "../../src/plugin.ts";
+import type { ThrottleEntry } from "./entry.ts";
+import { HOUR_MS, MAX_MEASURED_REQUESTS, type RequestRate, throttleLimit, throttlePeriod } from "./rate.ts";
 
-export interface ThrottlesAuditor {
-  /** Applies the next entry; call it in order. Throws for a throttling that contradicts earlier entries. */
-  fold(body: EntryBody): void;
-}
-
-export function createThrottlesAuditor(): ThrottlesAuditor {
+export function throttleAuditor(): FeatureAuditor {
   /**
    * For each key, a map from the start of an hour to the number of requests for approval in that hour, in ascending
    * order.
@@ -45,10 +40,9 @@ export function createThrottlesAuditor(): ThrottlesAuditor {
   }
 
   return {
-    fold(body) {
-      if (body["type"] === "throttle") assertThrottle(body as unknown as ThrottleEntry);
-      const isRequest = body["type"] === "decision" && body["status"] === "pending_approval";
-      newest = isRequest ? (body as unknown as DecisionEntry) : null;
+    check(entry) {
+      if (entry.type === "throttle") assertThrottle(entry);
+      newest = entry.type === "decision" && entry.status === "pending_approval" ? entry : null;
       if (newest !== null) count(newest);
     },
   };

@@ -1,0 +1,112 @@
+/**
+ * The one path of a decision: bars and facts, then the rules, then the steps of features. Submissions, previews, edits,
+ * votes, permits and starts use it; `decide` repeats it from the record for replays, backtests and tests.
+ */
+import {
+  type ActionRequest,
+  applyStepFacts,
+  type CoreHost,
+  decideForEntry,
+  type DecisionForEntry,
+  encodeRequest,
+  Evaluation,
+  type Facts,
+  findSuggestedFacts,
+  type LedgerTransaction,
+  type MatchedLimit,
+  type RejectionFact,
+  type StepReader,
+  type SubmittedAction,
+  suggestedRuleState,
+  userState,
+} from "../../src/core.ts";
+import type { StorageReader } from "../../src/storage/index.ts";
+import { readLimitUses } from "./limit-usage.ts";
+import { type LookUpFacts, readEvaluationInputs } from "./read-inputs.ts";
+import { findActiveRejection } from "./rejection.ts";
+
+/** The reads of a decision, within a ledger transaction or at a snapshot. */
+export type DecisionReader = StepReader &
+  Pick<StorageReader, "action" | "pastActions" | "rejectedAction" | "entriesOfAction">;
+
+/** What is decided, and the facts about the submitter. */
+export interface DecisionSubject {
+  policies: Pick<LedgerTransaction["activePolicies"], "compiled" | "source">;
+  request: ActionRequest;
+  /** Id of the action; empty for a preview. */
+  id: string;
+  facts: Facts;
+  /** For an open action, the facts of the decision that counted it against limits; null for a new request. */
+  counted: Facts | null;
+}
+
+export interface DecidedAction extends DecisionForEntry {
+  evaluation: Evaluation;
+  /** The limits that apply. */
+  needs: readonly MatchedLimit[];
+}
+
+/**
+ * Decides by bars, rules and limits.
+ * @param lookUp reads the values of fact sources; see `readEvaluationInputs`
+ */
+export async function decideByRules(
+  host: CoreHost,
+  reader: DecisionReader,
+  { policies: { compiled, source }, request, id, facts: about, counted }: DecisionSubject,
+  lookUp?: LookUpFacts,
+): Promise<DecidedAction> {
+  const commit = source?.["commit"];
+  const known: Facts = {
+    ...about,
+    ...reader.barFacts(request),
+    ...findSuggestedFacts(reader.state(suggestedRuleState), compiled),
+    ...(commit === undefined ? {} : { policy_commit: commit }),
+  };
+  const first = new Evaluation(compiled, request, known, reader.now);
+  const { evaluation, facts } = await readEvaluationInputs(host, reader, first, known, id, lookUp);
+  if (!compiled.hasLimits) return { ...decideForEntry(evaluation, facts), evaluation, needs: [] };
+  const uses = await readLimitUses(reader, evaluation, facts, counted);
+  return { ...decideForEntry(evaluation, uses.facts), evaluation, needs: uses.needs };
+}
+
+/**
+ * Decides by bars, rules, limits and steps. If the rules require approval of a new request, an earlier rejection of it
+ * denies it. Otherwise, the first step with facts that suffice allows it.
+ * @param submitter the submitter, for steps
+ * @param hash hash of a new request, or null for an open action, which earlier rejections do not affect
+ */
+export async function decideAction(
+  host: CoreHost,
+  reader: DecisionReader,
+  subject: DecisionSubject,
+  { submitter, hash }: { submitter: SubmittedAction; hash: string | null },
+  lookUp?: LookUpFacts,
+): Promise<DecidedAction> {
+  const decided = await decideByRules(host, reader, subject, lookUp);
+  const { evaluation } = decided;
+  if (decided.decision.effect !== "require_approval") return decided;
+  const rejection = hash === null ? null : await findRejection(host, reader, hash, decided.obliged);
+  if (rejection !== null) return { ...decided, ...applyStepFacts(decided, evaluation, { rejection }) };
+  for (const step of host.steps) {
+    const candidates = step.relax?.({ reader, action: submitter, evaluation, decided, counted: subject.counted });
+    for await (const facts of candidates ?? []) {
+      const relaxed = applyStepFacts(decided, evaluation, facts);
+      if (relaxed.decision.effect === "allow") return { ...decided, ...relaxed };
+    }
+  }
+  return decided;
+}
+
+/** Returns the active rejection of the submitted request, or of the request after its obligations. */
+async function findRejection(
+  host: CoreHost,
+  reader: DecisionReader,
+  hash: string,
+  obliged: ActionRequest | null,
+): Promise<RejectionFact | null> {
+  const users = reader.state(userState);
+  const submitted = await findActiveRejection(host, reader, hash, reader.now, users);
+  if (submitted !== null || obliged === null) return submitted;
+  return findActiveRejection(host, reader, encodeRequest(obliged).hash, reader.now, users);
+}

@@ -1,0 +1,53 @@
+/** Refuses requests for approval of a key that makes many times more of them than usual. */
+import { type ApprovalSubmission, type DecisionStep, type LedgerTransaction, toActor } from "../../src/core.ts";
+import { Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { THROTTLED } from "./errors.ts";
+import type { ThrottleOptions } from "./options.ts";
+import { HOUR_MS, MAX_MEASURED_REQUESTS, throttleLimit, throttlePeriod } from "./rate.ts";
+
+/**
+ * Refuses a submission if its key has used up its requests for approval in this hour. If it is the last allowed request,
+ * records that the key is throttled until the end of the hour. Runs under the ledger's lock, so the count is exact.
+ */
+export const throttleStep = (options: ThrottleOptions): DecisionStep => ({
+  name: "throttle",
+  tighten: (tx, submission) => throttle(tx, submission, options),
+});
+
+async function throttle(
+  tx: LedgerTransaction,
+  { credential: { key, principal }, id, agent_id }: ApprovalSubmission,
+  options: ThrottleOptions,
+): Promise<(() => void) | null> {
+  const { times, minimum } = options;
+  const { hour, since } = throttlePeriod(tx.now);
+  // Most keys are below the minimum, so their history does not have to be read.
+  const first = await tx.approvalRequests(key.id, hour, hour + HOUR_MS, minimum);
+  if (first.requests + 1 < minimum) return null;
+  const usual = await tx.approvalRequests(key.id, since, hour, MAX_MEASURED_REQUESTS);
+  const limit = throttleLimit(usual, options);
+  if (limit === null) return null;
+  const { requests } = await tx.approvalRequests(key.id, hour, hour + HOUR_MS, limit);
+  const until = hour + HOUR_MS;
+  if (requests >= limit)
+    throw new Refusal(
+      THROTTLED,
+      `the key "${key.name}" made ${requests} requests for approval in this hour; it usually makes ${Math.round(usual.requests / usual.hours)} per hour. Wait until ${toRfc3339(until)}; actions that need no approval are still decided`,
+      { headers: { "Retry-After": String(Math.ceil((until - tx.now) / 1000)) } },
+    );
+  if (requests + 1 < limit) return null;
+  return () =>
+    void tx.record({
+      type: "throttle",
+      v: 1,
+      at: toRfc3339(tx.now),
+      agent_id,
+      related_action: id,
+      requests: limit,
+      usual,
+      times,
+      minimum,
+      until: toRfc3339(until),
+      submitted_by: toActor(key, principal),
+    });
+}

@@ -1,0 +1,51 @@
+/** Steps that features add to decisions, after the rules. Steps before the rules are bars; see bar.ts. */
+import type { DecisionForEntry, StepFacts } from "../domain/policy/decide/decide.ts";
+import type { Evaluation } from "../domain/policy/decide/evaluation.ts";
+import type { Facts } from "../domain/policy/policy-types.ts";
+import type { Credential } from "./host.ts";
+import type { LedgerTransaction, Snapshot } from "./ledger.ts";
+import type { ActionRow, StorageReader } from "./storage.ts";
+
+/** A step of decisions. It is called only for actions that require approval, so other actions do not pay for it. */
+export interface DecisionStep {
+  /** Unique among all plugins. */
+  readonly name: string;
+  /**
+   * Returns facts with which the policies can allow an action that requires approval, in the order to try them; null if
+   * there are none. The service decides with each of them, and records the first facts that lead to an allow, so a
+   * replay needs only the record and no code of the step. Called for submissions, previews, votes, permits and starts.
+   */
+  relax?(action: RelaxableAction): AsyncIterable<StepFacts> | null;
+  /**
+   * Throws a `Refusal` if the submission must not be recorded. Otherwise, returns a function that records entries after
+   * the decision; null if there are none. Called under the ledger's lock for each submission that requires approval.
+   */
+  tighten?(tx: LedgerTransaction, submission: ApprovalSubmission): Promise<(() => void) | null>;
+}
+
+/** The submitter and names of an action that is recorded, or about to be decided. */
+export type SubmittedAction = Pick<
+  ActionRow,
+  "agent_id" | "tool" | "operation" | "submitted_by" | "submitted_agent" | "submitted_owner"
+>;
+
+/** The reads of a step, within a ledger transaction or at a snapshot. */
+export type StepReader = Snapshot & Pick<StorageReader, "key" | "limitUsed">;
+
+/** An action for which the policies require approval. */
+export interface RelaxableAction {
+  reader: StepReader;
+  action: SubmittedAction;
+  evaluation: Evaluation;
+  decided: DecisionForEntry;
+  /** For an open action, the facts of the decision that counted it against limits; null for a new request. */
+  counted: Facts | null;
+}
+
+/** A submission that is about to be recorded as pending. */
+export interface ApprovalSubmission {
+  credential: Credential;
+  /** Id of the new action. */
+  id: string;
+  agent_id: string;
+}
