@@ -1,6 +1,6 @@
 /**
- * Builds dist/, which has the layout of the clone: dist/src, dist/plugins, dist/policies, dist/docs/errors.md. Also writes
- * the JSON Schemas for editors, dist/policy.schema.json and dist/policy-test.schema.json.
+ * Builds dist/, which has the layout of the clone: dist/src, dist/plugins, dist/clients, dist/policies,
+ * dist/docs/errors.md. Also writes the JSON Schemas for editors, dist/policy.schema.json and dist/policy-test.schema.json.
  *
  *   node .ci/build.mjs           checks types, writes JavaScript, declarations and source maps, and bundles dependencies
  *                                into dist/vendor. The package contains this build
@@ -24,8 +24,10 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const DIST = join(ROOT, "dist");
 const STAMP = join(DIST, ".build.json");
 
+/** Folders of the clients in TypeScript. */
+export const CLIENTS = ["clients/typescript", "clients/hook", "clients/mcp"];
 /** Inputs of the build. */
-const FOLDERS = ["src", "plugins", "policies", ".ci"];
+const FOLDERS = ["src", "plugins", ...CLIENTS, "policies", ".ci"];
 const FILES = [
   "docs/errors.md",
   "package.json",
@@ -70,7 +72,7 @@ async function buildWhole() {
   await inFreshFolder(async (fresh) => {
     await compileInto(fresh, ["--noEmitOnError"]);
     compile(["-p", join(ROOT, "tsconfig.console.json"), "--outDir", fresh]);
-    put(fresh, "src/client/api.d.ts", await renderClientTypes(fresh));
+    put(fresh, "clients/typescript/api.d.ts", await renderClientTypes(fresh));
     const declarations = filesIn(fresh, "").filter((name) => name.endsWith(".d.ts"));
     for (const path of declarations) declare(join(fresh, path));
     // No one can import the others. They are large, and name packages that are bundled.
@@ -123,7 +125,7 @@ function place(fresh, { sources, types, bundled }) {
   const kept = new Set(made);
   // A concurrent build may be writing declarations and bundles.
   const isKept = (path) => kept.has(path) || (!types && kept.has(path.replace(/\.d\.ts$/, ".js")));
-  for (const folder of ["src", "plugins", "policies", ...(bundled ? ["vendor"] : [])])
+  for (const folder of ["src", "plugins", "clients", "policies", ...(bundled ? ["vendor"] : [])])
     for (const path of filesIn(DIST, folder)) if (!isKept(path)) rmSync(join(DIST, path), { force: true });
   writeFileSync(`${STAMP}.${process.pid}`, JSON.stringify({ sources, types, bundled }));
   renameSync(`${STAMP}.${process.pid}`, STAMP);

@@ -36,7 +36,7 @@ const fileOf = (name) => `${name.replace(/^@/, "").replace(/\.js$/, "").replaceA
  * @param beside other folders that import from the same bundles, so that each package exists once
  */
 export function bundlePackages(folder, beside = []) {
-  const own = scriptsIn(folder, ["src", "plugins"]);
+  const own = scriptsIn(folder, ["src", "plugins", "clients"]);
   const names = namesIn(own);
   const packages = new Set([...names.keys()].map(packageOf));
   const isBundled = (name) => isOthers(name) && packages.has(packageOf(name));
@@ -70,7 +70,7 @@ export function bundlePackages(folder, beside = []) {
  * without an answer. It then still reads its input, because a host that cannot write the whole event might run the call.
  */
 function bundleHook(folder) {
-  const hook = join(folder, "src", "hook");
+  const hook = join(folder, "clients", "hook");
   buildSync({
     stdin: {
       contents: `process.exitCode = 2;
@@ -92,10 +92,10 @@ function bundleHook(folder) {
     minifyWhitespace: true,
     legalComments: "none",
     logLevel: "error",
-    // The version file is next to the module that reads it.
+    // The bundle finds package.json from the module that reads the version.
     define: { "import.meta.url": "assentUrl" },
     banner: {
-      js: '#!/usr/bin/env node\nconst assentUrl=require("node:url").pathToFileURL(require("node:path").join(__dirname,"../version.js")).href;',
+      js: '#!/usr/bin/env node\nconst assentUrl=require("node:url").pathToFileURL(require("node:path").join(__dirname,"../../src/version.js")).href;',
     },
   });
 }

@@ -1,4 +1,4 @@
-/** Prints the types of src/client/api.ts from the schemas of the routes, with the descriptions as comments. */
+/** Prints the types of clients/typescript/api.ts from the schemas of the routes, with the descriptions as comments. */
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 

@@ -7,12 +7,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { HOSTS } from "../src/hook/hosts/answers.ts";
+import { HOSTS } from "../clients/hook/hosts/answers.ts";
 import { startHookService } from "../test/support/hook.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const CALLS = Number(process.argv[2] ?? 100);
-const BIN = join(ROOT, "dist/src/hook/bin.cjs");
+const BIN = join(ROOT, "dist/clients/hook/bin.cjs");
 
 function once(
   args: string[],

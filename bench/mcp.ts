@@ -11,7 +11,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { createAssent } from "../src/client/index.ts";
+import { createAssent } from "../clients/typescript/index.ts";
 
 const CALLS = Number(process.argv[2] ?? 2_000);
 /** Calls of one variant before the next variant. */

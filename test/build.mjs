@@ -5,14 +5,14 @@
 import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { compile, ensureBuilt } from "../.ci/build.mjs";
+import { CLIENTS, compile, ensureBuilt } from "../.ci/build.mjs";
 import { bundlePackages } from "../.ci/bundle.mjs";
 import { copyVendored } from "../.ci/vendor.mjs";
 import { bundleService } from "./bundle.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const BUILD = join(ROOT, "build");
-const COMPILED = ["src", "plugins", "test", "bench", join("docs", "examples")];
+const COMPILED = ["src", "plugins", ...CLIENTS, "test", "bench", join("docs", "examples")];
 
 /** Builds ./build. @param dist also builds dist/, for tests that start the package as its users have it */
 export async function build({ dist = true } = {}) {

@@ -9,7 +9,7 @@ import { buildSync } from "esbuild";
 
 const { dirname, join, relative } = posix;
 /** Entry points of separate processes and threads. Each gets a small bundle, because it needs little of the service. */
-const ENTRIES = ["src/hook/worker.js", "src/hook/daemon.js", "src/policies/trial-thread.js"];
+const ENTRIES = ["clients/hook/worker.js", "clients/hook/daemon.js", "src/policies/trial-thread.js"];
 /**
  * Roots of the bundles: each contains these modules and everything that they import. A bundle imports the previous
  * bundles, so a client command or a ledger test loads only a part.
@@ -56,7 +56,7 @@ export function bundleService(folder) {
  * command line.
  */
 function scriptsIn(folder) {
-  return ["src", "plugins"]
+  return ["src", "plugins", "clients/hook", "clients/mcp"]
     .flatMap((room) =>
       readdirSync(join(folder, room), { recursive: true, encoding: "utf8" }).map((path) =>
         join(room, path.split(sep).join("/")),
@@ -65,7 +65,7 @@ function scriptsIn(folder) {
     .filter(
       (path) => path.endsWith(".js") && !/\/(?:vendor|assets|bundle|app|static)\/|^plugins\/[^/]+\/page\//.test(path),
     )
-    .filter((path) => !/^src\/(?:client|adapters)\/|^src\/browser\.js$|^src\/cli\/bin\.js$/.test(path));
+    .filter((path) => !/^src\/browser\.js$|^src\/cli\/bin\.js$/.test(path));
 }
 
 /** Returns the modules and all that they import statically. */
@@ -109,7 +109,7 @@ function bundle(folder, options, others) {
     platform: "node",
     target: "node20",
     packages: "external",
-    external: ["./vendor/*", "./src/client/*", "./bundles/*", ...[...others].map((path) => `./${path}`)],
+    external: ["./vendor/*", "./clients/typescript/*", "./bundles/*", ...[...others].map((path) => `./${path}`)],
     sourcemap: true,
     sourcesContent: false,
     logLevel: "error",

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 export function reportCoverage(folder, build) {
   const files = new Map();
   for (const path of readdirSync(build, { recursive: true, encoding: "utf8" }))
-    if (/^(src|plugins)[\\/].*\.js$/.test(path) && !/[\\/](assets|vendor)[\\/]/.test(path)) {
+    if (/^(src|plugins|clients)[\\/].*\.js$/.test(path) && !/[\\/](assets|vendor)[\\/]/.test(path)) {
       const text = readFileSync(join(build, path), "utf8");
       files.set(join(build, path), { path: path.split(sep).join("/"), text, ran: new Uint8Array(text.length) });
     }

@@ -6,6 +6,7 @@ RUN npm ci --no-audit --no-fund
 COPY .ci ./.ci
 COPY src ./src
 COPY plugins ./plugins
+COPY clients ./clients
 COPY policies ./policies
 COPY docs/errors.md ./docs/errors.md
 RUN npm run build && npm prune --omit=dev --no-audit --no-fund

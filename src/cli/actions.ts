@@ -1,4 +1,4 @@
-import type { ActionQuery, ActionRecord } from "../client/index.ts";
+import type { ActionQuery, ActionRecord } from "../../clients/typescript/index.ts";
 import {
   CommandError,
   EXIT_CODES,

@@ -4,12 +4,12 @@
  */
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { isHttpUrl, resolveLocalName } from "../client/url.ts";
+import { isHttpUrl, resolveLocalName } from "../../clients/typescript/url.ts";
 import { ConfigError, loadConfig } from "../config/index.ts";
 import { isLoopbackHost } from "../domain/loopback.ts";
-import { isObject } from "../hook/payload.ts";
-import { userConfigFolder } from "../hook/hook-config.ts";
-import { readSettings, writeSettings } from "../hook/install/settings-files.ts";
+import { isObject } from "../../clients/hook/payload.ts";
+import { userConfigFolder } from "../../clients/hook/hook-config.ts";
+import { readSettings, writeSettings } from "../../clients/hook/install/settings-files.ts";
 import { CommandError, toPrintable, usageError } from "./command.ts";
 import { readSecret } from "./secret-input.ts";
 

@@ -1,10 +1,10 @@
 /** `assent doctor` checks the requirements of a working installation, and prints for each problem what to do. */
 import { existsSync } from "node:fs";
 import { ConfigError, loadConfig, type Config } from "../config/index.ts";
-import { AssentError, createAssent, type Assent } from "../client/index.ts";
+import { AssentError, createAssent, type Assent } from "../../clients/typescript/index.ts";
 import { findUnknownChannels } from "../domain/policy/check/unknown-channels.ts";
 import { selectPrivileges } from "../domain/scopes.ts";
-import { configFiles } from "../hook/hook-config.ts";
+import { configFiles } from "../../clients/hook/hook-config.ts";
 import { loadPolicyFolder } from "../policies/folder.ts";
 import {
   colourText,

@@ -1,5 +1,5 @@
 /** `assent grants` lists and revokes grants. Also defines the options of `assent approve` that create a grant. */
-import type { GrantTerms } from "../client/index.ts";
+import type { GrantTerms } from "../../clients/typescript/index.ts";
 import { describeFreeMembers, describeSuggestedScope, type VaryingMember } from "../domain/scope-words.ts";
 import { parseDuration } from "../domain/time.ts";
 import {

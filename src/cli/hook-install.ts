@@ -1,12 +1,12 @@
 /** `assent hook install` writes the hook into the settings of a host. */
 import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
-import { HOSTS, isHost, type Host } from "../hook/hosts/answers.ts";
-import { checkConfig } from "../hook/install/check-service.ts";
-import { CLAUDE_SINCE, isAtLeast, readClaudeVersion } from "../hook/install/claude-version.ts";
-import { readTextOrNull } from "../hook/install/diagnose-hook.ts";
-import { lineDiff, readSettings, writeSettings } from "../hook/install/settings-files.ts";
-import { HOOK_FILE, isOnPath, isTemporaryInstall, hookCommand } from "../hook/install/hook-program.ts";
+import { HOSTS, isHost, type Host } from "../../clients/hook/hosts/answers.ts";
+import { checkConfig } from "../../clients/hook/install/check-service.ts";
+import { CLAUDE_SINCE, isAtLeast, readClaudeVersion } from "../../clients/hook/install/claude-version.ts";
+import { readTextOrNull } from "../../clients/hook/install/diagnose-hook.ts";
+import { lineDiff, readSettings, writeSettings } from "../../clients/hook/install/settings-files.ts";
+import { HOOK_FILE, isOnPath, isTemporaryInstall, hookCommand } from "../../clients/hook/install/hook-program.ts";
 import {
   hasHook,
   SCOPES,
@@ -17,8 +17,8 @@ import {
   type SettingsFolders,
   type Scope,
   type HookInstallation,
-} from "../hook/install/host-settings.ts";
-import { findDisabledReason } from "../hook/install/disabled-hooks.ts";
+} from "../../clients/hook/install/host-settings.ts";
+import { findDisabledReason } from "../../clients/hook/install/disabled-hooks.ts";
 import {
   colourText,
   CommandError,

@@ -4,19 +4,19 @@
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { loadConfig, MissingApiKeyError, userConfigFile, type HookConfig } from "../hook/hook-config.ts";
-import { HOSTS, type Host } from "../hook/hosts/answers.ts";
+import { loadConfig, MissingApiKeyError, userConfigFile, type HookConfig } from "../../clients/hook/hook-config.ts";
+import { HOSTS, type Host } from "../../clients/hook/hosts/answers.ts";
 import {
   evaluateTypicalCalls,
   typicalRequests,
   checkConfig,
   createCheckClient,
   typicalToolCalls,
-} from "../hook/install/check-service.ts";
-import { testInstalledHook } from "../hook/install/diagnose-hook.ts";
-import { SettingsError } from "../hook/install/jsonc.ts";
-import { readSettings, writeSettings } from "../hook/install/settings-files.ts";
-import { installedCommands, SCOPES, settingsFile, type Scope } from "../hook/install/host-settings.ts";
+} from "../../clients/hook/install/check-service.ts";
+import { testInstalledHook } from "../../clients/hook/install/diagnose-hook.ts";
+import { SettingsError } from "../../clients/hook/install/jsonc.ts";
+import { readSettings, writeSettings } from "../../clients/hook/install/settings-files.ts";
+import { installedCommands, SCOPES, settingsFile, type Scope } from "../../clients/hook/install/host-settings.ts";
 import {
   colourText,
   CommandError,

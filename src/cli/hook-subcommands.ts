@@ -1,9 +1,9 @@
 /** `assent hook setup|install|start|doctor|status`. */
-import { HookConfigError, loadConfig, type HookConfig } from "../hook/hook-config.ts";
-import { HOSTS } from "../hook/hosts/answers.ts";
-import { diagnoseHook } from "../hook/install/diagnose-hook.ts";
-import { hookCommand } from "../hook/install/hook-program.ts";
-import { HookState, stateFolder } from "../hook/hook-state.ts";
+import { HookConfigError, loadConfig, type HookConfig } from "../../clients/hook/hook-config.ts";
+import { HOSTS } from "../../clients/hook/hosts/answers.ts";
+import { diagnoseHook } from "../../clients/hook/install/diagnose-hook.ts";
+import { hookCommand } from "../../clients/hook/install/hook-program.ts";
+import { HookState, stateFolder } from "../../clients/hook/hook-state.ts";
 import {
   colourText,
   CommandError,

@@ -1,7 +1,7 @@
 /** `assent hook` and `assent hookd` let coding agents request a decision before each tool call. */
-import { runHookd } from "../hook/hookd.ts";
-import { HOSTS } from "../hook/hosts/answers.ts";
-import { createSocketFolder, socketPath } from "../hook/hookd-socket.ts";
+import { runHookd } from "../../clients/hook/hookd.ts";
+import { HOSTS } from "../../clients/hook/hosts/answers.ts";
+import { createSocketFolder, socketPath } from "../../clients/hook/hookd-socket.ts";
 import { VERSION } from "../version.ts";
 import { CommandError, EXIT_CODES, parseArguments, usageError, type Command } from "./command.ts";
 import { hookSubcommands, runHookSubcommand } from "./hook-subcommands.ts";
@@ -31,7 +31,7 @@ examples:
     if (verb === undefined)
       throw usageError("assent hook needs --host or a subcommand; use setup, install, start, doctor or status");
     if (!verb.startsWith("--")) return runHookSubcommand(verb, rest, io);
-    await (await import("../hook/launcher.ts")).runHook(args);
+    await (await import("../../clients/hook/launcher.ts")).runHook(args);
     return Number(process.exitCode ?? EXIT_CODES.failure);
   },
 };

@@ -1,7 +1,7 @@
 /** `assent login` stores the key that commands use when ASSENT_API_KEY is not set. `assent logout` removes it. */
-import { createAssent } from "../client/index.ts";
+import { createAssent } from "../../clients/typescript/index.ts";
 import { selectPrivileges } from "../domain/scopes.ts";
-import { isHttpUrl, resolveLocalName } from "../client/url.ts";
+import { isHttpUrl, resolveLocalName } from "../../clients/typescript/url.ts";
 import { removeLogin, serviceUrl, writeLogin } from "./credentials.ts";
 import {
   CommandError,

@@ -1,6 +1,6 @@
 /** Commands for plans, which are lists of actions that are submitted together and approved with one vote. */
 import { readFile } from "node:fs/promises";
-import type { ActionRequest, PlanQuery, PlanRecord, PlanSummary } from "../client/index.ts";
+import type { ActionRequest, PlanQuery, PlanRecord, PlanSummary } from "../../clients/typescript/index.ts";
 import { isJsonObject, parseJson } from "../domain/json.ts";
 import {
   EXIT_CODES,

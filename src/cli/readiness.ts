@@ -1,5 +1,5 @@
 /** Reads the readiness of a running service, which `assent status` and `assent doctor` display. */
-import { AssentError, type Assent } from "../client/index.ts";
+import { AssentError, type Assent } from "../../clients/typescript/index.ts";
 import { isJsonObject } from "../domain/json.ts";
 
 /** Response of `GET /readyz`, with the members that the commands display. */

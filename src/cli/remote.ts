@@ -1,5 +1,5 @@
 /** Helpers for commands that call a running service: clients, exit codes, and the output of an action. */
-import { AssentError, createAssent, type ActionRecord, type Assent } from "../client/index.ts";
+import { AssentError, createAssent, type ActionRecord, type Assent } from "../../clients/typescript/index.ts";
 import { requestSections } from "../delivery/approval-message-text.ts";
 import { displayPrincipal } from "../domain/principals.ts";
 import { parseJson, type JsonObject } from "../domain/json.ts";

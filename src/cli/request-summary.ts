@@ -1,5 +1,5 @@
 /** Summarizes an action in one line. */
-import type { ActionRecord } from "../client/index.ts";
+import type { ActionRecord } from "../../clients/typescript/index.ts";
 import { rankParameters } from "../domain/headline.ts";
 import { renderMarkedText } from "../domain/visible-text.ts";
 

@@ -1,5 +1,5 @@
 /** `assent status`: shows whether the service is ready, what the key may do, and how many actions wait for approval. */
-import { createAssent } from "../client/index.ts";
+import { createAssent } from "../../clients/typescript/index.ts";
 import { EXIT_CODES, parseArguments, toPrintable, usageError, printJson, type Command } from "./command.ts";
 import { findAvailableKey, serviceUrl } from "./credentials.ts";
 import { describeFailedChecks, readReadiness, type Readiness } from "./readiness.ts";

@@ -1,5 +1,5 @@
 /** Shows a request before a vote, and votes on exactly what it showed. */
-import type { ActionRecord, ApproveOptions, Assent } from "../client/index.ts";
+import type { ActionRecord, ApproveOptions, Assent } from "../../clients/typescript/index.ts";
 import { CommandError, type Output } from "./command.ts";
 import { printAction, withServiceErrors } from "./remote.ts";
 

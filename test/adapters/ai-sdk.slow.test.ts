@@ -1,4 +1,4 @@
-import { governTools } from "../../src/adapters/ai-sdk.ts";
+import { governTools } from "../../clients/typescript/adapters/ai-sdk.ts";
 import { adapterTests, type Driver } from "./matrix.ts";
 import { packages, type Module } from "./packages.ts";
 

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { assentHooks } from "../../src/adapters/claude-agent-sdk.ts";
+import { assentHooks } from "../../clients/typescript/adapters/claude-agent-sdk.ts";
 import { boundKey, clientOf } from "../support/assent-client.ts";
 import { startService } from "../support/service.ts";
 import { adapterTests, type Driver, type Refund } from "./matrix.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
-import { checkFramework, FRAMEWORKS, type Framework } from "../../src/adapters/framework.ts";
+import { checkFramework, FRAMEWORKS, type Framework } from "../../clients/typescript/adapters/framework.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 describe("the version of a framework", () => {

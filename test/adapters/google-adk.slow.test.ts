@@ -1,4 +1,4 @@
-import { assentCallbacks } from "../../src/adapters/google-adk.ts";
+import { assentCallbacks } from "../../clients/typescript/adapters/google-adk.ts";
 import { adapterTests, type Driver } from "./matrix.ts";
 import { packages, type Module } from "./packages.ts";
 

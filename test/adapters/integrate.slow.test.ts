@@ -30,7 +30,7 @@ test("your own code: an allowed call runs immediately, and another one runs once
   const server = await serve(service.runtime.fetch, { host: "127.0.0.1", port: 0 });
   const refunds: unknown[] = [];
   try {
-    const client = new URL(`../../src/client/index${EXTENSION}`, import.meta.url).href;
+    const client = new URL(`../../clients/typescript/index${EXTENSION}`, import.meta.url).href;
     const { code } = transformSync(blockOf("assent/client").replace('"assent/client"', JSON.stringify(client)), {
       loader: "ts",
       format: "esm",
@@ -122,8 +122,8 @@ for (const { name, versions, text } of PROGRAMS) {
           rootDir: "/",
           typeRoots: [join(ROOT, "node_modules/@types")],
           paths: {
-            "assent/client": [join(ROOT, "src/client/index.ts")],
-            "assent/adapters/*": [join(ROOT, "src/adapters/*.ts")],
+            "assent/client": [join(ROOT, "clients/typescript/index.ts")],
+            "assent/adapters/*": [join(ROOT, "clients/typescript/adapters/*.ts")],
           },
         },
         include: ["program.ts"],

@@ -1,4 +1,4 @@
-import { wrapToolCall } from "../../src/adapters/langchain.ts";
+import { wrapToolCall } from "../../clients/typescript/adapters/langchain.ts";
 import { adapterTests, type Driver } from "./matrix.ts";
 import { packages, type Module } from "./packages.ts";
 

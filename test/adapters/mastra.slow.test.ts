@@ -1,4 +1,4 @@
-import { governTool } from "../../src/adapters/mastra.ts";
+import { governTool } from "../../clients/typescript/adapters/mastra.ts";
 import { adapterTests, type Driver } from "./matrix.ts";
 import { packages, type Module } from "./packages.ts";
 

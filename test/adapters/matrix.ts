@@ -1,8 +1,8 @@
 /** Tests for every adapter, with the real framework, a scripted model and a real service. */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
-import type { GateOptions } from "../../src/adapters/gate.ts";
-import type { ActionRecord } from "../../src/client/index.ts";
+import type { GateOptions } from "../../clients/typescript/adapters/gate.ts";
+import type { ActionRecord } from "../../clients/typescript/index.ts";
 import { boundKey, clientOf, breakConnection, createFaultyFetch } from "../support/assent-client.ts";
 import { makeKey, startService, type Service } from "../support/service.ts";
 import { eventually } from "../support/wait.ts";

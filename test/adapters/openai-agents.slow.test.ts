@@ -1,4 +1,4 @@
-import { governTool } from "../../src/adapters/openai-agents.ts";
+import { governTool } from "../../clients/typescript/adapters/openai-agents.ts";
 import { adapterTests, type Driver } from "./matrix.ts";
 import { packages, type Module } from "./packages.ts";
 

@@ -1,8 +1,8 @@
 /** A tool's own approval by the application's user is still required, in addition to the service's decision. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { cancelDenied, governTools } from "../../src/adapters/ai-sdk.ts";
-import { governTool } from "../../src/adapters/openai-agents.ts";
+import { cancelDenied, governTools } from "../../clients/typescript/adapters/ai-sdk.ts";
+import { governTool } from "../../clients/typescript/adapters/openai-agents.ts";
 import { boundKey, clientOf } from "../support/assent-client.ts";
 import { startService, type Service } from "../support/service.ts";
 

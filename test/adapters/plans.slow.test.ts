@@ -1,8 +1,8 @@
 /** Calls that a model makes together are submitted as one plan, including after the run is resumed. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { wrapToolCall } from "../../src/adapters/langchain.ts";
-import { createAssent } from "../../src/client/index.ts";
+import { wrapToolCall } from "../../clients/typescript/adapters/langchain.ts";
+import { createAssent } from "../../clients/typescript/index.ts";
 import { startService } from "../support/service.ts";
 
 const POLICY = `policy: ask

@@ -38,7 +38,7 @@ function target(file: string, specifier: string): string | null {
   return specifier.startsWith(".") ? relative(ROOT, resolve(ROOT, dirname(file), specifier)) : null;
 }
 
-const sources = [...filesIn("src"), ...filesIn("plugins", [".ts", ".tsx"])];
+const sources = [...filesIn("src"), ...filesIn("plugins", [".ts", ".tsx"]), ...filesIn("clients")];
 
 describe("imports", () => {
   test("src/domain imports only itself and pure packages", () => {
@@ -138,30 +138,54 @@ describe("imports", () => {
     }
   });
 
-  /** Loaded only when a permit or a proof is verified, because they compute the same digests as the service. */
-  const CLIENT_TYPES = "src/client/api.ts";
-  const ON_DEMAND: Record<string, string> = {
-    "src/client/permit-check.ts": "src/client/permit.ts",
-    "src/client/proof.ts": "src/client/ledger-calls.ts",
+  /** Modules of the service that clients import, in addition to src/programs and src/version.ts. All except the first are pure. */
+  const SHARED: Record<string, string> = {
+    "clients/typescript":
+      "contract/api-calls domain/checkpoint domain/hash domain/json domain/log-keys domain/merkle domain/permit domain/request",
+    "clients/hook": "domain/json domain/scopes",
+    "clients/mcp":
+      "domain/canonical domain/json domain/meta domain/names domain/policy/compile/glob domain/text domain/validation domain/yaml",
   };
-  test("the client imports only itself, and the hook only the client, the JSON reader and src/programs", () => {
-    for (const file of [...filesIn("src/client"), ...filesIn("src/hook")]) {
+  test("clients import the TypeScript client and named modules, and nothing else of the service", () => {
+    for (const [client, modules] of Object.entries(SHARED)) {
+      const shared = modules.split(" ").map((name) => `src/${name}.ts`);
+      const started = client === "clients/typescript" ? /^$/ : /^src\/(?:programs\/|version\.ts$)/;
+      const imported = filesIn(client).flatMap((file) => {
+        const others = importsOf(file).map((specifier) => target(file, specifier));
+        return others.filter(
+          (to) => to !== null && !to.startsWith(`${client}/`) && !to.startsWith("clients/typescript/"),
+        );
+      });
+      const named = [...new Set(imported)].filter((to) => !started.test(to as string));
+      assert.deepEqual(named.sort(), shared, client);
+    }
+    // Only types.
+    assert.deepEqual(
+      importsOf("clients/typescript/api.ts").map((specifier) => target("clients/typescript/api.ts", specifier)),
+      ["src/contract/api-calls.ts"],
+    );
+  });
+
+  test("the TypeScript client loads what verifies permits and proofs only when it is needed", () => {
+    for (const [loaded, by] of [
+      ["permit-check", "permit"],
+      ["proof", "ledger-calls"],
+    ] as const) {
+      for (const file of filesIn("clients/typescript"))
+        for (const specifier of importsOf(file))
+          assert.ok(!specifier.endsWith(`/${loaded}.ts`) || file === `clients/typescript/${by}.ts`, file);
+      const text = readFileSync(join(ROOT, `clients/typescript/${by}.ts`), "utf8");
+      assert.doesNotMatch(text, new RegExp(`^(?:import|export)\\b.*/${loaded}\\.ts`, "m"));
+    }
+  });
+
+  test("of the service, only the command line and the refusals of gateways import clients", () => {
+    for (const file of sources.filter((name) => !/^(?:clients|src\/cli)\//.test(name))) {
       for (const specifier of importsOf(file)) {
         const to = target(file, specifier);
-        const room = file.split("/").slice(0, 2).join("/");
-        const allowed =
-          room === "src/hook"
-            ? /^src\/(hook|client|programs)\/|^src\/(version|domain\/json|domain\/scopes)\.ts$/
-            : /^src\/client\//;
-        if (to === null || (file in ON_DEMAND && to.startsWith("src/domain/"))) continue;
-        if (file === CLIENT_TYPES && to === "src/contract/api-calls.ts") continue;
-        assert.match(to, allowed, `${file} imports ${specifier}`);
-        assert.ok(!(to in ON_DEMAND) || ON_DEMAND[to] === file, `${file} imports ${specifier}`);
+        if (to?.startsWith("clients/") !== true) continue;
+        assert.equal(`${file}: ${to}`, "src/http/resource/gate.ts: clients/typescript/refusal.ts");
       }
-    }
-    for (const [loaded, by] of Object.entries(ON_DEMAND)) {
-      const name = loaded.replace(/^.*\//, "").replace(".", "\\.");
-      assert.doesNotMatch(readFileSync(join(ROOT, by), "utf8"), new RegExp(`^(?:import|export)\\b.*/${name}`, "m"));
     }
   });
 
@@ -177,23 +201,19 @@ describe("imports", () => {
     }
   });
 
-  test("the MCP proxy imports the client and pure modules, and nothing of the server", () => {
+  test("the MCP proxy imports few packages, and only the command line imports the proxy", () => {
     const packages = ["yaml", "@sinclair/typebox", "@modelcontextprotocol/client", "@modelcontextprotocol/server"];
-    for (const file of filesIn("src/mcp")) {
-      for (const specifier of importsOf(file)) {
-        const to = target(file, specifier);
+    for (const file of filesIn("clients/mcp")) {
+      for (const specifier of importsOf(file))
         assert.ok(
-          to === null
-            ? specifier.startsWith("node:") ||
-                packages.some((name) => specifier === name || specifier.startsWith(`${name}/`))
-            : /^src\/(?:mcp|client|domain|programs)\/|^src\/version\.ts$/.test(to),
+          /^(?:\.|node:)/.test(specifier) ||
+            packages.some((name) => specifier === name || specifier.startsWith(`${name}/`)),
           `${file} imports ${specifier}`,
         );
-      }
     }
-    for (const file of sources.filter((name) => !name.startsWith("src/mcp/") && !name.startsWith("src/cli/mcp/"))) {
+    for (const file of sources.filter((name) => !name.startsWith("clients/mcp/") && !name.startsWith("src/cli/mcp/"))) {
       for (const specifier of importsOf(file))
-        assert.ok(target(file, specifier)?.startsWith("src/mcp/") !== true, `${file} imports ${specifier}`);
+        assert.ok(target(file, specifier)?.startsWith("clients/mcp/") !== true, `${file} imports ${specifier}`);
     }
   });
 
@@ -209,7 +229,7 @@ describe("imports", () => {
       for (const specifier of importsOf(file)) {
         const to = target(file, specifier);
         // Gateways refuse an agent in the words of the clients.
-        const allowed = /^src\/(http|contract|domain|config)\/|^src\/client\/refusal\.ts$/;
+        const allowed = /^src\/(http|contract|domain|config)\/|^clients\/typescript\/refusal\.ts$/;
         assert.ok(to === null || allowed.test(to), `${file} imports ${specifier}`);
       }
     }
@@ -217,7 +237,7 @@ describe("imports", () => {
 
   test("only src/programs starts programs", () => {
     for (const file of sources.filter((name) => !name.startsWith("src/programs/"))) {
-      const isOpencode = file === "src/hook/install/opencode-plugin.ts";
+      const isOpencode = file === "clients/hook/install/opencode-plugin.ts";
       // Its text is a plugin of another program, which cannot import from here.
       assert.equal(importsOf(file).includes("node:child_process"), isOpencode, file);
     }
@@ -248,7 +268,7 @@ describe("imports", () => {
   test("the service and its pages are TypeScript, which the compiler checks", () => {
     const untyped = [".js", ".mjs", ".cjs", ".jsx"];
     assert.deepEqual(
-      [...filesIn("src", untyped), ...filesIn("plugins", untyped)].sort(),
+      [...filesIn("src", untyped), ...filesIn("plugins", untyped), ...filesIn("clients", untyped)].sort(),
       // The first starts the compiler. The second runs as a worker, which does not get the loader that reads TypeScript.
       ["src/cli/assent.mjs", "src/identity/signer-worker.mjs"],
     );

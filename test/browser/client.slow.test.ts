@@ -27,7 +27,7 @@ describe("assent/client in a browser", { skip: withoutBrowser }, () => {
 
   before(async () => {
     const { outputFiles } = await build({
-      entryPoints: [join(ROOT, "src/client/index.ts")],
+      entryPoints: [join(ROOT, "clients/typescript/index.ts")],
       bundle: true,
       splitting: true,
       format: "esm",

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import type { ActionRecord } from "../../src/client/index.ts";
+import type { ActionRecord } from "../../clients/typescript/index.ts";
 import type { Output } from "../../src/cli/command.ts";
 import { requestSummary } from "../../src/cli/request-summary.ts";
 import { WatchCommands } from "../../src/cli/watch/commands.ts";

@@ -1,8 +1,14 @@
 /** The client's calls, against a real service. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { createAssent, RequestRefused, ServiceUnavailable, Unauthorized, type Assent } from "../../src/client/index.ts";
-import { computeBackoff } from "../../src/client/transport.ts";
+import {
+  createAssent,
+  RequestRefused,
+  ServiceUnavailable,
+  Unauthorized,
+  type Assent,
+} from "../../clients/typescript/index.ts";
+import { computeBackoff } from "../../clients/typescript/transport.ts";
 import { clientOf, createFaultyFetch, json } from "../support/assent-client.ts";
 import type { EntryRow } from "../../src/contract/storage.ts";
 import { ALLOWED, ASKED, DENIED, makeKey, startService, type Service } from "../support/service.ts";

@@ -7,7 +7,7 @@ import {
   Pending,
   type GovernedCallOptions,
   type GovernOptions,
-} from "../../src/client/index.ts";
+} from "../../clients/typescript/index.ts";
 import { needs } from "../support/features.ts";
 import { boundKey, clientOf, breakConnection, createFaultyFetch, json, type Fault } from "../support/assent-client.ts";
 import { startService, type Service } from "../support/service.ts";

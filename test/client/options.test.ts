@@ -1,9 +1,9 @@
 /** Unknown options, which plain JavaScript does not detect. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { governTools } from "../../src/adapters/ai-sdk.ts";
-import { wrapToolCall } from "../../src/adapters/langchain.ts";
-import { createAssent, govern } from "../../src/client/index.ts";
+import { governTools } from "../../clients/typescript/adapters/ai-sdk.ts";
+import { wrapToolCall } from "../../clients/typescript/adapters/langchain.ts";
+import { createAssent, govern } from "../../clients/typescript/index.ts";
 
 const run = (): string => "ran";
 const assent = createAssent({ url: "http://127.0.0.1:9", apiKey: "none" });

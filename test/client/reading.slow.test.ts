@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setImmediate } from "node:timers";
-import type { Assent, AssentOptions, EventQuery, LedgerEvent } from "../../src/client/index.ts";
+import type { Assent, AssentOptions, EventQuery, LedgerEvent } from "../../clients/typescript/index.ts";
 import { clientOf, breakConnection, createFaultyFetch, json, type Fault } from "../support/assent-client.ts";
 import { ALLOWED, ASKED, startService, type Service } from "../support/service.ts";
 

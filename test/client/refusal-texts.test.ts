@@ -6,10 +6,10 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { explainRefusal, ServiceUnavailable, type ActionRecord } from "../../src/client/index.ts";
+import { explainRefusal, ServiceUnavailable, type ActionRecord } from "../../clients/typescript/index.ts";
 import { describeRefusal, submitAndStart } from "../../src/http/resource/gate.ts";
-import { refusalText, serviceFailureText } from "../../src/hook/refusal-texts.ts";
-import { callRefusal, serviceErrorRefusal } from "../../src/mcp/decisions/refusal-result.ts";
+import { refusalText, serviceFailureText } from "../../clients/hook/refusal-texts.ts";
+import { callRefusal, serviceErrorRefusal } from "../../clients/mcp/decisions/refusal-result.ts";
 import { ROOT } from "../support/runtimes.ts";
 
 const REJECTION = { approver: "user:alice", reason: "use npm run ship", holds_until: "2026-01-02T00:00:00.000Z" };

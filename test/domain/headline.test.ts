@@ -1,7 +1,7 @@
 /** The parameters that a summary of one line shows. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ActionRecord } from "../../src/client/index.ts";
+import type { ActionRecord } from "../../clients/typescript/index.ts";
 import { requestSummary } from "../../src/cli/request-summary.ts";
 import { findHeadline } from "../../src/domain/headline.ts";
 

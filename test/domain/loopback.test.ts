@@ -1,7 +1,7 @@
 /** The origin of a service, and the names and addresses of this machine. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { resolveLocalName } from "../../src/client/url.ts";
+import { resolveLocalName } from "../../clients/typescript/url.ts";
 import { addressAtSite, isSecureOrigin, reachesSite, siteOrigin } from "../../src/domain/loopback.ts";
 
 const SITE = "http://assent.localhost:8000";

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { ConfigError, loadConfig } from "../../src/config/index.ts";
 import { parsePolicies, parsePolicyTests, parseSharedData } from "../../src/domain/policy/parse/parse.ts";
 import { readYaml } from "../../src/domain/yaml.ts";
-import { readProxyConfig } from "../../src/mcp/config/proxy-config.ts";
+import { readProxyConfig } from "../../clients/mcp/config/proxy-config.ts";
 import { folderWith } from "../support/cli.ts";
 
 const CORE = "tag:yaml.org,2002:";

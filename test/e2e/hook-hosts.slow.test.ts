@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { settingsFile, addHook } from "../../src/hook/install/host-settings.ts";
+import { settingsFile, addHook } from "../../clients/hook/install/host-settings.ts";
 import { runProgram, writeFiles, type Run } from "../support/cli.ts";
 import { CODING_AGENTS, installAgent, textsOf, withoutAgent } from "../support/coding-agents.ts";
 import { approveNext, HOOK, startHookService, type HookService } from "../support/hook.ts";

@@ -10,7 +10,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { HOSTS, type Host } from "../../src/hook/hosts/answers.ts";
+import { HOSTS, type Host } from "../../clients/hook/hosts/answers.ts";
 import { allows, BEFORE, passes, PROMPT, settles, stops } from "../hook/payloads.ts";
 import { approveNext, environment, HOOK, runHook, startHookService, type HookService } from "../support/hook.ts";
 import { ROOT } from "../support/process.ts";

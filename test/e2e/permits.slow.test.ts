@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { transformSync } from "esbuild";
-import { PermitRefused } from "../../src/client/index.ts";
+import { PermitRefused } from "../../clients/typescript/index.ts";
 import { defaultConfig } from "../../src/config/index.ts";
 import { serve } from "../../src/serve/index.ts";
 import { ROOT } from "../support/runtimes.ts";
@@ -21,7 +21,7 @@ type Refund = (agent: string, params: Record<string, unknown>, permit: string) =
 async function tool(folder: string, url: string, key: string): Promise<{ refund: Refund; ran: unknown[] }> {
   const shown = /```ts\n([\s\S]*?)```/.exec(page)?.[1] ?? "";
   const here = new URL(
-    `../../src/client/index${import.meta.url.slice(import.meta.url.lastIndexOf("."))}`,
+    `../../clients/typescript/index${import.meta.url.slice(import.meta.url.lastIndexOf("."))}`,
     import.meta.url,
   );
   const { code } = transformSync(
@@ -76,7 +76,7 @@ test("the page's tool runs what the permit covers, once, and nothing else", asyn
 });
 
 test("the page lists every reason for which a permit is refused", () => {
-  const source = readFileSync(join(ROOT, "src/client/permit.ts"), "utf8");
+  const source = readFileSync(join(ROOT, "clients/typescript/permit.ts"), "utf8");
   const union = source.slice(
     source.indexOf("PermitRefusedReason ="),
     source.indexOf(";", source.indexOf("PermitRefusedReason =")),

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { createAssent, govern } from "../../src/client/index.ts";
+import { createAssent, govern } from "../../clients/typescript/index.ts";
 import { assent } from "../support/cli.ts";
 import { runHook } from "../support/hook.ts";
 import { POLICIES } from "../support/service.ts";
@@ -48,7 +48,7 @@ test("the tour works, line by line", async () => {
     const blocks = [...readme.matchAll(/<!-- tour -->\n```sh\n([\s\S]*?)```/g)].map((match) => match[1] as string);
     assert.ok(blocks.length === 8);
     // The tour runs in a separate folder, with links to the parts of the clone that it uses.
-    for (const name of ["src", "node_modules", "package.json", "policies", ".ci"])
+    for (const name of ["src", "clients", "node_modules", "package.json", "policies", ".ci"])
       symlinkSync(join(ROOT, name), join(data, name));
     const script = `set -eu\n${blocks.map((block, i) => `echo "== ${i}"\n${block}`).join("\n")}`;
     const env = {
@@ -83,7 +83,7 @@ test("the tour works, line by line", async () => {
     assert.match(again.output, /POLICY_NAME_TAKEN/);
     assert.deepEqual(
       readdirSync(data).sort(),
-      [".ci", "node_modules", "package.json", "policies", "src", "store"],
+      [".ci", "clients", "node_modules", "package.json", "policies", "src", "store"],
       "the tour leaves nothing behind",
     );
   } finally {

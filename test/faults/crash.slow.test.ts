@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { verifyProofText } from "../../src/cli/verify.ts";
-import { createAssent, type ActionRecord, type Assent } from "../../src/client/index.ts";
+import { createAssent, type ActionRecord, type Assent } from "../../clients/typescript/index.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { ALLOWED, FEW_POLICIES } from "../support/service.ts";
 import { startProcess, stopProcess } from "../support/process.ts";

@@ -10,7 +10,7 @@ import type { JsonObject } from "../../src/domain/json.ts";
 import type { CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
 import type { PolicyDocument } from "../../src/domain/policy/policy-types.ts";
-import { toCanonicalAction } from "../../src/hook/action/canonical-action.ts";
+import { toCanonicalAction } from "../../clients/hook/action/canonical-action.ts";
 import { checkPolicyFolder } from "../../src/policies/folder.ts";
 import { compile, FACTS, NOW } from "../support/policy.ts";
 import { ROOT } from "../support/process.ts";

@@ -1,9 +1,9 @@
 /** Host settings that contain the hook, and another setting that disables it. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { addHook } from "../../src/hook/install/host-settings.ts";
-import { findDisabledReason } from "../../src/hook/install/disabled-hooks.ts";
-import type { Host } from "../../src/hook/hosts/answers.ts";
+import { addHook } from "../../clients/hook/install/host-settings.ts";
+import { findDisabledReason } from "../../clients/hook/install/disabled-hooks.ts";
+import type { Host } from "../../clients/hook/hosts/answers.ts";
 import { assent, folderWith } from "../support/cli.ts";
 import { startHookService } from "../support/hook.ts";
 

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { inspect } from "node:util";
-import { createGate } from "../../src/adapters/gate.ts";
-import { createAssent } from "../../src/client/index.ts";
+import { createGate } from "../../clients/typescript/adapters/gate.ts";
+import { createAssent } from "../../clients/typescript/index.ts";
 import { runProgram } from "../support/cli.ts";
 import { runHook, startHookService, type HookService } from "../support/hook.ts";
 import { findProgram } from "../support/proxy.ts";

@@ -7,8 +7,8 @@ import { createConnection, createServer, type AddressInfo } from "node:net";
 import { basename, dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import { after, before, describe, test, type TestContext } from "node:test";
-import { runHookd } from "../../src/hook/hookd.ts";
-import { createSocketFolder, socketPath } from "../../src/hook/hookd-socket.ts";
+import { runHookd } from "../../clients/hook/hookd.ts";
+import { createSocketFolder, socketPath } from "../../clients/hook/hookd-socket.ts";
 import { VERSION } from "../../src/version.ts";
 import { assent } from "../support/cli.ts";
 import { approveNext, runHook, startHookService, type HookService } from "../support/hook.ts";
@@ -64,7 +64,7 @@ function lives(path: string): Promise<boolean> {
 
 function daemon(t: TestContext, { env, path }: Stage): ChildProcess {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const child = spawn(process.execPath, [...NODE, scriptOf("src/hook/daemon")], {
+  const child = spawn(process.execPath, [...NODE, scriptOf("clients/hook/daemon")], {
     env: { ...process.env, ...env },
     stdio: "ignore",
   });
@@ -204,7 +204,7 @@ describe("hookd", () => {
     await until("hookd listens", () => lives(at.path));
     rmSync(dirname(at.path), { recursive: true });
     await until("hookd has exited", () => ended(running));
-    const late = spawn(process.execPath, [...NODE, scriptOf("src/hook/daemon")], {
+    const late = spawn(process.execPath, [...NODE, scriptOf("clients/hook/daemon")], {
       env: { ...process.env, ...at.env },
       stdio: "ignore",
     });

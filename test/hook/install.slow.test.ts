@@ -15,10 +15,10 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test, type TestContext } from "node:test";
-import { HOSTS } from "../../src/hook/hosts/answers.ts";
-import { lineDiff } from "../../src/hook/install/settings-files.ts";
-import { TEST_SESSION, HookState, stateFolder } from "../../src/hook/hook-state.ts";
-import { hookCommand } from "../../src/hook/install/hook-program.ts";
+import { HOSTS } from "../../clients/hook/hosts/answers.ts";
+import { lineDiff } from "../../clients/hook/install/settings-files.ts";
+import { TEST_SESSION, HookState, stateFolder } from "../../clients/hook/hook-state.ts";
+import { hookCommand } from "../../clients/hook/install/hook-program.ts";
 import {
   hasHook,
   settingsFile,
@@ -26,13 +26,13 @@ import {
   findUnreadableReason,
   addHook,
   removeHook,
-} from "../../src/hook/install/host-settings.ts";
+} from "../../clients/hook/install/host-settings.ts";
 import { assent, folderWith, writeFiles } from "../support/cli.ts";
 import { allows } from "./payloads.ts";
 import { HOOK, runHook, startHookService, type HookService } from "../support/hook.ts";
 
 const PLACE = { home: "/home/ada", project: "/work/app" };
-const COMMAND = "/usr/bin/node /opt/assent/dist/src/hook/bin.js";
+const COMMAND = "/usr/bin/node /opt/assent/dist/clients/hook/bin.js";
 
 for (const host of HOSTS)
   describe(host, () => {

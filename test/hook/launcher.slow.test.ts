@@ -5,7 +5,7 @@ import { copyFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import type { Host } from "../../src/hook/hosts/answers.ts";
+import type { Host } from "../../clients/hook/hosts/answers.ts";
 import { folderWith } from "../support/cli.ts";
 import { environment, HOOK } from "../support/hook.ts";
 import { NODE, scriptOf } from "../support/runtimes.ts";
@@ -119,7 +119,7 @@ test("the calling program is the nearest one that is not a shell", { skip: proce
   const folder = folderWith(t, {});
   const [now, old] = ["codex", "codex-x86_64-unknown-linux-musl"].map((name) => join(folder, name)) as [string, string];
   for (const path of [now, old]) copyFileSync("/bin/sh", path);
-  const code = `console.log(String((await import(${JSON.stringify(scriptOf("src/hook/codex-process"))})).callingCodexPath()))`;
+  const code = `console.log(String((await import(${JSON.stringify(scriptOf("clients/hook/codex-process"))})).callingCodexPath()))`;
   const env = { ...process.env, ASK: code };
   const ask = `'${process.execPath}' ${NODE.map((word) => `'${word}'`).join(" ")} --input-type=module -e "$ASK"`;
   // A shell with another command after it stays the parent of the hook.

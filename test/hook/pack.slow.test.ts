@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { ActionRequest } from "../../src/domain/actions.ts";
 import { buildPolicySet, compilePolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
-import { toCanonicalAction } from "../../src/hook/action/canonical-action.ts";
+import { toCanonicalAction } from "../../clients/hook/action/canonical-action.ts";
 import { checkPolicyFolder } from "../../src/policies/folder.ts";
 import { FACTS, NOW } from "../support/policy.ts";
 import { ROOT } from "../support/process.ts";

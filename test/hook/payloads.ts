@@ -1,5 +1,5 @@
 /** Events as the hosts send them before a shell command runs, and after it. */
-import type { Host } from "../../src/hook/hosts/answers.ts";
+import type { Host } from "../../clients/hook/hosts/answers.ts";
 
 type Payload = Record<string, unknown>;
 const COMMAND = "ls -la src";

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterEach, describe, test, type TestContext } from "node:test";
-import { createAssent } from "../../src/client/index.ts";
+import { createAssent } from "../../clients/typescript/index.ts";
 import { run } from "../../src/cli/main.ts";
 import { needs } from "../support/features.ts";
 import { assent, folderWith, runProgram, writeFiles, type Run } from "../support/cli.ts";

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parseShell } from "../support/parsed-shell.ts";
-import type { ParsedShell, UnclearReason } from "../../src/hook/shell/shell-types.ts";
+import type { ParsedShell, UnclearReason } from "../../clients/hook/shell/shell-types.ts";
 
 const read = (text: string): ParsedShell => parseShell(text, { cwds: ["/work/app"], home: "/home/ada" });
 const commands = (text: string): string[] => read(text).commands.map(({ name, args }) => [name, ...args].join(" "));

@@ -8,8 +8,8 @@ import { cpSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } fro
 import { join } from "node:path";
 import { afterEach, describe, it } from "node:test";
 import { verifyProofText } from "../../src/cli/verify.ts";
-import { createAssent } from "../../src/client/index.ts";
-import { verifyProof as clientProof } from "../../src/client/proof.ts";
+import { createAssent } from "../../clients/typescript/index.ts";
+import { verifyProof as clientProof } from "../../clients/typescript/proof.ts";
 import { NoteError, openCheckpoint, parseVkey, readNote } from "../../src/domain/checkpoint.ts";
 import { decodeEntry, type LogKeyEntry } from "../../src/domain/entries.ts";
 import { toHex } from "../../src/domain/hash.ts";

@@ -1,7 +1,7 @@
 /** The ledger's clock: jumps of the time of day never make the history run backwards. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type PermitClaims, verifyPermit } from "../../src/client/index.ts";
+import { type PermitClaims, verifyPermit } from "../../clients/typescript/index.ts";
 import { createLedgerClock } from "../../src/ledger/commit/clock.ts";
 import { needs } from "../support/features.ts";
 import { ALLOWED, approve, ASKED, startService, type Service, type ServiceOptions } from "../support/service.ts";

@@ -8,7 +8,7 @@ import {
   deriveServerName,
   approvalWaitFor,
   readProxyConfig,
-} from "../../src/mcp/config/proxy-config.ts";
+} from "../../clients/mcp/config/proxy-config.ts";
 import { assentInProcess, folderWith } from "../support/cli.ts";
 import { ROOT } from "../support/process.ts";
 

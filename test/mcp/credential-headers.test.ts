@@ -1,10 +1,10 @@
 /** Credentials that the proxy puts into the headers of one call. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { fillCredentialHeaders, findTemplateFault } from "../../src/mcp/decisions/credential-headers.ts";
-import { runGovernedCall, type UpstreamCall } from "../../src/mcp/decisions/governed-call.ts";
-import { readServerConfig } from "../../src/mcp/config/proxy-config.ts";
-import { openHttpChannel, type HttpChannel } from "../../src/mcp/transport/http-channel.ts";
+import { fillCredentialHeaders, findTemplateFault } from "../../clients/mcp/decisions/credential-headers.ts";
+import { runGovernedCall, type UpstreamCall } from "../../clients/mcp/decisions/governed-call.ts";
+import { readServerConfig } from "../../clients/mcp/config/proxy-config.ts";
+import { openHttpChannel, type HttpChannel } from "../../clients/mcp/transport/http-channel.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 
 const TEMPLATES = { Authorization: "Bearer {token}" };

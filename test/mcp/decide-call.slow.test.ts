@@ -1,9 +1,9 @@
 /** A call whose client disconnects, at each moment. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createAssent } from "../../src/client/index.ts";
-import type { Caller } from "../../src/mcp/clients/caller.ts";
-import { CallGate } from "../../src/mcp/decisions/decide-call.ts";
+import { createAssent } from "../../clients/typescript/index.ts";
+import type { Caller } from "../../clients/mcp/clients/caller.ts";
+import { CallGate } from "../../clients/mcp/decisions/decide-call.ts";
 
 for (const [when, status] of [
   ["while its call is submitted", null],

@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync, r
 import { dirname, join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { proxiedEntry, readServers, removeProxy, addProxy } from "../../src/cli/mcp/clients.ts";
-import { createAssent } from "../../src/client/index.ts";
-import { readHeadersVariable } from "../../src/mcp/config/proxy-config.ts";
+import { createAssent } from "../../clients/typescript/index.ts";
+import { readHeadersVariable } from "../../clients/mcp/config/proxy-config.ts";
 import { assent, type Run } from "../support/cli.ts";
 import { NODE, scriptOf } from "../support/runtimes.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";

@@ -1,9 +1,9 @@
 /** The log level of a client, and servers that connect while it is being sent. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createLogLevel } from "../../src/mcp/upstreams/log-level.ts";
-import type { Reply } from "../../src/mcp/transport/rpc-message.ts";
-import type { Upstream } from "../../src/mcp/upstreams/upstream.ts";
+import { createLogLevel } from "../../clients/mcp/upstreams/log-level.ts";
+import type { Reply } from "../../clients/mcp/transport/rpc-message.ts";
+import type { Upstream } from "../../clients/mcp/upstreams/upstream.ts";
 import { until } from "../support/wait.ts";
 
 /** A server that records the level, and responds when the test says. */

@@ -8,7 +8,7 @@ import { ROOT } from "../support/runtimes.ts";
 
 test("loads under 21,000 bytes at once, and no modules that only Node has", async () => {
   const { metafile } = await build({
-    entryPoints: [join(ROOT, "src/client/index.ts")],
+    entryPoints: [join(ROOT, "clients/typescript/index.ts")],
     bundle: true,
     minify: true,
     splitting: true,

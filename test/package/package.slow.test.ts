@@ -290,9 +290,9 @@ describe("the package", () => {
   });
 
   it("declares the client's types without the service, equal to the types of the routes", async () => {
-    const declared = join(plain, "node_modules/assent/dist/src/client/api.d.ts");
+    const declared = join(plain, "node_modules/assent/dist/clients/typescript/api.d.ts");
     assert.doesNotMatch(readFileSync(declared, "utf8"), /\bimport\b/);
-    const source = join(ROOT, "src/client/api.ts");
+    const source = join(ROOT, "clients/typescript/api.ts");
     const names = [...readFileSync(source, "utf8").matchAll(/^export type (\w+)/gm)].map(([, name]) => name as string);
     writeFileSync(
       join(scratch, "same.mts"),

@@ -1,5 +1,5 @@
 /** Creates Assent clients that call a service inside the test process, and injects connection faults. */
-import { createAssent, type Assent, type AssentOptions } from "../../src/client/index.ts";
+import { createAssent, type Assent, type AssentOptions } from "../../clients/typescript/index.ts";
 import type { Service } from "./service.ts";
 
 /** Returns a `fetch` that calls the service's request handler directly, without a socket. */

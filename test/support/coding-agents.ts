@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { CACHE } from "./cache.ts";
-import type { Host } from "../../src/hook/hosts/answers.ts";
+import type { Host } from "../../clients/hook/hosts/answers.ts";
 import type { ModelCall, ModelDialect } from "./models.ts";
 
 /** The command that starts an MCP server. */

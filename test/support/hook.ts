@@ -10,8 +10,8 @@ import { temporaryFolder } from "./temporary-folder.ts";
 import { eventually } from "./wait.ts";
 
 /** The bundled hook. It exists only where the tests run as built JavaScript. */
-const WHOLE = scriptOf("src/hook/bin").replace(/[jt]s$/, "cjs");
-export const HOOK: readonly string[] = existsSync(WHOLE) ? [WHOLE] : [...NODE, scriptOf("src/hook/bin")];
+const WHOLE = scriptOf("clients/hook/bin").replace(/[jt]s$/, "cjs");
+export const HOOK: readonly string[] = existsSync(WHOLE) ? [WHOLE] : [...NODE, scriptOf("clients/hook/bin")];
 
 /** Denies shell commands that contain "denied", requires approval for "asked", and allows other shell commands. */
 const HOOK_POLICY = `

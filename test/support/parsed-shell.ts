@@ -1,8 +1,8 @@
 /** Parses commands without a file system: every file counts as missing, or as tracked by git. */
 import { resolve } from "node:path/posix";
-import { runsLater, suggestsSecrets } from "../../src/hook/action/place-table.ts";
-import { readShellText } from "../../src/hook/shell/parse-command.ts";
-import type { ParsedShell, ShellContext } from "../../src/hook/shell/shell-types.ts";
+import { runsLater, suggestsSecrets } from "../../clients/hook/action/place-table.ts";
+import { readShellText } from "../../clients/hook/shell/parse-command.ts";
+import type { ParsedShell, ShellContext } from "../../clients/hook/shell/shell-types.ts";
 
 const plain = (paths: Iterable<string>): string[] => [...new Set([...paths].map((path) => resolve(path)))].sort();
 

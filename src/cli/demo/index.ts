@@ -6,7 +6,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createAssent, type ActionRecord, type ActionRequest, type Assent } from "../../client/index.ts";
+import { createAssent, type ActionRecord, type ActionRequest, type Assent } from "../../../clients/typescript/index.ts";
 import { defaultConfig } from "../../config/index.ts";
 import { createLogger } from "../../serve/log.ts";
 import { createRuntime } from "../../runtime/runtime.ts";

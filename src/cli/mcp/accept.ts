@@ -1,16 +1,16 @@
-import { createAssent } from "../../client/index.ts";
+import { createAssent } from "../../../clients/typescript/index.ts";
 import {
   acceptDefinitions as acceptChanges,
   reviewDefinitions,
   definitionText,
   type DefinitionReview,
-} from "../../mcp/tools/acceptance.ts";
+} from "../../../clients/mcp/tools/acceptance.ts";
 import {
   createDefinitionStore,
   INSTRUCTIONS_KEY,
   type DefinitionChange,
-} from "../../mcp/tools/accepted-definitions.ts";
-import { createAgentIdResolver } from "../../mcp/decisions/agent-id.ts";
+} from "../../../clients/mcp/tools/accepted-definitions.ts";
+import { createAgentIdResolver } from "../../../clients/mcp/decisions/agent-id.ts";
 import { CommandError, EXIT_CODES, parseArguments, toPrintable, usageError, type Output } from "../command.ts";
 import { actionExitCode, withServiceErrors } from "../remote.ts";
 import { askYesOrNo, canAsk } from "../yes-or-no.ts";

@@ -1,5 +1,5 @@
 /** `assent mcp doctor` checks that every server of a client is behind the proxy, and that the proxy starts. */
-import { checkKey } from "../../hook/install/check-service.ts";
+import { checkKey } from "../../../clients/hook/install/check-service.ts";
 import {
   colourText,
   CommandError,

@@ -1,10 +1,10 @@
 /** Checks each server of a client: whether it is behind the proxy, starts, and has tools that the policies do not deny. */
 import { createInterface } from "node:readline";
-import { AssentError } from "../../client/index.ts";
-import { createCheckClient } from "../../hook/install/check-service.ts";
-import { SettingsError } from "../../hook/install/jsonc.ts";
-import { isObject, type JsonObject } from "../../hook/payload.ts";
-import { readServerConfig } from "../../mcp/config/proxy-config.ts";
+import { AssentError } from "../../../clients/typescript/index.ts";
+import { createCheckClient } from "../../../clients/hook/install/check-service.ts";
+import { SettingsError } from "../../../clients/hook/install/jsonc.ts";
+import { isObject, type JsonObject } from "../../../clients/hook/payload.ts";
+import { readServerConfig } from "../../../clients/mcp/config/proxy-config.ts";
 import { ProgramError, type StartedProgram, startProgram } from "../../programs/run-program.ts";
 import { VERSION } from "../../version.ts";
 import { programArguments } from "../invocation.ts";

@@ -1,5 +1,5 @@
 /** Finds and reads the settings of an MCP client. */
-import { readSettings } from "../../hook/install/settings-files.ts";
+import { readSettings } from "../../../clients/hook/install/settings-files.ts";
 import { CommandError, usageError } from "../command.ts";
 import { settingsFolders } from "../hook-install.ts";
 import { clientFile, CLIENTS, INSTALL_SCOPES, type Client, type InstallScope } from "./clients.ts";

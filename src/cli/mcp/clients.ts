@@ -5,9 +5,15 @@
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { foldName } from "../../domain/names.ts";
-import { insertValue, removeValue, replaceValue, SettingsError, parseJsonc } from "../../hook/install/jsonc.ts";
-import { isObject, type JsonObject } from "../../hook/payload.ts";
-import { HEADERS_VARIABLE, ProxyConfigError, readServerConfig } from "../../mcp/config/proxy-config.ts";
+import {
+  insertValue,
+  removeValue,
+  replaceValue,
+  SettingsError,
+  parseJsonc,
+} from "../../../clients/hook/install/jsonc.ts";
+import { isObject, type JsonObject } from "../../../clients/hook/payload.ts";
+import { HEADERS_VARIABLE, ProxyConfigError, readServerConfig } from "../../../clients/mcp/config/proxy-config.ts";
 
 export const CLIENTS = ["claude-code", "claude-desktop", "cursor", "vscode", "gemini", "copilot", "zed"] as const;
 export type Client = (typeof CLIENTS)[number];

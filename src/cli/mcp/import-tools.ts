@@ -2,9 +2,9 @@
 import { stringify } from "yaml";
 import { validatePolicyDocument } from "../../domain/policy/parse/parse.ts";
 import type { ToolSchemaDocument } from "../../domain/policy/policy-types.ts";
-import { fetchDefinitions } from "../../mcp/tools/acceptance.ts";
-import { INSTRUCTIONS_KEY } from "../../mcp/tools/accepted-definitions.ts";
-import { isObject } from "../../mcp/transport/rpc-message.ts";
+import { fetchDefinitions } from "../../../clients/mcp/tools/acceptance.ts";
+import { INSTRUCTIONS_KEY } from "../../../clients/mcp/tools/accepted-definitions.ts";
+import { isObject } from "../../../clients/mcp/transport/rpc-message.ts";
 import {
   CommandError,
   EXIT_CODES,

@@ -2,10 +2,10 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { checkKey } from "../../hook/install/check-service.ts";
-import { lineDiff, readSettings, writeSettings } from "../../hook/install/settings-files.ts";
-import { SettingsError } from "../../hook/install/jsonc.ts";
-import { isTemporaryInstall } from "../../hook/install/hook-program.ts";
+import { checkKey } from "../../../clients/hook/install/check-service.ts";
+import { lineDiff, readSettings, writeSettings } from "../../../clients/hook/install/settings-files.ts";
+import { SettingsError } from "../../../clients/hook/install/jsonc.ts";
+import { isTemporaryInstall } from "../../../clients/hook/install/hook-program.ts";
 import {
   colourText,
   CommandError,

@@ -8,9 +8,9 @@ import {
   readProxyConfig,
   readServerConfig,
   type ProxyConfig,
-} from "../../mcp/config/proxy-config.ts";
+} from "../../../clients/mcp/config/proxy-config.ts";
 import { stateFolder } from "../../config/index.ts";
-import { isStderrRead } from "../../mcp/transport/stderr.ts";
+import { isStderrRead } from "../../../clients/mcp/transport/stderr.ts";
 import { decodeUtf8 } from "../../domain/json.ts";
 import { usageError, type Output } from "../command.ts";
 import { findAvailableKey, serviceUrl } from "../credentials.ts";

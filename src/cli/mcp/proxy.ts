@@ -1,5 +1,5 @@
-import { CLIENT_CLOSED } from "../../mcp/clients/connection.ts";
-import { createProxy } from "../../mcp/proxy.ts";
+import { CLIENT_CLOSED } from "../../../clients/mcp/clients/connection.ts";
+import { createProxy } from "../../../clients/mcp/proxy.ts";
 import { stopOnSignals, serve, type RunningServer } from "../../serve/index.ts";
 import { EXIT_CODES, parseArguments, usageError, type Output } from "../command.ts";
 import { listen } from "../listen.ts";

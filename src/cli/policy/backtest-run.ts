@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { serviceUrl } from "../credentials.ts";
-import { createAssent } from "../../client/index.ts";
+import { createAssent } from "../../../clients/typescript/index.ts";
 import { compilePolicySet, buildPolicySet, PolicyCompileError } from "../../domain/policy/compile/compile.ts";
 import type { StorageReader } from "../../contract/storage.ts";
 import type { PolicyDocument, PolicySetMember } from "../../domain/policy/policy-types.ts";

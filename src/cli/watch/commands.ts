@@ -1,5 +1,5 @@
 /** The commands of `assent watch`, which list, show and vote on the numbered requests. */
-import type { ActionRecord, Assent } from "../../client/index.ts";
+import type { ActionRecord, Assent } from "../../../clients/typescript/index.ts";
 import { CommandError, toPrintable, type Output } from "../command.ts";
 import { nameIn } from "../remote.ts";
 import { showForVote, voteOnShown, type ShownRequest } from "../vote-on-shown.ts";

@@ -1,6 +1,6 @@
 /** `assent watch`: lists the requests that wait for approval as they arrive, and votes on them. */
 import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from "node:readline";
-import { type ActionRecord, type Assent, AssentError } from "../../client/index.ts";
+import { type ActionRecord, type Assent, AssentError } from "../../../clients/typescript/index.ts";
 import {
   CommandError,
   EXIT_CODES,

@@ -2,7 +2,7 @@
  * Renders lines about pending requests. Makes hidden characters in the agent's text visible, so that they cannot
  * control the terminal.
  */
-import type { ActionRecord } from "../../client/index.ts";
+import type { ActionRecord } from "../../../clients/typescript/index.ts";
 import { renderMarkedText } from "../../domain/visible-text.ts";
 import { requestSummary } from "../request-summary.ts";
 

@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import { AssentError, createAssent, ServiceUnavailable, type Assent } from "../../client/index.ts";
+import { AssentError, createAssent, ServiceUnavailable, type Assent } from "../../../clients/typescript/index.ts";
 import { reachesSite } from "../../domain/loopback.ts";
 import { terminalChallenge, terminalCode } from "../../domain/terminal-code.ts";
 import { CommandError, EXIT_CODES, toPrintable, type Output } from "../command.ts";

@@ -2,7 +2,7 @@
  * Decides for a facade whether a call may run now. Submits and starts the action in one step, so that an allow can be
  * used only once and the start is recorded before the call runs.
  */
-import { explainRefusal, type ExplainedAction } from "../../client/refusal.ts";
+import { explainRefusal, type ExplainedAction } from "../../../clients/typescript/refusal.ts";
 import type { ApiResponse, FacadeCall } from "../../contract/facade.ts";
 import type { JsonObject } from "../../domain/json.ts";
 

@@ -11,7 +11,7 @@ import {
   verifyPermit,
   type PermittedRequest,
   type VerifyPermitOptions,
-} from "../../../src/client/index.ts";
+} from "../../../clients/typescript/index.ts";
 import { checkPermit, PERMIT_TYPE } from "../../../src/domain/permit.ts";
 import { fromBase64Url } from "../../../src/domain/hash.ts";
 import { encodeRequest } from "../../../src/domain/request.ts";

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { submitAndStart, createAssent, govern } from "../../../src/client/index.ts";
+import { submitAndStart, createAssent, govern } from "../../../clients/typescript/index.ts";
 import { auditStore } from "../../../src/testing/index.ts";
 import { needs } from "../../support/features.ts";
 import { addUser, startPeople } from "../../support/people.ts";

@@ -1,5 +1,5 @@
 /** Calls of a coding agent, as the hook makes them. */
-import { runsLater, suggestsSecrets } from "../../../../src/hook/action/place-table.ts";
+import { runsLater, suggestsSecrets } from "../../../../clients/hook/action/place-table.ts";
 import { parsedParams } from "../../../support/parsed-shell.ts";
 import type { Evasion, Outcome } from "../index.ts";
 

@@ -1,6 +1,6 @@
 import { number, flag, has, type Meant, type Plain } from "./meaning.ts";
 
-/** What the hook makes of a command that only looks (src/hook/action/canonical-action.ts), whose word the pack takes. */
+/** What the hook makes of a command that only looks (clients/hook/action/canonical-action.ts), whose word the pack takes. */
 const WORKSPACE = "/work/app";
 const inside = (value: unknown): boolean =>
   typeof value === "string" && (value === WORKSPACE || value.startsWith(`${WORKSPACE}/`));

@@ -1,0 +1,130 @@
+/** Reads the hook's configuration: the service, the key, and the agent. */
+import { readFileSync } from "node:fs";
+import { userInfo } from "node:os";
+import { isAbsolute, join } from "node:path";
+import { isHttpUrl, resolveLocalName } from "../typescript/url.ts";
+import { isObject, type JsonObject } from "./payload.ts";
+
+export interface HookConfig {
+  url: string;
+  apiKey: string;
+  /** The agent id; null to use the agent that the service reports for the key. */
+  agent: string | null;
+  /** Seconds that a call waits for approval; null for as long as the host allows. */
+  wait: number | null;
+  /**
+   * Whether the actions of each host session are assigned to a session of the service. Requires a key with the scope
+   * `sessions:issue`.
+   */
+  sessions: boolean;
+  /** Folder of the service that `assent hook setup` created for this URL. The hook starts it if it does not run. */
+  service: string | null;
+}
+
+export class HookConfigError extends Error {}
+
+/** Thrown if no file and no variable contains an API key. */
+export class MissingApiKeyError extends HookConfigError {}
+
+/** Configuration that an administrator manages. Its values override those of the user and of projects. */
+export const MANAGED_CONFIG_FILE = "/etc/assent/hook.json";
+
+/** Returns the folder of the user's files; null if the home folder is unknown. */
+export function userConfigFolder(env: Readonly<Record<string, string | undefined>>): string | null {
+  const home = env["HOME"] || env["USERPROFILE"];
+  const folder = env["XDG_CONFIG_HOME"] || (home ? join(home, ".config") : null);
+  return folder === null ? null : join(folder, "assent");
+}
+
+export function userConfigFile(env: Readonly<Record<string, string | undefined>>): string | null {
+  const folder = userConfigFolder(env);
+  return folder === null ? null : join(folder, "hook.json");
+}
+
+/**
+ * Returns the configuration file in the account's home folder. It takes precedence over the file that HOME and
+ * XDG_CONFIG_HOME select, because a repository may be able to set variables.
+ */
+function accountConfigFile(): string | null {
+  try {
+    return join(userInfo().homedir, ".config", "assent", "hook.json");
+  } catch {
+    // Some containers have no entry for the account.
+    return null;
+  }
+}
+
+export function configFiles(env: Readonly<Record<string, string | undefined>>): string[] {
+  return [...new Set([MANAGED_CONFIG_FILE, accountConfigFile(), userConfigFile(env)].filter((path) => path !== null))];
+}
+
+/**
+ * Reads the managed file, then the user's files, then the environment. The first value of a setting applies. Files take
+ * precedence over variables: in some hosts a repository can set variables, and it must not redirect the hook to another
+ * service. Throws HookConfigError.
+ */
+export function loadConfig(
+  env: Readonly<Record<string, string | undefined>>,
+  files: readonly string[] = configFiles(env),
+): HookConfig {
+  const layers = files.map(readConfigFile);
+  layers.push({ url: env["ASSENT_URL"], api_key: env["ASSENT_API_KEY"], agent: env["ASSENT_AGENT"] });
+  const layerOf = (name: string): number =>
+    layers.findIndex((layer) => layer[name] !== undefined && layer[name] !== "");
+  const value = (name: string): unknown => layers[layerOf(name)]?.[name];
+  // Without this check, a variable could send the key in a file to another server, and that server would decide.
+  if (layerOf("api_key") >= 0 && layerOf("url") > layerOf("api_key"))
+    throw new HookConfigError(
+      `${files[layerOf("api_key")]} has api_key but no url. Set url in the same file; a url from another source is not used with this key`,
+    );
+  const url = value("url") ?? "http://127.0.0.1:8000";
+  if (typeof url !== "string" || !isHttpUrl(url)) throw new HookConfigError("url must be an http or https URL");
+  const apiKey = value("api_key");
+  if (typeof apiKey !== "string") throw new MissingApiKeyError("the hook's configuration has no api_key");
+  const agent = value("agent") ?? null;
+  if (agent !== null && typeof agent !== "string") throw new HookConfigError("agent must be a string");
+  const wait = value("wait") ?? null;
+  if (wait !== null && (typeof wait !== "number" || !(wait >= 0)))
+    throw new HookConfigError("wait must be a number of seconds, 0 or more");
+  const sessions = value("sessions") ?? false;
+  if (typeof sessions !== "boolean") throw new HookConfigError("sessions must be true or false");
+  return { url: resolveLocalName(url), apiKey, agent, wait, sessions, service: serviceFolder(layers[layerOf("url")]) };
+}
+
+/**
+ * Returns the folder of the service, which must be in the same file as `url`: another layer could otherwise make the
+ * hook start another program.
+ */
+function serviceFolder(layer: JsonObject | undefined): string | null {
+  const service = layer?.["service"] ?? null;
+  if (service !== null && (typeof service !== "string" || !isAbsolute(service)))
+    throw new HookConfigError("service must be the absolute path of a folder");
+  return service;
+}
+
+const KNOWN_MEMBERS = new Set(["url", "api_key", "agent", "wait", "sessions", "service"]);
+
+function readConfigFile(path: string): JsonObject {
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(path);
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return {};
+    throw new HookConfigError(`${path} cannot be read`, { cause: error });
+  }
+  // Editors and shells of Windows write a byte order mark, and some write UTF-16.
+  const mark = bytes.subarray(0, 2).toString("latin1");
+  if (mark === "\u00ff\u00fe" || mark === "\u00fe\u00ff")
+    throw new HookConfigError(`${path} is encoded in UTF-16; save it as UTF-8`);
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString("utf8").replace(/^\uFEFF/, ""));
+  } catch {
+    throw new HookConfigError(`${path} is not valid JSON`);
+  }
+  if (!isObject(value)) throw new HookConfigError(`${path} must be a JSON object`);
+  const unknownMember = Object.keys(value).find((name) => !KNOWN_MEMBERS.has(name));
+  if (unknownMember !== undefined)
+    throw new HookConfigError(`${path} has the member "${unknownMember}", which is unknown; remove it`);
+  return value;
+}

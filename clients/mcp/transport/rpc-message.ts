@@ -1,0 +1,219 @@
+/** JSON-RPC 2.0 messages in the form that MCP uses: one message per line or body, no batches. */
+import {
+  isJsonObject as isObject,
+  JsonFault,
+  parseJson,
+  type JsonObject,
+  type JsonValue,
+} from "../../../src/domain/json.ts";
+
+export { isObject, type JsonObject, type JsonValue };
+export type RequestId = string | number;
+
+export interface Request {
+  jsonrpc: "2.0";
+  id: RequestId;
+  method: string;
+  params?: JsonObject;
+}
+
+export interface Notification {
+  jsonrpc: "2.0";
+  method: string;
+  params?: JsonObject;
+}
+
+/** The outcome of a request: a result or an error. */
+export type Reply = { result: JsonObject } | { error: RpcError };
+
+interface RpcError {
+  code: number;
+  message: string;
+  data?: JsonValue;
+}
+
+type Response = { jsonrpc: "2.0"; id: RequestId } & Reply;
+export type Message = Request | Notification | Response;
+/** A message that the proxy sends. The id of a reply is null if the id of the request could not be read. */
+export type OutgoingMessage = Message | ({ jsonrpc: "2.0"; id: null } & Reply);
+
+/** Error codes of JSON-RPC 2.0 and MCP. */
+export const ERROR_CODE = {
+  parse: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
+  internal: -32603,
+  headerMismatch: -32020,
+  missingCapability: -32021,
+  unsupportedVersion: -32022,
+} as const;
+
+/** Protocol revisions, newest first. 2026-07-28 removed the `initialize` handshake. */
+export const MODERN_VERSION = "2026-07-28";
+export const LEGACY_VERSIONS: readonly string[] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/** Keys of `_meta`. Every request of protocol revision 2026-07-28 contains the first three. */
+export const META_KEY = {
+  version: "io.modelcontextprotocol/protocolVersion",
+  client: "io.modelcontextprotocol/clientInfo",
+  capabilities: "io.modelcontextprotocol/clientCapabilities",
+  server: "io.modelcontextprotocol/serverInfo",
+  subscription: "io.modelcontextprotocol/subscriptionId",
+} as const;
+
+export const isRequest = (message: OutgoingMessage): message is Request => "method" in message && "id" in message;
+export const isResponse = (message: Message): message is Response => !("method" in message);
+
+/** Returns the `_meta` of params or of a result; an empty object if there is none. */
+export function readMeta(value: JsonObject | undefined): JsonObject {
+  const meta = value?.["_meta"];
+  return isObject(meta) ? meta : {};
+}
+
+/** Returns `params` with this `_meta`. Omits an empty `_meta`. */
+export function withMeta(params: JsonObject | undefined, meta: JsonObject): JsonObject {
+  const { _meta, ...rest } = params ?? {};
+  return Object.keys(meta).length === 0 ? rest : { ...rest, _meta: meta };
+}
+
+export const errorReply = (code: number, message: string, data?: JsonValue): Reply => ({
+  error: { code, message, ...(data === undefined ? {} : { data }) },
+});
+
+/** A string that is not a message, or that JSON parsers would interpret differently. */
+export class MessageError extends Error {
+  readonly code: number;
+  /** The request to which to reply; null if it is not a request, or its id could not be parsed. */
+  readonly request: Request | null;
+  /** Ids of the receiver's requests that the string seems to answer; "unknown" if it answers one that it does not name. */
+  readonly answers: readonly RequestId[] | "unknown";
+  constructor(
+    message: string,
+    code: number,
+    { request = null, answers = [] }: Partial<Pick<MessageError, "request" | "answers">> = {},
+  ) {
+    super(message);
+    this.code = code;
+    this.request = request;
+    this.answers = answers;
+  }
+}
+
+/**
+ * Parses a message from a client. Rejects JSON that parsers interpret differently: duplicate keys, integers beyond
+ * 2^53, and lone surrogates.
+ * @throws MessageError
+ */
+export function parseMessage(text: string): Message {
+  let value: unknown;
+  try {
+    value = parseJson(text, { maxDepth: 1000 });
+  } catch (error) {
+    if (!(error instanceof JsonFault)) throw error;
+    const location = error.pointer === null || error.pointer === "" ? "" : ` at ${error.pointer}`;
+    throw new MessageError(
+      `${error.message}${location}`,
+      error.code === "MALFORMED_JSON" ? ERROR_CODE.parse : ERROR_CODE.invalidRequest,
+      salvage(text),
+    );
+  }
+  if (Array.isArray(value))
+    throw new MessageError("MCP does not support batches; send one message", ERROR_CODE.invalidRequest);
+  return validateMessage(value);
+}
+
+/**
+ * Parses the messages of a server. Accepts inexact numbers, because no policy decides on a server's data, and batches,
+ * which protocol revision 2025-03-26 allows.
+ */
+export function parseServerMessages(text: string): (Message | MessageError)[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return [new MessageError("the line is not JSON", ERROR_CODE.parse, { answers: findAnsweredIds(text) })];
+  }
+  return (Array.isArray(value) ? value : [value]).map((each: unknown) => {
+    try {
+      return validateMessage(withoutNulls(each));
+    } catch (error) {
+      if (error instanceof MessageError) return error;
+      throw error;
+    }
+  });
+}
+
+/**
+ * Returns the ids of the responses in a text that is not JSON: for example, a response that contains `NaN`, is formatted
+ * over several lines, or follows other output on its line.
+ */
+export function findAnsweredIds(text: string): number[] {
+  const isIdLine = /^\s*"id"\s*:\s*"?\d+"?\s*,?\s*$/.test(text);
+  if (!isIdLine && (!/"(?:result|error|jsonrpc)"\s*:/.test(text) || /"method"\s*:/.test(text))) return [];
+  return [...text.matchAll(/"id"\s*:\s*"?(\d{1,15})(?!\d)/g)].map(([, id]) => Number(id));
+}
+
+/** Removes `error: null` beside a result, and `result: null` beside an error, which some servers send. */
+function withoutNulls(value: unknown): unknown {
+  if (!isObject(value) || "method" in value || !("result" in value && "error" in value)) return value;
+  const { result, error, ...rest } = value;
+  return {
+    ...rest,
+    ...(result === null && error !== null ? {} : { result }),
+    ...(error === null ? {} : { error }),
+  };
+}
+
+/** @throws MessageError */
+function validateMessage(value: unknown): Message {
+  const id = isObject(value) && isId(value["id"]) ? value["id"] : null;
+  const invalid = (reason: string): MessageError =>
+    new MessageError(`invalid JSON-RPC message: ${reason}`, ERROR_CODE.invalidRequest, {
+      answers: answeredIds(value),
+      request: id === null || isResponseLike(value) ? null : { jsonrpc: "2.0", id, method: "" },
+    });
+  if (!isObject(value) || value["jsonrpc"] !== "2.0") throw invalid(`it must be an object with "jsonrpc": "2.0"`);
+  if (typeof value["method"] === "string") {
+    if ("params" in value && !isObject(value["params"])) throw invalid("params must be an object");
+    if ("id" in value && id === null) throw invalid("id must be a string or an integer");
+    if ("result" in value || "error" in value) throw invalid("it is both a request and a response");
+    return value as unknown as Message;
+  }
+  if ("method" in value) throw invalid("method must be a string");
+  if ("result" in value === "error" in value) throw invalid("a response must have either result or error");
+  if ("result" in value ? !isObject(value["result"]) : !isFailure(value["error"]))
+    throw invalid("result must be an object, and error must have code and message");
+  if (id === null) throw invalid("the id of a response must be a string or an integer");
+  return { ...value, id } as unknown as Message;
+}
+
+const isId = (value: unknown): value is RequestId => typeof value === "string" || Number.isSafeInteger(value);
+
+const isFailure = (value: unknown): boolean =>
+  isObject(value) && Number.isSafeInteger(value["code"]) && typeof value["message"] === "string";
+
+const isResponseLike = (value: unknown): boolean => isObject(value) && ("result" in value || "error" in value);
+
+/** Returns the requests that an invalid message answers. */
+function answeredIds(value: unknown): MessageError["answers"] {
+  if (!isObject(value)) return [];
+  if (!isResponseLike(value) && ("method" in value || value["jsonrpc"] !== "2.0")) return [];
+  const { id, error } = value;
+  if (typeof id === "string" || typeof id === "number") return [id];
+  // A server that replies to notifications says in this way that it does not support them.
+  const rejectsNotification = isObject(error) && error["code"] === ERROR_CODE.methodNotFound;
+  return value["jsonrpc"] === "2.0" && isResponseLike(value) && !rejectsNotification ? "unknown" : [];
+}
+
+/** Reads id and method of an invalid message, so that a reply can be sent. */
+function salvage(text: string): Partial<MessageError> {
+  try {
+    const value = JSON.parse(text) as unknown;
+    return isObject(value) && isId(value["id"]) && typeof value["method"] === "string"
+      ? { request: { jsonrpc: "2.0", id: value["id"], method: value["method"] } }
+      : { answers: answeredIds(value) };
+  } catch {
+    return { answers: findAnsweredIds(text) };
+  }
+}
