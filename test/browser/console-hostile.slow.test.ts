@@ -193,7 +193,8 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
     await page.getByText(/^Denial of .*the service does not respond/).waitFor();
     await page.context().setOffline(false);
     await page.getByRole("button", { name: "Open the request" }).click();
-    assert.equal(await page.getByLabel("Reason").inputValue(), "use npm run ship instead");
+    const reason = requestPane(page, offline).getByLabel("Reason");
+    assert.equal(await reason.inputValue(), "use npm run ship instead");
     await voteNow(page, "Deny");
     await inboxRow(page, offline).getByText("settled").waitFor();
     await openRequest(page, late);

@@ -119,7 +119,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
       .getByText(/has not responded for 20 seconds; it may have taken effect/)
       .waitFor();
     await page.getByRole("button", { name: "Open the request" }).click();
-    assert.equal(await page.getByLabel("Reason").inputValue(), "typed once");
+    assert.equal(await requestPane(page, id).getByLabel("Reason").inputValue(), "typed once");
   });
 
   it("shows on every page that the service is down, and when it is back", async () => {

@@ -254,7 +254,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       await voteNow(page, "Approve", "the table is a copy");
       await page.getByText("the passkey did not sign, so no vote is recorded").waitFor();
       await page.getByRole("button", { name: "Open the request" }).click();
-      assert.equal(await page.getByLabel("Reason").inputValue(), "the table is a copy");
+      assert.equal(await requestPane(page, id).getByLabel("Reason").inputValue(), "the table is a copy");
       assert.deepEqual((await read(id)).approvals, []);
       await setVerified(true);
       await voteNow(page, "Approve");

@@ -67,6 +67,8 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
       (await page.getByRole("region", { name: "Version 1 as YAML" }).textContent()) ?? "",
       /^policy: payments\n/,
     );
+    // The feature that offers it loads late.
+    await page.getByRole("button", { name: "Run the backtest" }).waitFor();
     const buttons = await page.getByRole("main").getByRole("button").allTextContents();
     assert.deepEqual(
       buttons.map((text) => text.trim()),
