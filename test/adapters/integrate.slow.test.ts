@@ -126,7 +126,8 @@ for (const { name, versions, text } of PROGRAMS) {
             "assent/adapters/*": [join(ROOT, "clients/typescript/adapters/*.ts")],
           },
         },
-        include: ["program.ts"],
+        // The sources take the types of responses from the plugins' routes.
+        include: ["program.ts", join(ROOT, "plugins/*/index.ts")],
       };
       writeFileSync(join(place, "tsconfig.json"), JSON.stringify(tsconfig));
       const compiler = join(ROOT, "node_modules/typescript/bin/tsc");

@@ -6,7 +6,7 @@
  */
 import { closeSync, ftruncateSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 import type { Logger } from "../../contract/host.ts";
-import { equalBytes, fromHex, toHex } from "../../domain/hash.ts";
+import { equalBytes, fromHex, toHex, utf8 } from "../../domain/hash.ts";
 import { LedgerTampered } from "../tampered.ts";
 
 interface CommittedHead {
@@ -57,7 +57,9 @@ export function openHeadFile(path: string, log: Pick<Logger, "warn">): HeadFile 
           file = openSync(path, "r+");
           ftruncateSync(file, encode(head).length);
         }
-        writeSync(file, encode(head), 0);
+        const bytes = utf8(encode(head));
+        // Deno ignores the position of a text.
+        writeSync(file, bytes, 0, bytes.length, 0);
         hasWarned = false;
       } catch (error) {
         if (!hasWarned) log.warn("the newest head is not stored outside the store", { path, error: String(error) });
