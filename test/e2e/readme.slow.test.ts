@@ -27,7 +27,12 @@ test("the two commands are the ones that package.json and CI know", () => {
   const ci = readFileSync(join(ROOT, ".ci/run"), "utf8");
   assert.deepEqual(
     [...ci.matchAll(/^(?:\w+=\S+ )?(npm [^|\n]*?)(?: \|.*)?$/gm)].map(([, command]) => command),
-    ["npm ci --no-audit --no-fund", "npm test", "npm run --silent test:rest"],
+    [
+      "npm ci --no-audit --no-fund",
+      "npm test",
+      "npm run --silent test:rest",
+      "npm run --silent test:without -- --today",
+    ],
   );
 });
 
