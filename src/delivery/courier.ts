@@ -150,11 +150,17 @@ class StoreCourier implements Courier {
       await ledger.transact((tx) => tx.releaseDeliveries(tx.now));
       this.releasedAt = now;
     }
+    // An attempt can end while this round reads, so a row of its destination may be out of date. The end of the attempt
+    // requests another round.
+    const busy = new Set(this.attempts.keys());
     for (const row of await storage.dueDeliveries(now, ROUND_SIZE)) {
-      if (this.attempts.has(row.destination) || this.attemptsOf(row.notifier) >= MAX_CONCURRENT) continue;
+      if (busy.has(row.destination) || this.attemptsOf(row.notifier) >= MAX_CONCURRENT) continue;
       const closed = this.destinations.closureOf(row.destination, now);
       if (closed !== null && isUntried(row)) await ledger.transact((tx) => defer(tx, row.destination, closed, ""));
-      else this.attempts.set(row.destination, { notifier: row.notifier, done: this.run(row) });
+      else {
+        busy.add(row.destination);
+        this.attempts.set(row.destination, { notifier: row.notifier, done: this.run(row) });
+      }
     }
     // Due deliveries that this round did not start wait for a running attempt, which requests another round when it
     // ends.

@@ -93,6 +93,30 @@ afterEach(async () => {
   await storage.close();
 });
 
+test("a delivery that ends while the next round reads the outbox is not repeated", async () => {
+  await put(row(1));
+  let finish = (): void => {};
+  plans.set("delivery-1", () => new Promise<void>((resolve) => (finish = resolve)));
+  let grow = (_size: number): void => {};
+  let reads = 0;
+  const slow = override(storage, {
+    async dueDeliveries(...args: Parameters<Storage["dueDeliveries"]>) {
+      const rows = await storage.dueDeliveries(...args);
+      if (++reads !== 2) return rows;
+      finish();
+      await comes(async () => (await known(1)).state === "delivered");
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      return rows;
+    },
+  });
+  const growing = override(ledger, { onGrowth: (listener: (size: number) => void) => ((grow = listener), () => {}) });
+  run({ storage: slow, ledger: growing });
+  await comes(() => attempts.length === 1);
+  grow(1);
+  await comes(() => reads >= 3);
+  assert.deepEqual(attempts, ["delivery-1"]);
+});
+
 describe("every return value of a notifier", () => {
   const answers: [string, unknown, string | null][] = [
     ["nothing", undefined, null],
