@@ -16,7 +16,7 @@ import { matchesRejectionDigests } from "../domain/erased-rejection.ts";
 import { toHex } from "../domain/hash.ts";
 import { recomputeLimitUses } from "../domain/limit-uses.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
-import { recomputeHistoryMemberships } from "../domain/policy/decide/history-facts.ts";
+import { mayHaveMemberships, recomputeMemberships } from "../domain/policy/decide/effect-keys.ts";
 import { commitDigest, encodeRequest } from "../domain/request.ts";
 import { factsMatchCommitments, restoreEntry } from "../domain/salted-facts.ts";
 import { parseEntryTime } from "../domain/time.ts";
@@ -29,7 +29,7 @@ interface CountedRows {
   places: PastActionRef[] | null;
   /** Why the rows cannot be recomputed, although nothing was erased; otherwise null. */
   fault: string | null;
-  /** Whether the policies of the decision have limits or histories. */
+  /** Whether the policies of the decision have limits, histories or effect keys. */
   mayCount: boolean;
 }
 
@@ -68,7 +68,7 @@ export async function recomputeCountedRows(
   const counted = effectiveRequest(row) ?? request;
   const { id: action_id } = row;
   const uses = recomputeLimitUses(set, counted, basis, decidedAt, history);
-  const places = recomputeHistoryMemberships(set, counted, basis, decidedAt, at);
+  const places = recomputeMemberships(set, counted, basis, decidedAt, at);
   return {
     recorded,
     uses: uses.map(({ policy, limit, subject, amount, until }) => {
@@ -81,11 +81,8 @@ export async function recomputeCountedRows(
 }
 
 /** Whether a decision can have uses of limits, or places in histories. */
-export function mayHaveCountedRows(
-  { hasLimits, withHistory }: CompiledPolicySet,
-  { facts }: Pick<DecisionEntry, "facts">,
-): boolean {
-  return hasLimits || withHistory.length > 0 || facts.grant !== undefined;
+export function mayHaveCountedRows(set: CompiledPolicySet, { facts }: Pick<DecisionEntry, "facts">): boolean {
+  return set.hasLimits || mayHaveMemberships(set) || facts.grant !== undefined;
 }
 
 /** Returns the submitted request; null if it does not match the commitment. */

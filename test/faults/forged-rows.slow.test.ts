@@ -30,6 +30,7 @@ limits:
 history: { per: agent, tool: once, window: 1h, max: 100 }
 rules:
   - { name: again, tool: once, when: 'history.any(h, h.tool == "once")', effect: deny }
+  - { name: repeated, tool: effect, effect: allow, effect_key: "effect/{params.amount}" }
   - { name: other, tool: [limited, summed, once], effect: allow }
 `;
 
@@ -318,15 +319,19 @@ for (const engine of ENGINES)
             () => set("limit_uses", moved, { at: use["at"] as number }),
           );
         }
-        assert.equal(await outcome("once"), "allowed");
-        assert.equal(await outcome("once"), "denied");
-        const once = (await rows("actions", ({ tool }) => tool === "once")) as RawRow[];
-        for (const place of await rows("past_actions", ({ action_id }) => action_id === once[0]?.["id"]))
-          await refuse(
-            "once",
-            () => remove("past_actions", place),
-            () => insert("past_actions", place),
-          );
+        for (const name of ["once", "effect"]) {
+          assert.equal(await outcome(name), "allowed");
+          assert.equal(await outcome(name), "denied");
+          const [first] = (await rows("actions", ({ tool }) => tool === name)) as [RawRow];
+          const places = await rows("past_actions", ({ action_id }) => action_id === first["id"]);
+          assert.notEqual(places.length, 0, name);
+          for (const place of places)
+            await refuse(
+              name,
+              () => remove("past_actions", place),
+              () => insert("past_actions", place),
+            );
+        }
         const { body } = await submit("ask");
         const { key } = await makeKey(service, { name: "voter", preset: "approver", owner: person("Anna") });
         const { approval_token: token } = (await service.call("GET", `/v1/actions/${body.id}`, { key })).body;

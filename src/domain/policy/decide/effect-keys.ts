@@ -20,8 +20,8 @@ import {
   type HistoryMembership,
   type HistorySpan,
   type PastActionRow,
-  recomputeHistoryMemberships,
 } from "./history-facts.ts";
+import type { Names } from "./name-matches.ts";
 import { findMember, type PreviewPart } from "./preview.ts";
 import { resolveObligations } from "./resolve-obligations.ts";
 
@@ -41,7 +41,7 @@ const MAX_READ = 8;
  * Returns the key of a request, or the reason why it has none. Values are percent-encoded, so that the slashes of a
  * value cannot be mistaken for those of the template.
  */
-function renderKey(parts: readonly PreviewPart[], request: ActionRequest, names: KeyNames): { key: string } | string {
+function renderKey(parts: readonly PreviewPart[], request: ActionRequest, names: Names): { key: string } | string {
   let key = "";
   for (const part of parts) {
     if ("text" in part) key += part.text;
@@ -59,12 +59,6 @@ function renderKey(parts: readonly PreviewPart[], request: ActionRequest, names:
     }
   }
   return key.length > MAX_KEY ? `it has more than ${MAX_KEY} characters` : { key };
-}
-
-interface KeyNames {
-  agent: string;
-  tool: string;
-  operation: string;
 }
 
 /** The key of a rule that matches an action. */
@@ -195,19 +189,25 @@ export function findMemberships(evaluation: Evaluation, effect: Effect): History
   return [...histories, ...[...new Set(effects)].map((subject) => ({ ...EFFECTS, subject, until }))];
 }
 
-/** Like `recomputeHistoryMemberships`, including the histories of effect keys. */
+/**
+ * Returns the histories to which a recorded decision added its action, including those of its effect keys. The
+ * decision's facts must be restored.
+ * @param decidedAt the time of the decision in milliseconds
+ * @param at the time to which the action was moved in its histories, in milliseconds
+ */
 export function recomputeMemberships(
   compiled: CompiledPolicySet,
   request: ActionRequest,
-  recorded: { facts: Facts; decision: Pick<Decision, "effect"> },
+  { facts, decision }: { facts: Facts; decision: Pick<Decision, "effect"> },
   decidedAt: number,
   at: number,
 ): HistoryMembership[] {
-  const histories = recomputeHistoryMemberships(compiled, request, recorded, decidedAt, at);
-  if (!compiled.hasEffectKeys) return histories;
-  const evaluation = new Evaluation(compiled, request, recorded.facts, decidedAt);
-  const effects = findMemberships(evaluation, recorded.decision.effect).filter(
-    ({ policy }) => policy === EFFECTS.policy,
-  );
-  return [...histories, ...effects.map((place) => ({ ...place, until: place.until + at - decidedAt }))];
+  if (!mayHaveMemberships(compiled)) return [];
+  const places = findMemberships(new Evaluation(compiled, request, facts, decidedAt), decision.effect);
+  return places.map((place) => ({ ...place, until: place.until + at - decidedAt }));
+}
+
+/** Whether decisions of a policy set can add their action to histories, including those of effect keys. */
+export function mayHaveMemberships({ withHistory, hasEffectKeys }: CompiledPolicySet): boolean {
+  return withHistory.length > 0 || hasEffectKeys;
 }

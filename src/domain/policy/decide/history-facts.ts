@@ -7,12 +7,12 @@ import { effectiveRequest } from "../../edited-request.ts";
 import { canonicalBytes, canonicalText } from "../../canonical.ts";
 import { sha256Hex } from "../../hash.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
-import { actionStatusAt, type ActionRequest, type ActionStatus } from "../../actions.ts";
+import { actionStatusAt, type ActionStatus } from "../../actions.ts";
 import { toRfc3339 } from "../../time.ts";
-import type { CompiledHistory, CompiledPolicy, CompiledPolicySet, CompiledRule } from "../compile/compile.ts";
+import type { CompiledHistory, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
 import { matchNames } from "../compile/name-patterns.ts";
 import { MAX_VALIDITY_MS, MAX_EXPIRY_MS } from "../parse/bounds.ts";
-import type { Decision, Effect, Facts, HistoryFact, PastAction, ReasonCode } from "../policy-types.ts";
+import type { Effect, Facts, HistoryFact, PastAction, ReasonCode } from "../policy-types.ts";
 import { Evaluation, type HistoryOwner } from "./evaluation.ts";
 import { longestWindow, startOfWindow } from "./window.ts";
 
@@ -186,23 +186,6 @@ export function findHistoryMemberships(evaluation: Evaluation, effect: Effect): 
 function belongsTo(policy: CompiledPolicy, { tools, operations }: CompiledHistory, evaluation: Evaluation): boolean {
   const names = evaluation.names(policy);
   return matchNames(tools, names.tool) && matchNames(operations, names.operation);
-}
-
-/**
- * Returns the histories to which a recorded decision added its action. The decision's facts must be restored.
- * @param decidedAt the time of the decision in milliseconds
- * @param at the time to which the action was moved in its histories, in milliseconds
- */
-export function recomputeHistoryMemberships(
-  compiled: CompiledPolicySet,
-  request: ActionRequest,
-  { facts, decision }: { facts: Facts; decision: Pick<Decision, "effect"> },
-  decidedAt: number,
-  at: number,
-): HistoryMembership[] {
-  if (compiled.withHistory.length === 0) return [];
-  const places = findHistoryMemberships(new Evaluation(compiled, request, facts, decidedAt), decision.effect);
-  return places.map((place) => ({ ...place, until: place.until + at - decidedAt }));
 }
 
 /**
