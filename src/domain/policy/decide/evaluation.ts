@@ -4,7 +4,6 @@ import type { CompiledLimit, CompiledPolicySet, CompiledPolicy, CompiledRule } f
 import { MAX_STEPS } from "../condition/cel.ts";
 import { Meter } from "../condition/cel-meter.ts";
 import { Activation, type ConditionFacts } from "../condition/condition.ts";
-import { matchNames } from "../compile/name-patterns.ts";
 import type { Facts, ReasonCode, SourceFact } from "../policy-types.ts";
 import { NameMatches, type Names } from "./name-matches.ts";
 
@@ -146,11 +145,5 @@ export class Evaluation {
   /** Returns the rules that match the names of the request, in written order. */
   rules(policy: CompiledPolicy): readonly CompiledRule[] {
     return this.matches.rules(policy);
-  }
-
-  /** Returns true if the operation and agent matchers of a limit match the action. */
-  matchesRule(policy: CompiledPolicy, { operations, agents }: CompiledRule): boolean {
-    const { operation, agent } = this.names(policy);
-    return matchNames(operations, operation) && matchNames(agents, agent);
   }
 }

@@ -10,7 +10,6 @@ import type { CompiledLimit, CompiledPolicy, CompiledPolicySet } from "../compil
 import { MICROS_PER_UNIT } from "../compile/compile.ts";
 import { withAssumedEffects } from "./effect-keys.ts";
 import { Evaluation, type LimitMatch } from "./evaluation.ts";
-import { matchNames } from "../compile/name-patterns.ts";
 import { resolveObligations } from "./resolve-obligations.ts";
 import type { Facts, LimitFact } from "../policy-types.ts";
 import { endOfWindow, startOfWindow } from "./window.ts";
@@ -77,8 +76,7 @@ export function matchLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluat
 function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation: Evaluation): LimitMatch {
   const { rule } = limit;
   const { activation } = evaluation;
-  if (!matchNames(limit.tools, evaluation.names(policy).tool)) return { kind: "none" };
-  if (!evaluation.matchesRule(policy, rule)) return { kind: "none" };
+  if (!evaluation.matches.matchesLimit(policy, limit)) return { kind: "none" };
   if (rule.condition !== null) {
     const result = rule.condition.evaluate(activation);
     if ("error" in result)

@@ -1,7 +1,13 @@
 /** Matches the names of a request against the policies and rules of a set. */
 import type { ActionRequest } from "../../actions.ts";
 import { foldName } from "../../names.ts";
-import { policiesForTool, type CompiledPolicySet, type CompiledPolicy, type CompiledRule } from "../compile/compile.ts";
+import {
+  policiesForTool,
+  type CompiledLimit,
+  type CompiledPolicySet,
+  type CompiledPolicy,
+  type CompiledRule,
+} from "../compile/compile.ts";
 import { matchNames } from "../compile/name-patterns.ts";
 
 /** The names of a request: tool, operation and agent. */
@@ -45,5 +51,11 @@ export class NameMatches {
     let rules = this.rulesOf.get(policy);
     if (rules === undefined) this.rulesOf.set(policy, (rules = policy.rules.find(this.names(policy))));
     return rules;
+  }
+
+  /** Returns true if a limit of a policy matches. */
+  matchesLimit(policy: CompiledPolicy, { tools, rule: { operations, agents } }: CompiledLimit): boolean {
+    const { tool, operation, agent } = this.names(policy);
+    return matchNames(tools, tool) && matchNames(operations, operation) && matchNames(agents, agent);
   }
 }

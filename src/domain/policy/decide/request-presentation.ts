@@ -3,9 +3,8 @@
  * not the decision.
  */
 import type { JsonObject } from "../../json.ts";
-import { foldName } from "../../names.ts";
 import type { CompiledLimit, CompiledPolicySet, CompiledRule } from "../compile/compile.ts";
-import { matchNames } from "../compile/name-patterns.ts";
+import { NameMatches } from "./name-matches.ts";
 import { type PreviewedAction, renderPreview } from "./preview.ts";
 import { redactParams } from "./redact.ts";
 
@@ -56,14 +55,9 @@ interface DecidingRule {
 function findDecidingRule(set: CompiledPolicySet, action: DecidedAction): DecidingRule | null {
   const policy = set.policies.find(({ name }) => name === action.policy);
   if (policy === undefined || action.rule === null) return null;
-  const [agent, tool, operation] = [action.agent_id, action.tool, action.operation].map((name) =>
-    policy.caseSensitive ? name : foldName(name),
-  ) as [string, string, string];
-  const limits = policy.limits.filter(
-    ({ tools, rule }) =>
-      matchNames(tools, tool) && matchNames(rule.operations, operation) && matchNames(rule.agents, agent),
-  );
-  const rules = policy.rules.find({ tool, operation, agent });
+  const matches = new NameMatches(set, action);
+  const limits = policy.limits.filter((limit) => matches.matchesLimit(policy, limit));
+  const rules = matches.rules(policy);
   const at = rules.findIndex(({ name }) => name === action.rule);
   const deciding = rules[at] ?? limits.find(({ rule }) => rule.name === action.rule)?.rule;
   return deciding === undefined ? null : { deciding, ahead: at < 0 ? [] : rules.slice(0, at), limits };

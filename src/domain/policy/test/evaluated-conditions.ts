@@ -3,7 +3,6 @@ import type { CompiledPolicySet } from "../compile/compile.ts";
 import type { RuleAnswer } from "../decide/first-match.ts";
 import { Evaluation } from "../decide/evaluation.ts";
 import { matchLimit } from "../decide/limit-facts.ts";
-import { matchNames } from "../compile/name-patterns.ts";
 import type { SimulatedDecision } from "./simulated-actions.ts";
 
 /** The condition of a rule or limit that a decision evaluated. */
@@ -26,7 +25,6 @@ export function findEvaluatedConditions(
 ): EvaluatedCondition[] {
   const evaluation = new Evaluation(compiled, request, facts, now);
   return evaluation.applicablePolicies().flatMap((policy) => {
-    const names = evaluation.names(policy);
     const isLimit = ({ rule }: RuleAnswer): boolean => policy.limits.some((limit) => limit.rule === rule);
     const answer = findings.find(
       (finding) => finding.policy === policy && !isLimit(finding) && finding.rule !== policy.history?.rule,
@@ -43,8 +41,8 @@ export function findEvaluatedConditions(
       if (isAnswer) break;
     }
     for (const limit of policy.limits) {
-      const { rule, tools } = limit;
-      if (rule.condition === null || !matchNames(tools, names.tool) || !evaluation.matchesRule(policy, rule)) continue;
+      const { rule } = limit;
+      if (rule.condition === null || !evaluation.matches.matchesLimit(policy, limit)) continue;
       const { kind } = matchLimit(policy, limit, evaluation);
       evaluated.push({ policy: policy.name, rule: rule.name, value: kind === "error" ? null : kind === "match" });
     }
