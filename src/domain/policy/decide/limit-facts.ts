@@ -144,12 +144,10 @@ export function withAssumedActivation(
   now: number,
   used: Readonly<Record<string, number>> = {},
 ): Facts {
+  const evaluation = new Evaluation(compiled, request, facts, now);
   const inForce = compiled.suggested.length === 0 ? facts : { ...facts, suggested: [...compiled.suggested] };
-  const assumedFacts = withAssumedEffects(new Evaluation(compiled, request, inForce, now), inForce);
-  if (!compiled.hasLimits) return assumedFacts;
-  const missing = findMatchedLimits(new Evaluation(compiled, request, facts, now)).filter(
-    (need) => findRecordedUsage(facts, need) === null,
-  );
+  const assumedFacts = withAssumedEffects(evaluation, inForce);
+  const missing = findMatchedLimits(evaluation).filter((need) => findRecordedUsage(facts, need) === null);
   if (missing.length === 0) return assumedFacts;
   const assumed = missing.map(({ policy, limit, basis, unit }): LimitFact => {
     const amount = Object.hasOwn(used, limit) ? (used[limit] as number) : 0;
