@@ -65,8 +65,7 @@ export async function decideByRules(
   };
   const first = new Evaluation(compiled, request, known, reader.now);
   const { evaluation, facts } = await readEvaluationInputs(host, reader, first, known, id, lookUp);
-  if (!compiled.hasLimits) return { ...decideForEntry(evaluation, facts), evaluation, needs: [] };
-  const uses = await readLimitUses(reader, evaluation, facts, counted);
+  const uses = compiled.hasLimits ? await readLimitUses(reader, evaluation, facts, counted) : { facts, needs: [] };
   return { ...decideForEntry(evaluation, uses.facts), evaluation, needs: uses.needs };
 }
 

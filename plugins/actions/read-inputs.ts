@@ -36,16 +36,17 @@ export async function readEvaluationInputs(
     const reads = findFactReads(read);
     if (reads.length === 0) break;
     const answers = await lookUp(reads.flatMap(({ call }) => call ?? []));
-    read = read.withSources([...read.sources, ...toSourceFacts(reads, answers, evaluation.now)]);
+    read = read.withSources(toSourceFacts(reads, answers, evaluation.now));
   }
   const history = await readHistories(reader, evaluation, actionId);
-  const sources = [...read.sources];
-  let known: Facts = { ...facts, ...(history.length > 0 && { history }), ...(sources.length > 0 && { sources }) };
+  const { sources } = read;
   const isSame = sources.length === 0 && history.length === 0;
-  const effects = await readEffects(reader, isSame ? evaluation : evaluation.withFacts(known), known, actionId);
-  if (isSame && effects.length === 0) return { evaluation, facts };
-  if (effects.length > 0) known = { ...known, effects };
-  return { evaluation: evaluation.withFacts(known), facts: known };
+  const known = isSame
+    ? facts
+    : { ...facts, ...(history.length > 0 && { history }), ...(sources.length > 0 && { sources }) };
+  const complete = isSame ? evaluation : evaluation.withFacts(known);
+  const effects = await readEffects(reader, complete, known, actionId);
+  return { evaluation: complete, facts: effects.length === 0 ? known : { ...known, effects } };
 }
 
 function takeRecent({ factSources }: Sources, calls: readonly FactCall[]): FactResult[] {
@@ -66,14 +67,14 @@ export async function prefetchFacts({ factSources }: Sources, evaluations: reado
     const reads = remaining.map((evaluation) => ({ evaluation, reads: findFactReads(evaluation) }));
     const calls = reads.flatMap(({ reads }) => reads.flatMap(({ call }) => call ?? []));
     if (calls.length === 0) return;
-    const answers = calls.map((call) => factSources.recent(call)) as FactResult[];
-    const results = answers.includes(null as never) ? await factSources.read(calls) : answers;
+    const recent = calls.flatMap((call) => factSources.recent(call) ?? []);
+    const results = recent.length === calls.length ? recent : await factSources.read(calls);
     const known = new Map(calls.map((call, i) => [call, results[i] as FactResult]));
     remaining = reads
       .filter(({ reads }) => reads.length > 0)
       .map(({ evaluation, reads }) => {
         const answers = reads.flatMap(({ call }) => (call === null ? [] : (known.get(call) as FactResult)));
-        return evaluation.withSources([...evaluation.sources, ...toSourceFacts(reads, answers, evaluation.now)]);
+        return evaluation.withSources(toSourceFacts(reads, answers, evaluation.now));
       });
   }
 }

@@ -209,7 +209,7 @@ rules:
   });
   const calls = (evaluation: Evaluation) => findFactReads(evaluation).map(({ call }) => call?.inputs);
   const answer = (evaluation: Evaluation, ...results: FactResult[]): Evaluation =>
-    evaluation.withSources([...evaluation.sources, ...toSourceFacts(findFactReads(evaluation), results, 0)]);
+    evaluation.withSources(toSourceFacts(findFactReads(evaluation), results, 0));
   const decided = (evaluation: Evaluation) =>
     decide(set, request, { principal: PRINCIPAL, sources: evaluation.sources }, 0);
 

@@ -70,9 +70,9 @@ export class Evaluation {
     return new Evaluation(this.compiled, this.request, facts, this.now, this.matches);
   }
 
-  /** Returns a new evaluation with values of fact sources. */
-  withSources(sources: readonly SourceFact[]): Evaluation {
-    return this.withFacts({ ...this.facts, sources: [...sources] });
+  /** Returns a new evaluation with more values of fact sources. */
+  withSources(added: readonly SourceFact[]): Evaluation {
+    return this.withFacts({ ...this.facts, sources: [...this.sources, ...added] });
   }
 
   /** The values of fact sources. */

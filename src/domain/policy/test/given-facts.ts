@@ -73,8 +73,8 @@ export function withGivenFacts(
           ? { value: given[name] as JsonValue, fault: null, at: now }
           : { value: null, fault: "no_answer" as const, at: now },
       );
-    evaluation = evaluation.withSources([...evaluation.sources, ...toSourceFacts(reads, answers, now)]);
+    evaluation = evaluation.withSources(toSourceFacts(reads, answers, now));
   }
   const { sources } = evaluation;
-  return sources.length === 0 ? facts : { ...facts, sources: [...sources] };
+  return sources.length === 0 ? facts : { ...facts, sources };
 }

@@ -276,12 +276,11 @@ export class SimulatedActions {
     );
     const remembered = history.length === 0 ? base : { ...base, history };
     const known = withGivenFacts(this.compiled, request, remembered, this.now, given);
-    const decided = known === base ? first : new Evaluation(this.compiled, request, known, this.now);
-    const effects = findEffects(decided).map((effect) =>
+    const evaluation = known === base ? first : first.withFacts(known);
+    const effects = findEffects(evaluation).map((effect) =>
       toEffectFact(effect, typeof effect.span === "string" ? [] : this.readPast(effect.span), this.now, actionId),
     );
     const all = effects.length === 0 ? known : { ...known, effects };
-    const evaluation = all === known ? decided : new Evaluation(this.compiled, request, all, this.now);
     const needs = findMatchedLimits(evaluation);
     const limits = needs.map((need) => ({
       policy: need.policy,
