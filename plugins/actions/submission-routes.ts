@@ -9,6 +9,7 @@ import {
   isNeverAllowed,
   readIdempotencyKey,
   REPLAYED_HEADERS,
+  rightsReader,
   type SessionFact,
   type Snapshot,
 } from "../../src/core.ts";
@@ -282,10 +283,10 @@ async function previewDecision(
 }
 
 /** Returns the reads of a decision outside a transaction. */
-function snapshotReader({ storage }: CoreHost, snapshot: Snapshot): DecisionReader {
+function snapshotReader(host: CoreHost, snapshot: Snapshot): DecisionReader {
+  const { storage } = host;
   return {
-    ...snapshot,
-    key: (id) => storage.key(id),
+    ...rightsReader(host, snapshot),
     limitUsed: (policy, limit, subject, since) => storage.limitUsed(policy, limit, subject, since),
     action: (id) => storage.action(id),
     pastActions: (span) => storage.pastActions(span),

@@ -22,6 +22,7 @@ import {
   type TokenCheckResult,
   type Rights,
   type RightsReader,
+  rightsReader,
   userOfPrincipal,
   type VoteStatement,
 } from "../../src/core.ts";
@@ -230,14 +231,8 @@ export async function verifyLinkEarly(host: CoreHost, row: ActionRow, token: str
 }
 
 async function linkReader(host: CoreHost): Promise<LinkReader> {
-  const { storage, clock } = host;
-  const { state } = await host.snapshot();
-  return {
-    entriesOfAction: (id) => storage.entriesOfAction(id),
-    key: (id) => storage.key(id),
-    state,
-    now: clock(),
-  };
+  const reader = rightsReader(host, await host.snapshot());
+  return { ...reader, entriesOfAction: (id) => host.storage.entriesOfAction(id) };
 }
 
 /**

@@ -3,6 +3,6 @@ import type { CoreHost, RightsReader } from "../../contract/core-host.ts";
 import type { Snapshot } from "../../contract/ledger.ts";
 
 /** Returns the reader for `host.keys.rightsOf` at a snapshot. */
-export function rightsReader({ storage }: Pick<CoreHost, "storage">, snapshot: Snapshot): RightsReader {
+export function rightsReader({ storage }: Pick<CoreHost, "storage">, snapshot: Snapshot): RightsReader & Snapshot {
   return { ...snapshot, key: (id) => storage.key(id) };
 }
