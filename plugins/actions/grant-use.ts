@@ -17,19 +17,16 @@ import {
   grantUseLimitPolicy,
   isGrantFor,
   matchGrant,
-  readPrincipalNames,
   type RelaxableAction,
   type Rights,
   type StepFacts,
   type StepReader,
   type SubmittedAction,
-  toSingleLine,
 } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
 import { maySelfConfirm, readApproverEligibility } from "./approver-plans.ts";
+import { readRecordedName } from "./recorded-name.ts";
 import { findSelfApproval } from "./self-approval.ts";
-
-const MAX_NAME = 200;
 
 /** Allows actions that require approval if a grant covers them. */
 export const grantStep = (host: CoreHost): DecisionStep => ({
@@ -76,11 +73,18 @@ async function* toStepFacts(
     const eligibility = await findGrantorEligibility(host, reader, action, decided.decision, grant);
     if (eligibility === null) continue;
     const { id, by, granted_at, until, count, scope, sum } = grant;
-    const names = await readPrincipalNames(reader, reader.state(userState), [by.principal]);
-    const by_name = toSingleLine(names[by.principal] ?? "", MAX_NAME) || null;
-    const [from, to] = [toRfc3339(granted_at), toRfc3339(until)];
-    const terms = { id, by: by.principal, by_name, granted_at: from, until: to, count, scope, sum };
-    yield { grant: { ...terms, ...eligibility }, limits: grantUsageFacts(grant, await readUsage(grant)) };
+    const fact: GrantFact = {
+      id,
+      by: by.principal,
+      by_name: await readRecordedName(reader, reader.state(userState), by.principal),
+      granted_at: toRfc3339(granted_at),
+      until: toRfc3339(until),
+      count,
+      scope,
+      sum,
+      ...eligibility,
+    };
+    yield { grant: fact, limits: grantUsageFacts(grant, await readUsage(grant)) };
   }
 }
 

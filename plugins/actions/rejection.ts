@@ -10,7 +10,6 @@ import {
   findDeniedBy,
   parseRfc3339,
   principalOfReviewer,
-  readPrincipalNames,
   type ReviewEntry,
   type RejectionFact,
   toHex,
@@ -27,12 +26,12 @@ import {
   nullIfCorrupt,
 } from "../../src/storage/index.ts";
 import { newSalt } from "./salt.ts";
+import { readRecordedName } from "./recorded-name.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 
 /** Maximum length of the voter's comment in the reason of a later decision. The vote's entry has the whole comment. */
 const MAX_COMMENT = 500;
-const MAX_NAME = 200;
 
 type Reader = Pick<StorageReader, "rejectedAction" | "entriesOfAction" | "key">;
 
@@ -56,11 +55,10 @@ export async function findActiveRejection(
   const { rejection } = await verifyAgainstLedger(host, reader, row);
   if (rejection === null) throw new Error(`the action ${row.id} has a rejection_until without a rejection`);
   const { approver } = rejection;
-  const names = await readPrincipalNames(reader, users, [approver]);
   return {
     action_id: row.id,
     approver,
-    approver_name: toSingleLine(names[approver] ?? "", MAX_NAME) || null,
+    approver_name: await readRecordedName(reader, users, approver),
     comment: commentOf(rejection.comment),
     at: rejection.at,
     until: toRfc3339(row.rejection_until),
