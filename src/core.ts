@@ -272,7 +272,6 @@ export { MAX_SCOPE } from "./domain/grant-suggestions.ts";
 export { findFreeMembers } from "./domain/scope-freedom.ts";
 export {
   findGrantUsage,
-  computeGrantUse,
   type GrantUsage,
   grantUsageFacts,
   grantUseLimitPolicy,
