@@ -1,8 +1,8 @@
 /** `sum`, `min` and `max` of lists, under the names of Kubernetes' CEL library, and `math.greatest` and `math.least`. */
 import { celFunc, celMethod, CelScalar, celUint, isCelUint, listType, type CelList } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
-import { comparePoints, elementsOf } from "./cel-lists.ts";
-import { chargeSteps } from "./cel-meter.ts";
+import { MAX_INT, MAX_UINT, MIN_INT } from "./cel-conversions.ts";
+import { codePointsOf, comparePoints, elementsOf } from "./cel-lists.ts";
 import { nanosOf } from "./cel-time.ts";
 import { isList } from "./cel-values.ts";
 
@@ -27,17 +27,12 @@ export function compareNumbers(left: CelNumber, right: CelNumber): number {
 /** Compares two numbers, or two values of the same type. Throws for values that have no order. */
 function compareValues(a: unknown, b: unknown): number {
   if (isNumber(a) && isNumber(b)) return compareNumbers(a, b);
-  if (typeof a === "string" && typeof b === "string") return comparePoints(pointsOf(a), pointsOf(b));
+  if (typeof a === "string" && typeof b === "string") return comparePoints(codePointsOf(a), codePointsOf(b));
   if (typeof a === "boolean" && typeof b === "boolean") return Number(a) - Number(b);
   if (a instanceof Uint8Array && b instanceof Uint8Array) return comparePoints([...a], [...b]);
   if (isReflectMessage(a) && isReflectMessage(b) && a.desc.typeName === b.desc.typeName)
     return compareNumbers(nanosOf(a), nanosOf(b));
   throw new Error("the values have no order");
-}
-
-function pointsOf(text: string): number[] {
-  chargeSteps(1 + (text.length >> 3));
-  return Array.from(text, (character) => character.codePointAt(0) as number);
 }
 
 /** Returns the largest value if `sign` is 1, the smallest if it is -1. Throws for an empty list. */
@@ -55,10 +50,6 @@ function extremeNumber(sign: 1 | -1, args: readonly unknown[]): unknown {
   if (!numbers.every(isNumber)) throw new Error("the arguments are not numbers");
   return extreme(sign, numbers);
 }
-
-const MIN_INT = -(2n ** 63n);
-const MAX_INT = 2n ** 63n - 1n;
-const MAX_UINT = 2n ** 64n - 1n;
 
 /**
  * Returns the sum of the elements, which is 0 for an empty list. If some elements are doubles and the others are ints,

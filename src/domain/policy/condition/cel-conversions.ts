@@ -12,9 +12,9 @@ import { createDuration, createTimestamp, DURATION, TIMESTAMP } from "./cel-time
 
 const { BYTES, DOUBLE, INT, STRING, UINT } = CelScalar;
 
-const MIN_INT = -(2n ** 63n);
-const MAX_INT = 2n ** 63n - 1n;
-const MAX_UINT = 2n ** 64n - 1n;
+export const MIN_INT = -(2n ** 63n);
+export const MAX_INT = 2n ** 63n - 1n;
+export const MAX_UINT = 2n ** 64n - 1n;
 
 function failConversion(): never {
   throw new Error("the text is not one");
@@ -78,6 +78,9 @@ function toDuration(text: string) {
 // Do not remove a byte order mark, which is a character like any other.
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
+/** Decodes UTF-8. Throws if it is invalid. */
+export const textOfBytes = (bytes: Uint8Array): string => decoder.decode(bytes);
+
 export const CONVERSION_FUNCTIONS = [
   celFunc("int", [STRING], INT, toInt),
   celFunc("uint", [STRING], UINT, toUint),
@@ -85,7 +88,7 @@ export const CONVERSION_FUNCTIONS = [
   celFunc("timestamp", [STRING], TIMESTAMP, toTimestamp as never),
   celFunc("timestamp", [INT], TIMESTAMP, (seconds) => createTimestamp(seconds) as never),
   celFunc("duration", [STRING], DURATION, toDuration as never),
-  celFunc("string", [BYTES], STRING, (bytes) => decoder.decode(bytes)),
+  celFunc("string", [BYTES], STRING, textOfBytes),
 ] as unknown as CelFunction[];
 
 /** Conversions to remove from the library, because CEL does not define them. */

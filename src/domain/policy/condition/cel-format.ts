@@ -5,6 +5,8 @@
  */
 import { celFunc, celMethod, CelScalar, isCelMap, isCelType, isCelUint, listType, type CelList } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
+import { toHex, utf8 } from "../../hash.ts";
+import { textOfBytes } from "./cel-conversions.ts";
 import { comparePoints } from "./cel-lists.ts";
 import { chargeSteps } from "./cel-meter.ts";
 import { isList } from "./cel-values.ts";
@@ -94,14 +96,11 @@ function toInteger(value: unknown): bigint {
 }
 
 function hexOfBytes(value: unknown): string {
-  const bytes = typeof value === "string" ? new TextEncoder().encode(value) : value;
+  const bytes = typeof value === "string" ? utf8(value) : value;
   if (!(bytes instanceof Uint8Array)) throw new Error("the value has no hexadecimal form");
   chargeSteps(bytes.length >> 1);
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return toHex(bytes);
 }
-
-// Do not remove a byte order mark, which is a character like any other.
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Returns the text of `%s`. Charges for the elements that it visits. */
 function toText(value: unknown): string {
@@ -110,7 +109,7 @@ function toText(value: unknown): string {
   if (typeof value === "number") return decimalText(value);
   if (value === null || typeof value === "bigint" || typeof value === "boolean") return String(value);
   if (isCelUint(value)) return String(value.value);
-  if (value instanceof Uint8Array) return decoder.decode(value);
+  if (value instanceof Uint8Array) return textOfBytes(value);
   if (isReflectMessage(value)) return timeText(value.desc.typeName, value.message as unknown as Moment);
   if (isList(value)) return charged(`[${[...value].map(toText).join(", ")}]`);
   if (isCelMap(value)) {

@@ -6,8 +6,9 @@
 import { toBase64 } from "../../hash.ts";
 import { celFunc, celMethod, CelScalar, celUint, listType, type CelList } from "@bufbuild/cel";
 import { AGGREGATE_FUNCTIONS, compareNumbers, isNumber } from "./cel-aggregates.ts";
+import { MAX_INT } from "./cel-conversions.ts";
 import { FORMAT_FUNCTIONS } from "./cel-format.ts";
-import { comparePoints, elementsOf, equalValues, listContains, toCelList } from "./cel-lists.ts";
+import { codePointsOf, comparePoints, elementsOf, equalValues, listContains, toCelList } from "./cel-lists.ts";
 import { chargeSteps } from "./cel-meter.ts";
 import { isList } from "./cel-values.ts";
 
@@ -148,7 +149,7 @@ function sort(this: CelList): unknown {
   chargeSteps(Math.ceil(elements.length * Math.log2(elements.length + 1)));
   if (elements.every(isNumber)) return toCelList(elements.sort(compareNumbers));
   if (!elements.every((element) => typeof element === "string")) throw new Error("these cannot be sorted");
-  const keys = new Map(elements.map((text) => [text, pointsOf(text).map((point) => point.codePointAt(0) as number)]));
+  const keys = new Map(elements.map((text) => [text, codePointsOf(text)]));
   return toCelList(elements.sort((a, b) => comparePoints(keys.get(a) ?? [], keys.get(b) ?? [])));
 }
 
@@ -164,8 +165,6 @@ function range(count: bigint): unknown {
 /** Returns true if `list` contains each element of `part`. */
 const containsAll = (list: CelList, part: CelList): boolean =>
   elementsOf(part).every((element) => listContains(element, list));
-
-const MAX_INT = 2n ** 63n - 1n;
 
 function absolute(value: bigint): bigint {
   const positive = value < 0n ? -value : value;

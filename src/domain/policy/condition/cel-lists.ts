@@ -2,6 +2,7 @@
 import { isCelMap, isCelType, isCelUint, type CelList } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
 import { chargeSteps, valueLength } from "./cel-meter.ts";
+import { nanosOf } from "./cel-time.ts";
 import { CelCidr, CelIp, CelOptional, isList } from "./cel-values.ts";
 
 /**
@@ -76,8 +77,9 @@ export function equalValues(a: unknown, b: unknown): boolean {
   chargeSteps(Math.min(valueLength(a), valueLength(b)) >> 6);
   if (x instanceof Uint8Array)
     return y instanceof Uint8Array && x.length === y.length && x.every((one, i) => one === y[i]);
+  // Timestamps or durations; conditions cannot create other messages.
   if (isReflectMessage(x))
-    return isReflectMessage(y) && x.desc.typeName === y.desc.typeName && equalTimes(x.message, y.message);
+    return isReflectMessage(y) && x.desc.typeName === y.desc.typeName && nanosOf(x) === nanosOf(y);
   if (typeof x === "object" && x !== null && isCelType(x as never))
     return (
       isCelType(y as never) &&
@@ -94,17 +96,6 @@ interface NamedType {
 
 function isNumber(value: unknown): value is number | bigint {
   return typeof value === "number" || typeof value === "bigint";
-}
-
-/** Compares timestamps or durations; conditions cannot create other messages. */
-function equalTimes(a: unknown, b: unknown): boolean {
-  const [x, y] = [a, b] as { seconds: bigint; nanos: number }[] as [Moment, Moment];
-  return x.seconds === y.seconds && x.nanos === y.nanos;
-}
-
-interface Moment {
-  seconds: bigint;
-  nanos: number;
 }
 
 const isNetworkValue = (value: unknown): value is CelIp | CelCidr => value instanceof CelIp || value instanceof CelCidr;
@@ -143,6 +134,12 @@ function equalMaps(a: ReadonlyMap<unknown, unknown>, b: ReadonlyMap<unknown, unk
 export function elementsOf(list: CelList): unknown[] {
   chargeSteps(1 + list.size);
   return [...list];
+}
+
+/** Charges for the characters of a string and returns its code points. */
+export function codePointsOf(text: string): number[] {
+  chargeSteps(1 + (text.length >> 3));
+  return Array.from(text, (character) => character.codePointAt(0) as number);
 }
 
 /** Compares two strings, given as code points. Returns a negative number, zero or a positive number. */
