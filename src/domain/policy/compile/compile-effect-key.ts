@@ -10,8 +10,8 @@ const MAX_WITHIN_MS = 366 * 86_400_000;
 /** Parses a rule's `effect_key`. If it has a fault, returns the fault as a sentence. */
 export function parseEffectKey(document: string | EffectKeyDocument): CompiledEffectKey | string {
   const { key, within } = typeof document === "string" ? { key: document, within: undefined } : document;
-  const parts = parsePreview(key);
-  if (typeof parts === "string") return parts.replace("the preview", "the effect key");
+  const parts = parsePreview(key, "effect key");
+  if (typeof parts === "string") return parts;
   if (!parts.some((part) => "pointer" in part))
     return "the effect key names no member of the request, so it would be the same for all actions; write for example refund/{params.payment}";
   const within_ms = within === undefined ? DEFAULT_WITHIN_MS : parseDuration(within);

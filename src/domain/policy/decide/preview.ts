@@ -31,12 +31,14 @@ export interface PreviewedAction {
 /**
  * Parses a template such as `Refund {params.amount} to {params.customer}`. If the template has a fault, returns the
  * fault as a sentence.
+ * @param noun the noun for the template in this sentence
  * @example parsePreview("Merge {params.branch}") // [{ text: "Merge " }, { pointer: "/params/branch", source: "params.branch" }]
  */
-export function parsePreview(template: string): PreviewPart[] | string {
+export function parsePreview(template: string, noun: "preview" | "effect key" = "preview"): PreviewPart[] | string {
   const literal = template.replaceAll(/\{[^{}]*\}/g, "");
   if (/[{}]/.test(literal)) return 'a brace has no partner; write a value as "{params.amount}"';
-  if (QUOTES.test(literal)) return "remove the quotation marks: the service adds them to string values";
+  if (QUOTES.test(literal))
+    return `remove the quotation marks${noun === "preview" ? ": the service adds them to string values" : ""}`;
   if (renderMarkedText(literal) !== literal)
     return `the text has hidden or misleading characters: ${clipText(renderMarkedText(literal), 200)}`;
   const parts: PreviewPart[] = [];
@@ -49,9 +51,9 @@ export function parsePreview(template: string): PreviewPart[] | string {
       return `"{${clipText(part, 80)}}" names no value; write a member such as {params.amount}, or {agent}, {tool} or {operation}`;
   }
   const values = parts.filter((part) => !("text" in part)).length;
-  if (values === 0) return 'the preview names no value; write one as "{params.amount}"';
+  if (values === 0) return `the ${noun} names no value; write one as "{params.amount}"`;
   if (values > MAX_PREVIEW_VALUES)
-    return `the preview has ${values} values; at most ${MAX_PREVIEW_VALUES} are possible, because approvers read it at a glance`;
+    return `the ${noun} has ${values} values; at most ${MAX_PREVIEW_VALUES} are possible`;
   return parts;
 }
 
