@@ -75,8 +75,8 @@ export async function reevaluateAction(
 }
 
 /**
- * Collects the current facts about the submitter. Sets `final_request`: the submitter
- * has already received a decision, so obligations must no longer change the request.
+ * Collects the current facts about the submitter. Sets `final_request`: the submitter has already received a decision,
+ * so obligations must no longer change the request.
  */
 export async function collectCurrentFacts(
   host: CoreHost,

@@ -10,7 +10,8 @@ import { overloadedRefusal } from "./overload-limits.ts";
 export interface ResponseByteShare {
   /**
    * Reserves bytes, or releases some of them if `bytes` is negative. Throws TOO_MANY_BYTES at the limit of the key, and
-   * OVERLOADED at the limit of the process. Always admits a small response. Each limit admits any response while no other response counts against it.
+   * OVERLOADED at the limit of the process. Always admits a small response. Each limit admits any response while no
+   * other response counts against it.
    */
   hold(bytes: number): void;
   /** Releases all reserved bytes. More calls have no effect. */

@@ -194,9 +194,10 @@ function unlessRejected(decision: Decision, { rejection }: Facts, now: number): 
 }
 
 /**
- * Returns each policy's answers in order of name, including shadow policies: the answer of its rules, then of each
- * limit that is exceeded or cannot be evaluated. Denials because of unknown histories follow. Omits policies without an
- * answer. Does not check whether the agent is suspended or registered.
+ * Returns each policy's answers in order of name, including shadow policies: the answer of its rules, then a denial if
+ * the rule's effect key is blocked or unknown, then the answer of each limit that is exceeded or cannot be evaluated.
+ * Denials because of unknown histories follow. Omits policies without an answer. Does not check whether the agent is
+ * suspended or registered.
  *
  * @param now the current time in milliseconds since the epoch
  */

@@ -32,8 +32,8 @@ const MAX_KEY = 512;
 /** Retention of stored keys: an unknown outcome blocks until it is settled, however long that takes. 100 years. */
 const RETENTION_MS = 100 * 366 * 86_400_000;
 /**
- * Number of actions to read. Only the newest action can block, because a blocked action is not stored. Actions that an
- * earlier version of the rule did not cover can be among them, and the action itself.
+ * Number of actions to read, newest first. A blocked action is not stored, so the action that blocks is the newest one,
+ * except for the action that is decided and for actions of a rule with the same key and a shorter period.
  */
 const MAX_READ = 8;
 
@@ -135,7 +135,7 @@ function blocks(row: PastActionRow, { within_ms }: CompiledEffectKey, now: numbe
   }
 }
 
-/** Returns the denial of a rule's answer if its effect is blocked or its key is unknown; otherwise null. */
+/** Returns a denial if the effect of a rule's answer is blocked or its key is unknown; otherwise null. */
 export function findRepeat(answer: RuleAnswer, evaluation: Evaluation, facts: Facts): RuleAnswer | null {
   const { policy, rule, effect } = answer;
   if (rule.effectKey === null || effect === "deny") return null;
