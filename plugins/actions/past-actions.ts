@@ -50,8 +50,8 @@ export async function readEffects(
   for (const effect of findEffects(evaluation)) {
     const rows = typeof effect.span === "string" ? [] : await reader.pastActions(effect.span);
     const fact = toEffectFact(effect, rows, evaluation.now, actionId);
-    const blocking = fact.blocked_by === null ? null : await reader.action(fact.blocked_by.action_id);
-    if (fact.blocked_by !== null) fact.blocked_by.own = blocking?.submitted_by === principal.key_id;
+    const { blocked_by: by } = fact;
+    if (by !== null) by.own = (await reader.action(by.action_id))?.submitted_by === principal.key_id;
     effects.push(fact);
   }
   return effects;

@@ -642,7 +642,7 @@ function fittingOverloads(
   name: string,
   isMethod: boolean,
   operands: readonly StaticType[],
-): readonly ReturnType<typeof findFunctions>[number][] {
+): ReturnType<typeof findFunctions> {
   return findFunctions(name).filter(({ target, arguments: args }) => {
     const declared = target === undefined ? args : [target, ...args];
     return (
