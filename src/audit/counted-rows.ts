@@ -21,7 +21,7 @@ import { commitDigest, encodeRequest } from "../domain/request.ts";
 import { factsMatchCommitments, restoreEntry } from "../domain/salted-facts.ts";
 import { parseEntryTime } from "../domain/time.ts";
 
-interface CountedRows {
+export interface CountedRows {
   /** The columns that entries determine; null if the first entry is not the decision on this action. */
   recorded: RecordedAction | null;
   /** Null if the request was erased, or does not match the entries: the rows cannot be recomputed without it. */

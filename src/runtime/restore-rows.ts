@@ -4,17 +4,10 @@
  * changed them while no process that remembers them was running (src/ledger/commit/written-rows.ts).
  */
 import { setImmediate } from "node:timers/promises";
-import { mayHaveCountedRows, recomputeCountedRows } from "../audit/counted-rows.ts";
+import { type CountedRows, mayHaveCountedRows, recomputeCountedRows } from "../audit/counted-rows.ts";
 import type { Logger } from "../contract/host.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
-import type {
-  ActionRow,
-  CopiedTable,
-  LimitUseRow,
-  PastActionRef,
-  Storage,
-  StorageReader,
-} from "../contract/storage.ts";
+import type { ActionRow, LimitUseRow, PastActionRef, Storage, StorageReader } from "../contract/storage.ts";
 import { findDifferingColumns, type RecordedAction } from "../domain/action-history.ts";
 import { decodeEntry, type DecisionEntry, type EntryBody } from "../domain/entries.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
@@ -104,19 +97,17 @@ async function restoreAction(options: RestoreOptions, recordedId: RecordedId, ro
     return ledger.written.distrust("rejection", id);
   }
   const { size } = ledger.seenHead();
-  const { recorded, uses, places, fault, mayCount } = await recompute(storage, row, recordedId, compiled);
+  const found = await recompute(storage, row, recordedId, compiled);
+  const { recorded, fault } = found;
   if (recorded === null || fault !== null) {
     log.error("the row of an action was changed in the store; run assent audit", { action: id, fault });
-    if (mayCount) ledger.written.distrust("counted", id);
+    if (found.mayCount) ledger.written.distrust("counted", id);
     if (recorded === null || (recorded.rejection_until ?? 0) > now()) ledger.written.distrust("rejection", id);
     return;
   }
-  const expected = { uses: selectCurrent(uses, now()), places: selectCurrent(places, now()) };
-  const isStored =
-    !isColumnChanged(recorded, row, now()) &&
-    (await areStored(storage, "limit_uses", expected.uses)) &&
-    (await areStored(storage, "past_actions", expected.places));
-  if (isStored) return ledger.written.remember(row, expected, size);
+  const expected = selectCurrent(found, now());
+  if (!isColumnChanged(recorded, row, now()) && (await areStored(storage, expected)))
+    return ledger.written.remember(row, expected, size);
   if (!(await ledger.transact((tx) => restoreUnderLock(options, tx, recordedId)))) return;
   log.error("rows that decisions count were missing or changed in the store, and were restored from the ledger", {
     action: id,
@@ -133,23 +124,19 @@ async function restoreUnderLock(
   const { id } = recordedId;
   const row = await tx.action(id);
   if (row === null) return false;
-  const { recorded, uses, places, fault } = await recompute(tx, row, recordedId, compiled);
+  const found = await recompute(tx, row, recordedId, compiled);
+  const { recorded, fault } = found;
   if (recorded === null || fault !== null) return false;
-  const expected = { uses: selectCurrent(uses, tx.now), places: selectCurrent(places, tx.now) };
+  const expected = selectCurrent(found, tx.now);
   const isChanged = isColumnChanged(recorded, row, tx.now);
-  if (
-    !isChanged &&
-    (await areStored(storage, "limit_uses", expected.uses)) &&
-    (await areStored(storage, "past_actions", expected.places))
-  )
-    return false;
+  if (!isChanged && (await areStored(storage, expected))) return false;
   if (isChanged) {
     const { status, updated_at, expires_at, rejection_until } = recorded;
     await tx.updateAction(id, { status: row.status }, { status, updated_at, expires_at, rejection_until });
   }
-  if (uses !== null) await tx.releaseLimitUses(id);
+  if (found.uses !== null) await tx.releaseLimitUses(id);
   for (const use of expected.uses) await tx.insertLimitUse(use);
-  if (places !== null) await tx.removePastAction(id);
+  if (found.places !== null) await tx.removePastAction(id);
   for (const place of expected.places) await tx.insertPastAction(place);
   return true;
 }
@@ -159,15 +146,21 @@ async function recompute(
   row: ActionRow,
   { id, entries: least }: RecordedId,
   compiled: RestoreOptions["compiled"],
-): ReturnType<typeof recomputeCountedRows> {
+): Promise<CountedRows> {
   const rows = await reader.entriesOfAction(id);
   const isComplete = rows.filter(({ type }) => !type.includes(":")).length >= least;
   return recomputeCountedRows(row, isComplete ? rows : [], compiled);
 }
 
+interface ExpectedRows {
+  uses: LimitUseRow[];
+  places: PastActionRef[];
+}
+
 /** Returns the rows that decisions can still count. The others may have been deleted. */
-function selectCurrent<Row extends { until: number }>(rows: readonly Row[] | null, now: number): Row[] {
-  return (rows ?? []).filter(({ until }) => until > now);
+function selectCurrent({ uses, places }: CountedRows, now: number): ExpectedRows {
+  const isCurrent = ({ until }: { until: number }): boolean => until > now;
+  return { uses: (uses ?? []).filter(isCurrent), places: (places ?? []).filter(isCurrent) };
 }
 
 /** Whether a pending action or an active rejection is not stored as recorded. */
@@ -178,13 +171,13 @@ function isColumnChanged(recorded: RecordedAction, row: ActionRow, now: number):
   return findDifferingColumns({ status, expires_at, rejection_until }, row).length > 0;
 }
 
-async function areStored(
-  { copying }: Pick<Storage, "copying">,
-  table: CopiedTable,
-  rows: readonly (LimitUseRow | PastActionRef)[],
-): Promise<boolean> {
+async function areStored({ copying }: Pick<Storage, "copying">, { uses, places }: ExpectedRows): Promise<boolean> {
   if (copying === undefined) return true;
-  for (const row of rows) {
+  const expected = [
+    ...uses.map((row) => ["limit_uses", row] as const),
+    ...places.map((row) => ["past_actions", row] as const),
+  ];
+  for (const [table, row] of expected) {
     // The primary keys end with the action, so the row follows the same key with a shorter id.
     const before = { ...row, action_id: row.action_id.slice(0, -1) };
     const stored = await copying.read(table, before, ROWS_PER_PREFIX);
