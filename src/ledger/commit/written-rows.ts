@@ -1,7 +1,7 @@
 /**
  * Remembers the rows that this process wrote and that later decisions count: uses of limits, memberships of histories,
- * pending actions and rejections. Someone who can write to the database can remove or change such a row, so that a
- * decision counts too little. A read that lacks a remembered row is therefore refused, unless the ledger has a newer
+ * pending actions and rejections. Someone who can write to the database can remove or change such a row, and a
+ * decision would then count too little. A read that lacks a remembered row is therefore refused, unless the ledger has a newer
  * entry of the action, because another process may have released the row with that entry.
  *
  * At startup, `restore-rows.ts` restores the rows of the newest actions from the ledger, so that they are remembered, too.
@@ -21,7 +21,7 @@ import type {
 } from "../../contract/storage.ts";
 import { decodeEntry } from "../../domain/entries.ts";
 
-/** Maximum number of actions whose rows are remembered. The oldest are forgotten first. */
+/** Maximum number of actions whose rows are remembered. The oldest are evicted first. */
 const MAX_ACTIONS = 50_000;
 /** Maximum number of characters in the requests of remembered actions. */
 const MAX_CHARACTERS = 16_777_216;
@@ -47,7 +47,7 @@ const SHOWN = [
 ] as const;
 type ShownColumns = Pick<ActionRow, (typeof SHOWN)[number]>;
 
-/** An action, as far as later decisions depend on its rows. */
+/** The rows of an action on which later decisions depend. */
 interface WrittenAction {
   readonly id: string;
   readonly submittedBy: string;
@@ -55,7 +55,7 @@ interface WrittenAction {
   size: number;
   status: string;
   updatedAt: number;
-  /** Columns that histories show; null if only their content is not remembered, for example after an erasure. */
+  /** Columns that histories show; null if their content is not compared, for example after an erasure. */
   shown: ShownColumns | null;
   uses: LimitUseRow[];
   places: PastActionRef[];
@@ -86,7 +86,7 @@ export class WrittenRows {
   /** The rows of each owner, in order of time, and the sum of their amounts. */
   private readonly byOwner = new Map<string, { rows: Counted[]; sum: number }>();
   private characters = 0;
-  /** Names of actions whose rows cannot be restored, by the kind of rows. */
+  /** For each kind of rows, the first action whose rows cannot be restored; null if all rows are known. */
   private readonly unknown: { counted: string | null; rejection: string | null } = { counted: null, rejection: null };
 
   constructor(log: Pick<Logger, "error">) {
@@ -103,10 +103,9 @@ export class WrittenRows {
    * @param size size of the ledger before the rows were read
    */
   remember(row: ActionRow, { uses, places }: Pick<WrittenAction, "uses" | "places">, size: number): void {
-    const rejection = rejectionOf(row);
     if (this.actions.has(row.id)) return;
     const shown = row.erased_at === null ? shownOf(row) : null;
-    this.put({ ...untouched(row), size, shown, uses, places, rejection });
+    this.put({ ...withoutRows(row), size, shown, uses, places, rejection: rejectionOf(row) });
   }
 
   /** Refuses later reads of these rows, because an action has rows that cannot be restored. */
@@ -217,17 +216,7 @@ export class BatchRows {
     this.early.delete(row.id);
     // Later decisions do not depend on other actions.
     if (row.status !== "pending_approval" && rows.uses.length + rows.places.length === 0) return;
-    const { id, submitted_by: submittedBy, status, updated_at: updatedAt } = row;
-    this.changed.set(id, {
-      id,
-      submittedBy,
-      size: 0,
-      status,
-      updatedAt,
-      shown: shownOf(row),
-      rejection: null,
-      ...rows,
-    });
+    this.changed.set(row.id, { ...withoutRows(row), shown: shownOf(row), ...rows });
   }
 
   /** Excludes an action from later checks of this batch, before the result of a write is known. */
@@ -237,7 +226,7 @@ export class BatchRows {
 
   /** @param row the action after the change; needed if the change concerns a rejection */
   updateAction(id: string, change: ActionChange, row: ActionRow | null): void {
-    const known = this.find(id) ?? (row === null ? null : { ...untouched(row) });
+    const known = this.find(id) ?? (row === null ? null : withoutRows(row));
     if (known === null) return;
     const { status, updated_at: updatedAt } = change;
     const shown = known.shown === null ? null : { ...known.shown, ...pickShown(change) };
@@ -376,7 +365,8 @@ export class BatchRows {
   }
 }
 
-function untouched(row: ActionRow): WrittenAction {
+/** Returns an action of which no rows are remembered yet. */
+function withoutRows(row: ActionRow): WrittenAction {
   const { id, submitted_by: submittedBy, status, updated_at: updatedAt } = row;
   return { id, submittedBy, size: 0, status, updatedAt, shown: null, uses: [], places: [], rejection: null };
 }
