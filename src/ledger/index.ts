@@ -321,28 +321,32 @@ class ProcessLedger implements OpenLedger {
 
   private async compareWithKept(start: StoredHead): Promise<void> {
     const { logKeys, verify, acceptRollback, log } = this.options;
-    for (const file of this.kept) {
-      try {
-        await compareWithCheckpointFile(file, {
-          size: start.size,
-          keys: logKeys.keys(),
-          verify,
-          rootAt: (size) => this.rootAt(size),
-          acceptRollback,
-          log,
-        });
-      } catch (error) {
-        // Report the missing history to the other processes, so that processes that have read less also reject this
-        // database.
-        if (error instanceof LedgerTampered && error.seen !== null && start.server?.isSettled === false)
-          await this.historyAgreement?.reportNewest(error.seen).catch(() => undefined);
-        throw error;
-      }
+    const stored = {
+      size: start.size,
+      keys: logKeys.keys(),
+      verify,
+      rootAt: (size: number) => this.rootAt(size),
+      acceptRollback,
+      log,
+    };
+    try {
+      for (const file of this.kept) await compareWithCheckpointFile(file, stored);
+      await this.compareWithKeptHead(start);
+    } catch (error) {
+      // Report the missing history to the other processes, so that processes that have read less also reject this
+      // database.
+      if (error instanceof LedgerTampered && error.seen !== null && start.server?.isSettled === false)
+        await this.historyAgreement?.reportNewest(error.seen).catch(() => undefined);
+      throw error;
     }
+  }
+
+  private async compareWithKeptHead({ size }: StoredHead): Promise<void> {
+    const { acceptRollback, log } = this.options;
     const head = this.keptHead?.read() ?? null;
-    const missing =
-      head === null ? null : await findMissingHead(head, { size: start.size, rootAt: (n) => this.rootAt(n) });
-    if (head === null || missing === null) return;
+    if (head === null) return;
+    const missing = await findMissingHead(head, { size, rootAt: (n) => this.rootAt(n) });
+    if (missing === null) return;
     if (!acceptRollback)
       throw new LedgerTampered(
         [`${missing}. To continue with this store, start once with --accept-rollback. The later entries are then lost`],
@@ -350,7 +354,7 @@ class ProcessLedger implements OpenLedger {
       );
     this.keptHead?.setAside(head.size);
     log.warn("the store lacks entries that this process committed; continuing because of --accept-rollback", {
-      size: start.size,
+      size,
       kept_size: head.size,
     });
   }

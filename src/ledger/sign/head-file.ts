@@ -1,10 +1,10 @@
 /**
  * A file outside the store with the newest head that this process committed. Checkpoints are signed and synced a moment
- * after the commit. After a kill in between, someone who can write to the database could remove the entries that no
- * checkpoint covers. This file is not synced, so that it costs a few microseconds: it survives the end of the process,
+ * after the commit. If the process is killed in between, someone who can write to the database could remove the entries
+ * that no checkpoint covers. This file is not synced, because a sync is expensive, so it survives the end of the process,
  * but not always a power failure.
  */
-import { closeSync, ftruncateSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { closeSync, openSync, readFileSync, renameSync, truncateSync, writeSync } from "node:fs";
 import type { Logger } from "../../contract/host.ts";
 import { equalBytes, fromHex, toHex, utf8 } from "../../domain/hash.ts";
 import { LedgerTampered } from "../tampered.ts";
@@ -51,13 +51,8 @@ export function openHeadFile(path: string, log: Pick<Logger, "warn">): HeadFile 
     },
     keep(head) {
       try {
-        if (file === null) {
-          file = openSync(path, "a+", 0o600);
-          closeSync(file);
-          file = openSync(path, "r+");
-          ftruncateSync(file, encode(head).length);
-        }
         const bytes = utf8(encode(head));
+        file ??= openForWrites(path, bytes.length);
         // Deno ignores the position of a text.
         writeSync(file, bytes, 0, bytes.length, 0);
         hasWarned = false;
@@ -74,6 +69,13 @@ export function openHeadFile(path: string, log: Pick<Logger, "warn">): HeadFile 
       file = null;
     },
   };
+}
+
+/** Opens the file, and creates it if it is missing. Does not leave it open after an error. */
+function openForWrites(path: string, length: number): number {
+  closeSync(openSync(path, "a+", 0o600));
+  truncateSync(path, length);
+  return openSync(path, "r+");
 }
 
 /** Returns the fault of a store that lacks this head; null if the store contains it. */
