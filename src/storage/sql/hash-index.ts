@@ -158,7 +158,7 @@ function encodeSpan(span: number, hashes: readonly HashOfEntry[]): Uint8Array[] 
   return buckets.map((bytes) => Uint8Array.from(bytes));
 }
 
-/** Returns the number of the oldest entries that are indexed. */
+/** Returns the number of indexed entries. Entries are indexed in order, from the first one. */
 async function countIndexed(reads: Reads, db: SqlReader): Promise<number> {
   const [row] = await readRows<{ span: number | null }>(db, reads.lastHashSpan, {});
   return row?.span == null ? 0 : (row.span + 1) * HASH_SPAN;
@@ -198,7 +198,8 @@ export async function* findEntriesByHash(reads: Reads, db: SqlReader, hash: Uint
   const newest = await readRows<{ seq: number }>(db, reads.newestEntryByHash, { from, leaf_hash: hash });
   if (newest.length > 0) yield newest.map(({ seq }) => seq);
   yield* findIndexed(reads, db, "entry", hash, indexed);
-  // Tiles can be altered, so search the rows, too.
+  if (from === indexed) return;
+  // Tiles can be altered, so search the rows of their entries, too.
   const unindexed = await readRows<{ seq: number }>(db, reads.newestEntryByHash, { from: indexed, leaf_hash: hash });
   if (unindexed.length > 0) yield unindexed.map(({ seq }) => seq);
 }
@@ -227,17 +228,23 @@ async function readSpan(reads: Reads, db: SqlReader, span: number): Promise<Reco
   return { entry: encodeSpan(span, entry), request: encodeSpan(span, request) };
 }
 
+/** Returns the next span of entries to index; null if no complete span is left. */
+async function findDueSpan(reads: ReadsWithHead, db: SqlReader): Promise<number | null> {
+  const size = Number((await db.all(reads.head, {}))[0]?.["size"] ?? 0);
+  const indexed = await countIndexed(reads, db);
+  return size >= indexed + HASH_SPAN ? spanOf(indexed) : null;
+}
+
 /** Returns true if a span of entries is complete and not indexed. */
 export async function isHashSpanDue(reads: ReadsWithHead, db: SqlReader): Promise<boolean> {
-  const size = Number((await db.all(reads.head, {}))[0]?.["size"] ?? 0);
-  return size >= (await countIndexed(reads, db)) + HASH_SPAN;
+  return (await findDueSpan(reads, db)) !== null;
 }
 
 /** Indexes the next span. The transaction must lock the ledger's head, so that no action is erased meanwhile. */
 export async function indexNextHashSpan(reads: ReadsWithHead, writes: Writes, db: SqlExecutor): Promise<void> {
+  const span = await findDueSpan(reads, db);
   // Another process may have indexed the span.
-  if (!(await isHashSpanDue(reads, db))) return;
-  const span = spanOf(await countIndexed(reads, db));
+  if (span === null) return;
   const rows = await readSpan(reads, db, span);
   for (const kind of KINDS)
     await db.runMany(

@@ -241,11 +241,11 @@ export function createReader(reads: ReadStatements, db: Readable, bundles: Bundl
       const rows: ActionRow[] = [];
       const end = offset + limit;
       for await (const seqs of findDecisionsByRequest(reads, db, request_hash))
-        for (const given of splitGivenSeqs(seqs))
-          if (rows.length < end)
-            rows.push(
-              ...(await many<ActionRow>(statement, { ...values, ...given, offset: 0, limit: end - rows.length })),
-            );
+        for (const given of splitGivenSeqs(seqs)) {
+          const page = { ...values, ...given, offset: 0, limit: end - rows.length };
+          rows.push(...(await many<ActionRow>(statement, page)));
+          if (rows.length >= end) return rows.slice(offset);
+        }
       return rows.slice(offset);
     },
     async decisionSpan(since, until) {
