@@ -226,6 +226,7 @@ export {
   type WebhookTarget,
   WEBHOOK_TARGET_OPTIONS,
 } from "./webhook/target.ts";
+export { equalSecrets } from "./webhook/equal-secrets.ts";
 export { createPlaceNotifier, type PlaceNotifierOptions } from "./webhook/place-notifier.ts";
 export { type WebhookResponse, get, post, type ResolveName, retryAfterMs, type RequestTarget } from "./webhook/send.ts";
 export { signatureHeaders } from "./webhook/sign.ts";

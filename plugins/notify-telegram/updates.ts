@@ -2,8 +2,7 @@
  * The endpoint that Telegram calls when a person presses a button. Telegram proves itself with the secret token of the
  * webhook, and states who pressed the button. Only the user to whom the message was sent can vote with it.
  */
-import { timingSafeEqual } from "node:crypto";
-import { answerButton, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
+import { answerButton, equalSecrets, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
 import { fitsTelegram, keyboardOf, renderHtml } from "./html.ts";
 import type { TelegramCall } from "./telegram-api.ts";
 
@@ -37,7 +36,7 @@ export function createUpdates(secret: string, token: string, telegram: TelegramC
     verifiesCallers: true,
     bodyLimit: MAX_BODY,
     async serve(call) {
-      if (!isSecret(call.request.headers.get("x-telegram-bot-api-secret-token") ?? "", secret))
+      if (!equalSecrets(call.request.headers.get("x-telegram-bot-api-secret-token") ?? "", secret))
         return { status: 401, text: "the request does not have the secret token of this service's webhook" };
       const query = readQuery(call.body);
       if (query === undefined) return { status: 400, text: "the body is not an update" };
@@ -104,9 +103,4 @@ function readQuery(body: Uint8Array): CallbackQuery | null | undefined {
   } catch {
     return undefined;
   }
-}
-
-function isSecret(given: string, secret: string): boolean {
-  const [one, other] = [Buffer.from(given), Buffer.from(secret)];
-  return one.length === other.length && timingSafeEqual(one, other);
 }

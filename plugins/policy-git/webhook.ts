@@ -1,7 +1,7 @@
 /** Webhook for git hosts, which starts a poll of the repository. */
-import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac } from "node:crypto";
 import { Type } from "@sinclair/typebox";
-import { defineRoute, Refusal, type Route } from "../../src/plugin.ts";
+import { defineRoute, equalSecrets, Refusal, type Route } from "../../src/plugin.ts";
 
 export function createWebhookRoute(secret: string, poll: () => void): Route {
   return defineRoute({
@@ -40,10 +40,4 @@ export function createWebhookRoute(secret: string, poll: () => void): Route {
       return { status: 202, json: { accepted: true } };
     },
   });
-}
-
-/** Compares in constant time. */
-function equalSecrets(a: string, b: string): boolean {
-  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(a), digest(b));
 }

@@ -4,9 +4,10 @@
  * to which the message was sent, and only with that link. The first button displays the request as it is now, and the
  * second one votes on exactly what was displayed.
  */
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac } from "node:crypto";
 import type { ApiResponse, FacadeCall } from "../contract/facade.ts";
 import type { MessageAction } from "../contract/notifier.ts";
+import { equalSecrets } from "../webhook/equal-secrets.ts";
 import { listMessageFacts, requestSections } from "./approval-message-text.ts";
 import type { MessageSheet } from "./message-sheet.ts";
 
@@ -124,7 +125,7 @@ export async function answerButton(
   if (
     step === undefined ||
     token === null ||
-    !isSame(value, seal(secret, sent, isOpen ? "open" : "vote", approve, digest))
+    !equalSecrets(value, seal(secret, sent, isOpen ? "open" : "vote", approve, digest))
   )
     return notice("This request was sent to another person. Only they can answer it here.");
   const response = await call.callApi("POST", "/v1/approval-link", { json: { token } });
@@ -171,9 +172,4 @@ function seal(secret: string, { to, link }: SentLink, step: "open" | "vote", app
   const sealed = JSON.stringify(["assent-button/1", to, linkToken(link), step, approve, digest]);
   const mac = createHmac("sha256", secret).update(sealed).digest().subarray(0, MAC_BYTES).toString("base64url");
   return `${step.charAt(0)}${approve ? "a" : "d"}.${mac}.${digest}`;
-}
-
-function isSame(a: string, b: string): boolean {
-  const [one, other] = [Buffer.from(a), Buffer.from(b)];
-  return one.length === other.length && timingSafeEqual(one, other);
 }
