@@ -482,4 +482,4 @@ export { parseEntryTime } from "./domain/time.ts";
 export type { Bar } from "./domain/policy/policy-types.ts";
 
 // Votes in the forms of chat services
-export { codeOf, describeStatus, detailOf, type LinkResponse, listLinkFacts } from "./delivery/chat-vote.ts";
+export { codeOf, describeStatus, detailOf, linkToken, type LinkResponse, listLinkFacts } from "./delivery/chat-vote.ts";

@@ -201,10 +201,11 @@ export {
   messageSheet,
   renderFitting,
   sheetLines,
+  sheetLinks,
   type MessageSheet,
   type PersonalMessage,
 } from "./delivery/message-sheet.ts";
-export { answerButton, type ButtonAnswer, openButton } from "./delivery/chat-vote.ts";
+export { answerButton, type ButtonAnswer, openButtons } from "./delivery/chat-vote.ts";
 export type { Notice, NoticeKind } from "./contract/notice.ts";
 
 // Machine reviewers

@@ -10,7 +10,7 @@ import {
   messageSheet,
   type Notifier,
   NotifierError,
-  openButton,
+  openButtons,
   type Static,
   Type,
 } from "../../src/plugin.ts";
@@ -77,10 +77,7 @@ async function deliver(
   const buttons =
     key === undefined || message.kind === "notice" || sent.link.length > MAX_URL
       ? []
-      : [true, false].flatMap((approve) => {
-          const value = openButton(token, sent, approve);
-          return value === null ? [] : [voteButton(approve ? "Approve…" : "Deny…", approve, value)];
-        });
+      : openButtons(token, sent).map(({ label, approve, value }) => voteButton(label, approve, value));
   const body = renderMessage(sheet, buttons);
   const before = "reference" in message ? readReference(message.reference) : null;
   if (before !== null && message.kind === "approval_closed")

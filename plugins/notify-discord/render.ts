@@ -2,7 +2,7 @@
  * Renders messages for Discord. Text that an agent can influence is code, in which Discord recognises no mention, link or
  * markup, and no message can mention anyone.
  */
-import { type MessageSheet, renderFitting, sheetLines } from "../../src/plugin.ts";
+import { type MessageSheet, renderFitting, sheetLines, sheetLinks } from "../../src/plugin.ts";
 
 /** Discord's limits, in characters. */
 const MAX_CONTENT = 2000;
@@ -28,11 +28,7 @@ export interface DiscordMessage {
 
 /** Renders a message with the given buttons, and one button for each link. Omits a request that is too long. */
 export function renderMessage(sheet: MessageSheet, buttons: object[] = []): DiscordMessage {
-  const { link, others } = sheet;
-  const links = [
-    ...(link === null ? [] : [{ label: link.label, url: link.url }]),
-    ...others.map((one, i) => ({ label: `Open request ${i + 2}`, url: one.link })),
-  ];
+  const links = sheetLinks(sheet);
   // Discord rejects a button with a long address. The address is then part of the text, which an agent cannot influence.
   const long = links.filter(({ url }) => url.length > MAX_URL).map(({ label, url }) => `${label}: <${url}>`);
   const components = [

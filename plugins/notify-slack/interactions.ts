@@ -3,20 +3,12 @@
  * approval link: the same rules apply, and the token of the link identifies the voter. Slack's signature proves which
  * user pressed the button, and only the user to whom the message was sent can vote.
  */
-import { codeOf, detailOf } from "../../src/core.ts";
+import { codeOf, describeStatus, detailOf, type LinkResponse } from "../../src/core.ts";
 import type { ApiResponse, Facade, FacadeCall, Reply } from "../../src/plugin.ts";
 import { isSignedBySlack } from "./request-signature.ts";
 import type { SlackCall } from "./slack-api.ts";
 import { readVoteButton, readVoteForm, tokenOf, VOTE_ACTIONS, type VoteButton } from "./vote-button.ts";
-import {
-  describeStatus,
-  type LinkResponse,
-  REASON_BLOCK,
-  REASON_INPUT,
-  renderNoticeView,
-  renderVoteForm,
-  VOTE_VIEW,
-} from "./vote-views.ts";
+import { REASON_BLOCK, REASON_INPUT, renderNoticeView, renderVoteForm, VOTE_VIEW } from "./vote-views.ts";
 
 const INTERACTIONS_PATH = "/slack/interactions";
 const MAX_BODY = 262_144;

@@ -1,11 +1,10 @@
 /** The values of the buttons and of the form with which a person votes in Slack. Slack returns them unchanged. */
+import { linkToken } from "../../src/core.ts";
 
 /** `action_id`s of the two vote buttons. */
 export const VOTE_ACTIONS = { approve: "vote_approve", deny: "vote_deny" } as const;
 /** Slack's limit for the value of a button, in characters. */
 const MAX_VALUE = 2000;
-/** A link with a token that votes as a person. */
-const PERSONAL_LINK = /#(apl1_[\w.-]+)$/;
 /** Matches the id of a Slack user. Buttons are sent only to users, because no one else can read a direct message. */
 const USER_ID = /^[UW][A-Z0-9]+$/;
 
@@ -26,7 +25,7 @@ export interface VoteForm extends VoteButton {
 
 /** Returns the value of a message's buttons; null if the link is not personal or the message is not for one user. */
 export function encodeVoteButton(to: string, link: string): string | null {
-  if (!PERSONAL_LINK.test(link) || !USER_ID.test(to)) return null;
+  if (linkToken(link) === null || !USER_ID.test(to)) return null;
   const value = JSON.stringify({ to, link } satisfies VoteButton);
   return value.length > MAX_VALUE ? null : value;
 }
@@ -39,7 +38,7 @@ export function readVoteButton(value: unknown): VoteButton | null {
 
 /** Returns the token of a personal link. */
 export function tokenOf({ link }: VoteButton): string {
-  return PERSONAL_LINK.exec(link)?.[1] ?? "";
+  return linkToken(link) ?? "";
 }
 
 /** Returns a form's decoded value; null if the value is malformed. */

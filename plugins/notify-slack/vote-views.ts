@@ -1,5 +1,5 @@
 /** Renders the forms and notices that open in Slack when a person presses a button. */
-import { describeStatus, type LinkResponse, listLinkFacts } from "../../src/core.ts";
+import { type LinkResponse, listLinkFacts } from "../../src/core.ts";
 import { renderContent, fieldSections, MAX_TEXT, renderNote, plainText } from "./blocks.ts";
 import type { VoteForm } from "./vote-button.ts";
 
@@ -10,8 +10,6 @@ const MAX_REASON = 2000;
 export const VOTE_VIEW = "vote";
 export const REASON_BLOCK = "reason";
 export const REASON_INPUT = "text";
-
-export { describeStatus, type LinkResponse };
 
 /**
  * Renders the form. It displays the same request and preview as the approval page, because `form.shown` is their

@@ -2,7 +2,7 @@
  * Renders messages in Telegram's HTML. Text that an agent can influence is code, in which Telegram recognises no mention,
  * command or address, and its three control characters are escaped.
  */
-import { type MessageSheet, renderFitting } from "../../src/plugin.ts";
+import { type MessageSheet, renderFitting, sheetLinks } from "../../src/plugin.ts";
 
 /** Telegram's limit is 4,096 characters after parsing; this one counts the markup, too. */
 const MAX_TEXT = 4000;
@@ -26,12 +26,9 @@ export function renderHtml(sheet: MessageSheet): TelegramText {
 export const fitsTelegram = (sheet: MessageSheet): boolean => render(sheet).length <= MAX_TEXT;
 
 /** Returns the keyboard of a message: the given buttons in one row, then one row for each link. */
-export function keyboardOf({ link, others }: MessageSheet, buttons: Button[]): { inline_keyboard: Button[][] } {
-  const links = [
-    ...(link === null ? [] : [{ text: link.label, url: link.url }]),
-    ...others.map((one, i) => ({ text: `Open request ${i + 2}`, url: one.link })),
-  ];
-  return { inline_keyboard: [...(buttons.length === 0 ? [] : [buttons]), ...links.map((one) => [one])] };
+export function keyboardOf(sheet: MessageSheet, buttons: Button[]): { inline_keyboard: Button[][] } {
+  const links = sheetLinks(sheet).map(({ label, url }): Button[] => [{ text: label, url }]);
+  return { inline_keyboard: [...(buttons.length === 0 ? [] : [buttons]), ...links] };
 }
 
 function render({ title, opening, link, others, facts, sections }: MessageSheet): string {

@@ -10,7 +10,7 @@ import {
   messageSheet,
   type Notifier,
   NotifierError,
-  openButton,
+  openButtons,
   type Static,
   Type,
 } from "../../src/plugin.ts";
@@ -73,10 +73,7 @@ async function deliver(
   const buttons =
     secret === undefined || message.kind === "notice"
       ? []
-      : [true, false].flatMap((approve) => {
-          const value = openButton(token, sent, approve);
-          return value === null ? [] : [{ text: approve ? "Approve…" : "Deny…", callback_data: value }];
-        });
+      : openButtons(token, sent).map(({ label, value }) => ({ text: label, callback_data: value }));
   const shown = { ...renderHtml(sheet), reply_markup: keyboardOf(sheet, buttons) };
   const before = "reference" in message ? readReference(message.reference) : null;
   if (before !== null && message.kind === "approval_closed")

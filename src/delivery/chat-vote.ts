@@ -36,7 +36,7 @@ export interface LinkResponse {
 }
 
 /** Returns the token of a personal link; null if the link identifies no person. */
-function linkToken(link: string): string | null {
+export function linkToken(link: string): string | null {
   return PERSONAL_LINK.exec(link)?.[1] ?? null;
 }
 
@@ -94,13 +94,25 @@ interface SentLink {
   link: string;
 }
 
+/** A button of a message, with the value that the chat service sends back. */
+interface VoteButton {
+  label: string;
+  approve: boolean;
+  value: string;
+}
+
 /**
- * Returns the value of a button that opens the form; null if the link identifies no person.
+ * Returns the two buttons that open the form; none if the link identifies no person.
  * @example
- * const value = openButton(token, { to: message.to, link: message.link }, true);
+ * const buttons = openButtons(token, { to: message.to, link: message.link });
  */
-export function openButton(secret: string, sent: SentLink, approve: boolean): string | null {
-  return linkToken(sent.link) === null ? null : seal(secret, sent, "open", approve, "");
+export function openButtons(secret: string, sent: SentLink): VoteButton[] {
+  if (linkToken(sent.link) === null) return [];
+  return [true, false].map((approve) => ({
+    label: approve ? "Approve…" : "Deny…",
+    approve,
+    value: seal(secret, sent, "open", approve, ""),
+  }));
 }
 
 /**

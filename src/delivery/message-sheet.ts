@@ -57,6 +57,18 @@ export function messageSheet(message: PersonalMessage): MessageSheet {
   };
 }
 
+/**
+ * Returns the pages that a message links to, each with the label of its button.
+ * @example
+ * const buttons = sheetLinks(messageSheet(message)).map(({ label, url }) => ({ text: label, url }));
+ */
+export function sheetLinks({ link, others }: Pick<MessageSheet, "link" | "others">): { label: string; url: string }[] {
+  return [
+    ...(link === null ? [] : [{ label: link.label, url: link.url }]),
+    ...others.map((other, i) => ({ label: `Open request ${i + 2}`, url: other.link })),
+  ];
+}
+
 /** Says that a message omits the request, which an agent can make longer than a service accepts. */
 export const TOO_LONG = "The request is too long for this message. The approval page shows it.";
 
