@@ -8,7 +8,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ALLOWED, end, measure, start, type Server, type Work } from "./load.ts";
+import { ALLOWED, end, measure, median, start, type Server, type Work } from "./load.ts";
 import { sqliteMeter, type Meter } from "./meter.ts";
 import { ASKED, DENIED, LIMITED, prepareData, VARIED } from "./works.ts";
 
@@ -35,8 +35,6 @@ async function open(name: string, build?: string): Promise<{ server: Server; met
   return { server, meter: sqliteMeter(server, data, "assent.db") };
 }
 
-const median = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? NaN;
-
 const sides = [await open("base", BASE), await open("this")] as const;
 try {
   for (const { server } of sides) await measure([server], CONNECTIONS, 0, { amount: AMOUNT });
@@ -57,10 +55,10 @@ try {
         });
       }
     const cells = (["cpu", "kilobytes"] as const).flatMap((of, column) => {
-      const [base, own] = costs.map((turns) => turns.map((cost) => cost[of])) as [number[], number[]];
-      const ratio = median(own.map((value, i) => value / (base[i] as number)));
+      const [base, current] = costs.map((turns) => turns.map((cost) => cost[of])) as [number[], number[]];
+      const ratio = median(current.map((value, i) => value / (base[i] as number)));
       const digits = column === 0 ? 0 : 1;
-      return [median(base).toFixed(digits), median(own).toFixed(digits), ratio.toFixed(2)];
+      return [median(base).toFixed(digits), median(current).toFixed(digits), ratio.toFixed(2)];
     });
     const widths = [12, 7, 8, 19, 7, 8];
     process.stdout.write(`${name.padEnd(24)}${cells.map((cell, i) => cell.padStart(widths[i] as number)).join("")}\n`);

@@ -8,7 +8,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fillStore, policiesOf, prepareFolder, refundBody } from "./fill.ts";
-import { ALLOWED, end, measure, start, type Server, type Work } from "./load.ts";
+import { ALLOWED, end, measure, median, start, type Server, type Work } from "./load.ts";
 import { cpuOf } from "./meter.ts";
 import { ASKED, prepareData } from "./works.ts";
 
@@ -85,8 +85,6 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   },
 };
 const NAMES = process.env["BENCH_SHAPES"]?.split(";") ?? Object.keys(SHAPES);
-
-const median = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? NaN;
 
 async function cost(server: Server, work: Work): Promise<number> {
   const before = cpuOf(server.child.pid);

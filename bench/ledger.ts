@@ -72,8 +72,8 @@ async function stored(): Promise<number> {
 }
 
 out(`${database === null ? "SQLite" : "Postgres"}, 64 connections`);
-out("entries      req/s   memory MiB   proof p50 ms   proof p99 ms   database MiB   bytes an entry");
-out(`${"at rest".padEnd(18)}${memoryOf(service).toFixed(0).padStart(13)}`);
+out("entries      req/s   memory MiB   proof p50 ms   proof p99 ms   database MiB   bytes per entry");
+out(`${"idle".padEnd(18)}${memoryOf(service).toFixed(0).padStart(13)}`);
 try {
   await measure([service], 64, 0, { amount: 2000 });
   for (const target of SIZES) {
@@ -85,7 +85,7 @@ try {
     const mib = await stored();
     const cell = (n: number, digits: number, width: number): string => n.toFixed(digits).padStart(width);
     out(
-      `${String(await size()).padEnd(9)}${cell(rps, 0, 9)}${cell(held, 0, 13)}${cell(p50, 2, 15)}${cell(p99, 2, 15)}${cell(mib, 0, 15)}${cell((mib * (1 << 20)) / (await size()), 0, 17)}`,
+      `${String(await size()).padEnd(9)}${cell(rps, 0, 9)}${cell(held, 0, 13)}${cell(p50, 2, 15)}${cell(p99, 2, 15)}${cell(mib, 0, 15)}${cell((mib * (1 << 20)) / (await size()), 0, 18)}`,
     );
   }
 } finally {

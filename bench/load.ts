@@ -152,6 +152,9 @@ export async function measure(
   return measured;
 }
 
+export const median = (numbers: readonly number[]): number =>
+  numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? NaN;
+
 export function mean(parts: Measured[]): Measured {
   const of = (pick: (m: Measured) => number): number => parts.reduce((sum, part) => sum + pick(part), 0) / parts.length;
   return {
