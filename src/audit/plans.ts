@@ -48,10 +48,13 @@ interface Plan {
 type AuditedEntry = DecisionEntry | ApprovalEntry | RedecisionEntry | ReviewEntry | ExecutionEntry;
 const CHANGING: readonly string[] = ["approval", "redecision", "review", "execution"] satisfies AuditedEntry["type"][];
 
-/** Whether a step of the newest decision of the plan can have recorded the entry: it is a feature's, and about its action. */
+/**
+ * Whether the entry can come from a step of the newest decision of the plan: its type belongs to a feature, and it refers
+ * to the action of that decision.
+ */
 function isOfStep(body: EntryBody, { members }: Plan): boolean {
-  const isFeatures = !(ENTRY_TYPES as readonly unknown[]).includes(body["type"]);
-  return isFeatures && members.length > 0 && body["related_action"] === members.at(-1)?.action.id;
+  const isOfFeature = !(ENTRY_TYPES as readonly unknown[]).includes(body["type"]);
+  return isOfFeature && members.length > 0 && body["related_action"] === members.at(-1)?.action.id;
 }
 
 export function createPlansAuditor(): PlansAuditor {
