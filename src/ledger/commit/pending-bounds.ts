@@ -1,20 +1,25 @@
 /**
- * Tells whether a key has fewer pending actions than a limit, without counting them for each request. Each new pending
- * action needs a ledger entry of any process. So a count remains an upper bound if the entries since then are added.
+ * Tells whether a key has fewer pending actions than a limit, without counting them for each request. Each action that
+ * becomes pending has a ledger entry. So a key has at most the pending actions of its last count, plus one for each entry
+ * since then, of any process.
  */
 import type { StorageTransaction } from "../../contract/storage.ts";
 
+interface BatchPosition {
+  now: number;
+  /** Size of the ledger before the batch. */
+  base: number;
+  /** Size of the ledger with the entries of the batch so far. */
+  size: number;
+}
+
 export interface PendingBounds {
-  /**
-   * Returns true if the key has fewer pending actions than `limit`. Counts them only if the upper bound is too high.
-   * @param base size of the ledger before the batch
-   * @param size size of the ledger with the entries of the batch so far
-   */
+  /** Returns true if the key has fewer pending actions than `limit`. Counts them only if the upper bound is too high. */
   isBelow(
     tx: Pick<StorageTransaction, "pendingCount">,
     keyId: string,
     limit: number,
-    batch: { now: number; base: number; size: number },
+    batch: BatchPosition,
   ): Promise<boolean>;
 }
 
