@@ -74,8 +74,9 @@ export async function decideHookCall(question: HookRequest, dependencies: Decisi
       case "prompt": {
         // The arguments that the host is about to run must be those that were decided, however they are parsed.
         rejectAmbiguousJson(text, true);
-        const reason = allowPrompt === undefined ? null : await settlePrompt(event, question, dependencies);
-        return reason === null || allowPrompt === undefined ? pass() : allowPrompt(reason);
+        if (allowPrompt === undefined) return pass();
+        const reason = await settlePrompt(event, question, dependencies);
+        return reason === null ? pass() : allowPrompt(reason);
       }
       case "before": {
         const decision = await decideOrStartService(event, question, dependencies);
@@ -129,11 +130,13 @@ async function requestDecision(
   const session = config.sessions && event.session !== null ? `${event.host}:${event.session}` : undefined;
   const assent = (dependencies.createClient ?? createHookClient)(config, session);
   const { signal } = question;
-  const agent = config.agent ?? (await fetchAgentId(assent, signal));
-  const { request, remarks, created, workspace } = await toCanonicalAction(event, agent, {
-    ...question.environment,
-    ownFiles: (folder) => dependencies.state.ownFiles(folder),
-  });
+  const { request, remarks, created, workspace } = await readAction(
+    event,
+    question,
+    dependencies.state,
+    config,
+    assent,
+  );
   const given = parseAnswerCommand(request);
   if (given !== null) return { refusal: await sendAnswer(assent, given, signal) };
   for (let submissions = 0; submissions < MAX_SUBMISSIONS && performance.now() < deadline; submissions++) {
@@ -186,12 +189,7 @@ async function settlePrompt(
   const { state } = dependencies;
   const config = dependencies.config();
   const assent = (dependencies.createClient ?? createHookClient)(config);
-  const { signal } = question;
-  const agent = config.agent ?? (await fetchAgentId(assent, signal));
-  const { request, remarks } = await toCanonicalAction(event, agent, {
-    ...question.environment,
-    ownFiles: (folder) => state.ownFiles(folder),
-  });
+  const { request, remarks } = await readAction(event, question, state, config, assent);
   // This question is about an address, which the decision about the command did not name.
   const { description } = remarks;
   if (typeof description === "string" && description.startsWith(NETWORK_PROMPT)) return null;
@@ -200,11 +198,23 @@ async function settlePrompt(
   // No host sends the id of the call yet. If one does, it must be the call of the decision.
   const { callId } = event;
   if (callId !== null && (await state.actionOf(event.host, event.session, callId)) !== id) return null;
-  const action = await assent.action(id, { signal });
+  const action = await assent.action(id, { signal: question.signal });
   if (!isActionOfCall(action, request, event)) return null;
   const reason = settlingReason(action, event, HOST_DIALECTS[event.host].promptOverridesRules);
   if (reason === null) await state.savePrompt(id);
   return reason;
+}
+
+/** Builds the action of a call, for the configured agent or else for the agent that the key is bound to. */
+async function readAction(
+  event: HookEvent,
+  { environment, signal }: HookRequest,
+  state: HookState,
+  config: HookConfig,
+  assent: Assent,
+): ReturnType<typeof toCanonicalAction> {
+  const agent = config.agent ?? (await fetchAgentId(assent, signal));
+  return toCanonicalAction(event, agent, { ...environment, ownFiles: (folder) => state.ownFiles(folder) });
 }
 
 /** Starts the action. Resolves to false if it can no longer be started, for example because another call started it. */
