@@ -15,6 +15,14 @@ const CALL_RETENTION_MS = 24 * 3_600_000;
  */
 const MAX_PROMPT_DELAY_MS = 60_000;
 const SESSION_RETENTION_MS = 7 * 24 * 3_600_000;
+/** Retention of each kind of record. A kind is a folder of files. */
+const RETENTION_MS = {
+  calls: CALL_RETENTION_MS,
+  decisions: MAX_PROMPT_DELAY_MS,
+  prompts: CALL_RETENTION_MS,
+  files: SESSION_RETENTION_MS,
+  sessions: SESSION_RETENTION_MS,
+};
 const MAX_OWN_FILES_BYTES = 1024 * 1024;
 
 export function stateFolder(env: Readonly<Record<string, string | undefined>>): string | null {
@@ -42,19 +50,20 @@ export class HookState {
     this.folder = folder;
   }
 
-  private async pathFor(
-    kind: "calls" | "decisions" | "prompts" | "files" | "sessions",
-    parts: readonly unknown[],
-  ): Promise<string | null> {
+  private async pathFor(kind: keyof typeof RETENTION_MS, parts: readonly unknown[]): Promise<string | null> {
     if (this.folder === null || parts.includes(null)) return null;
     const folder = join(this.folder, kind);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     return join(folder, createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 32));
   }
 
+  private async save(kind: keyof typeof RETENTION_MS, parts: readonly unknown[], text: string): Promise<void> {
+    const path = await this.pathFor(kind, parts);
+    if (path !== null) await writeFile(path, text, { mode: 0o600 });
+  }
+
   async saveAction(host: Host, session: string | null, call: string | null, action: string): Promise<void> {
-    const path = await this.pathFor("calls", [host, session, call]);
-    if (path !== null) await writeFile(path, action, { mode: 0o600 });
+    await this.save("calls", [host, session, call], action);
   }
 
   /** Returns the action of a call that has ended, and deletes it. */
@@ -74,11 +83,13 @@ export class HookState {
 
   /** Records the action that was started for a request, so that the host's question about the call can refer to it. */
   async saveDecision(host: Host, session: string | null, request: unknown, action: string): Promise<void> {
-    const path = await this.pathFor("decisions", [host, session, request]);
-    if (path !== null) await writeFile(path, action, { mode: 0o600 });
+    await this.save("decisions", [host, session, request], action);
   }
 
-  /** Returns the action that was started for a request just now, and deletes it, so that it settles only one question. */
+  /**
+   * Returns the action that was started for a request just now, and deletes the record, so that it settles only one
+   * question. Rejects if there is no record; the host then asks its user.
+   */
   async takeDecision(host: Host, session: string | null, request: unknown): Promise<string | null> {
     const path = await this.pathFor("decisions", [host, session, request]);
     if (path === null) return null;
@@ -91,8 +102,7 @@ export class HookState {
 
   /** Records that the host asks its user about an action. */
   async savePrompt(action: string): Promise<void> {
-    const path = await this.pathFor("prompts", [action]);
-    if (path !== null) await writeFile(path, "", { mode: 0o600 });
+    await this.save("prompts", [action], "");
   }
 
   /** Whether the host asked its user about an action. Deletes the record. */
@@ -150,13 +160,7 @@ export class HookState {
   }
 
   private async deleteExpired(): Promise<void> {
-    for (const [kind, retention] of [
-      ["calls", CALL_RETENTION_MS] as const,
-      ["decisions", MAX_PROMPT_DELAY_MS] as const,
-      ["prompts", CALL_RETENTION_MS] as const,
-      ["files", SESSION_RETENTION_MS] as const,
-      ["sessions", SESSION_RETENTION_MS] as const,
-    ]) {
+    for (const [kind, retention] of Object.entries(RETENTION_MS)) {
       const folder = join(this.folder as string, kind);
       for (const name of await readdir(folder).catch(() => [])) {
         const modifiedAt = (await stat(join(folder, name)).catch(() => null))?.mtimeMs ?? Infinity;
