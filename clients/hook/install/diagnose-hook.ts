@@ -76,9 +76,10 @@ export async function diagnoseHook(
   if (files.length === 0) wrong(`no settings of ${host} have the hook; "assent hook setup --host ${host}" writes it`);
   else ok(`${files.join(", ")} ${files.length === 1 ? "has" : "have"} the hook`);
   for (const path of files) {
-    const unread = findUnreadableReason(host, readSettings(path) ?? "");
+    const settings = readSettings(path) ?? "";
+    const unread = findUnreadableReason(host, settings);
     if (unread !== null) wrong(`${path} has the hook, but ${unread}`);
-    if (unread === null && !hasPromptHook(readSettings(path) ?? "", host, command))
+    else if (!hasPromptHook(settings, host, command))
       findings.push({
         kind: "info",
         text: `${path} has no hook for ${PROMPT_EVENTS[host]}: ${host} may ask again about a call that was approved; "assent hook install --host ${host}" adds it, for versions that know the event`,
