@@ -146,8 +146,7 @@ policies: ./policies
     const url = this.url as string;
     const startFile = join(this.folder, "service.starting");
     if (!claim(startFile)) {
-      await waitUntilReady(url, () => !existsSync(startFile));
-      if (await isServiceReady(url)) return url;
+      if (await waitUntilReady(url, () => !existsSync(startFile))) return url;
       throw new CommandError(`another process starts the service in ${this.folder}, which is not ready at ${url}`);
     }
     try {
@@ -170,8 +169,7 @@ policies: ./policies
       output: log,
     });
     closeSync(log);
-    await waitUntilReady(url, service.hasExited);
-    if (!service.hasExited() && (await isServiceReady(url))) {
+    if ((await waitUntilReady(url, service.hasExited)) && !service.hasExited()) {
       writeFileSync(this.pidFile, `${service.pid}\n`, { mode: 0o600 });
       return url;
     }
@@ -226,11 +224,18 @@ export async function isServiceReady(url: string): Promise<boolean> {
   }
 }
 
-/** Waits until a service at this URL is ready, `hasEnded` returns true, or the time is over. */
-async function waitUntilReady(url: string, hasEnded: () => boolean): Promise<void> {
+/**
+ * Waits until a service at this URL is ready, `hasEnded` returns true, or the time is over. Resolves to whether it is
+ * ready.
+ */
+async function waitUntilReady(url: string, hasEnded: () => boolean): Promise<boolean> {
   const end = performance.now() + READY_MS;
-  while (!hasEnded() && performance.now() < end && !(await isServiceReady(url)))
+  while (!hasEnded() && performance.now() < end) {
+    if (await isServiceReady(url)) return true;
     await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  // The service may have become ready since the last request.
+  return isServiceReady(url);
 }
 
 /** Creates the file. Returns false if another process has created it and may still be starting the service. */
