@@ -378,6 +378,7 @@ export {
   isCoreEntry,
 } from "./domain/entries.ts";
 export { findFirstEntry } from "./ledger/find-first-entry.ts";
+export { readFollowedPages } from "./ledger/followed-pages.ts";
 export { toActor } from "./domain/actor.ts";
 export { LedgerEntry } from "./http/resource/entry-schemas.ts";
 export {

@@ -1,6 +1,6 @@
 /** Selects the entries of a pack, and writes them with the hashes that connect them to the checkpoint. */
 import { CommandError } from "../../src/command.ts";
-import { createProofReader, decodeUtf8, toHex } from "../../src/core.ts";
+import { createProofReader, decodeUtf8, readFollowedPages, toHex } from "../../src/core.ts";
 import type { EntryRow, StorageReader } from "../../src/storage/index.ts";
 import type { BoundaryLine, SubtreeLine } from "./pack-format.ts";
 
@@ -16,28 +16,24 @@ export async function* readEntries(store: StorageReader, from: number, to: numbe
   }
 }
 
-/** Yields the entries that every process reads when it starts, for example of users, keys, stops and grants. */
-export async function* readFollowedEntries(store: Pick<StorageReader, "followedEntries">): AsyncIterable<EntryRow> {
-  for (let from = 0; ;) {
-    const rows = await store.followedEntries(from, PAGE);
-    yield* rows;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < PAGE) return;
-    from = last.seq + 1;
-  }
-}
-
 /**
- * Returns the sequence numbers of the followed entries before `first`. They determine what was in force at the start of
- * the window.
+ * Returns the sequence numbers of the followed entries before `first`, which determine what was in force at the start of
+ * the window, and the first change of the log's key, which can be later; null if the key never changed.
  */
-export async function findContextEntries(store: StorageReader, first: number): Promise<number[]> {
-  const found: number[] = [];
-  for await (const { seq } of readFollowedEntries(store)) {
-    if (seq >= first) break;
-    found.push(seq);
+export async function readContext(
+  store: StorageReader,
+  first: number,
+): Promise<{ context: number[]; keyChange: EntryRow | null }> {
+  const context: number[] = [];
+  let keyChange: EntryRow | null = null;
+  for await (const rows of readFollowedPages(store)) {
+    for (const row of rows) {
+      if (row.seq < first) context.push(row.seq);
+      if (row.type === "log_key") keyChange ??= row;
+    }
+    if (keyChange !== null && (rows.at(-1)?.seq ?? 0) >= first) break;
   }
-  return found;
+  return { context, keyChange };
 }
 
 /**

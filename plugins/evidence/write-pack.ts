@@ -14,7 +14,7 @@ import {
 import { toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow, EntryRow, StorageReader } from "../../src/storage/index.ts";
 import { CONTROLS } from "./controls.ts";
-import { findContextEntries, readEntries, readFollowedEntries, renderEntriesFile } from "./entries.ts";
+import { readContext, readEntries, renderEntriesFile } from "./entries.ts";
 import { openAction, readActionEntries } from "./opened-actions.ts";
 import { PACK_FORMAT, type Control, type Manifest } from "./pack-format.ts";
 import { createPackWriter } from "./pack-writer.ts";
@@ -56,7 +56,8 @@ export async function writePack(store: StorageReader, options: PackOptions): Pro
     );
   const writer = createPackWriter(options.folder);
   const sets = createPolicySetCollector(store);
-  const extra = new Set(await findContextEntries(store, first));
+  const { context, keyChange } = await readContext(store, first);
+  const extra = new Set(context);
   const counts = new Map<string, number>();
   let actions = 0;
   await writer.write(
@@ -104,7 +105,7 @@ export async function writePack(store: StorageReader, options: PackOptions): Pro
     to: toRfc3339(options.to),
     first,
     end,
-    vkey: await readFirstKey(store),
+    vkey: await readFirstKey(store, keyChange),
     witnesses: options.witnesses,
     files: writer.files(),
   };
@@ -124,15 +125,12 @@ async function readNewestCheckpoint(store: StorageReader, end: number): Promise<
   return stored.note;
 }
 
-/** Returns the first key of the log. Entries introduce the later keys. */
-async function readFirstKey(store: StorageReader): Promise<string> {
-  let row: EntryRow | undefined;
-  for await (const followed of readFollowedEntries(store))
-    if (followed.type === "log_key") {
-      row = followed;
-      break;
-    }
-  const vkey = row === undefined ? await store.meta("log_vkey") : decodeEntry<LogKeyEntry>(row.bytes).previous;
+/**
+ * Returns the first key of the log. Entries introduce the later keys.
+ * @param keyChange the first of these entries; null if there is none
+ */
+async function readFirstKey(store: StorageReader, keyChange: EntryRow | null): Promise<string> {
+  const vkey = keyChange === null ? await store.meta("log_vkey") : decodeEntry<LogKeyEntry>(keyChange.bytes).previous;
   if (vkey === null) throw new CommandError("the store does not name the log's key; run assent audit");
   return vkey;
 }

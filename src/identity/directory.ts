@@ -21,9 +21,8 @@ import type { RecordedKey } from "../domain/vote-people.ts";
 import { userOfPrincipal } from "../domain/principals.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 import { hasEnrolled, toRecordedKey, userState, type Users } from "../domain/users.ts";
+import { readFollowedPages } from "../ledger/followed-pages.ts";
 import { States } from "../ledger/states.ts";
-
-const PAGE = 500;
 
 interface RecordedPermitKey {
   /** Public key in hex. */
@@ -99,11 +98,10 @@ export class Directory {
     const entries: (EntryBody & { seq: number })[] = [];
     let unread: EntryRow | null = null;
     let { states, digest, next } = this;
-    for (;;) {
-      const rows = await reader.followedEntries(next, PAGE);
-      for (const row of rows) {
-        // Another process may have appended entries after this head.
-        if (row.seq >= head.size) break;
+    for await (const rows of readFollowedPages(reader, next)) {
+      // Another process may have appended entries after this head.
+      const covered = rows.filter(({ seq }) => seq < head.size);
+      for (const row of covered) {
         if (!states.follows(row.type) && !this.ignored.has(row.type)) unread ??= row;
         const entry = decodeFollowed(row);
         states = applyEntry(states, entry);
@@ -111,7 +109,7 @@ export class Directory {
         entries.push(entry);
         next = row.seq + 1;
       }
-      if (rows.length < PAGE || next !== (rows.at(-1)?.seq ?? 0) + 1) break;
+      if (covered.length < rows.length) break;
     }
     // A concurrent call may have followed a newer head.
     if (head.epoch <= this.followed) return;

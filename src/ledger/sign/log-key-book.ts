@@ -15,9 +15,8 @@ import { decodeEntry, type LogKeyEntry } from "../../domain/entries.ts";
 import { equalBytes, toBase64, toHex } from "../../domain/hash.ts";
 import { currentVkey, vkeyAtSize, appendLogKey, type LogKeyProof, type LogKeys } from "../../domain/log-keys.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
+import { readFollowedPages } from "../followed-pages.ts";
 import type { ProofReader } from "../reader.ts";
-
-const PAGE = 500;
 
 export interface LogKeyBook {
   keys(): LogKeys;
@@ -100,13 +99,9 @@ export async function readLogKeys(
   verify: VerifySignature,
 ): Promise<LogKeys> {
   let keys = from;
-  for (let next = (keys.changes.at(-1)?.seq ?? -1) + 1; ;) {
-    const rows = await reader.followedEntries(next, PAGE);
+  for await (const rows of readFollowedPages(reader, (keys.changes.at(-1)?.seq ?? -1) + 1))
     for (const row of rows) if (row.type === "log_key") keys = taken(keys, row, verify);
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < PAGE) return keys;
-    next = last.seq + 1;
-  }
+  return keys;
 }
 
 function taken(keys: LogKeys, { seq, bytes, leaf_hash }: EntryRow, verify: VerifySignature): LogKeys {

@@ -1,0 +1,18 @@
+/** Reads the entries that every process follows, for example those of users, keys, stops and grants. */
+import type { EntryRow, StorageReader } from "../contract/storage.ts";
+
+const PAGE = 500;
+
+/** Yields pages of the followed entries with `seq >= from`, ascending. */
+export async function* readFollowedPages(
+  reader: Pick<StorageReader, "followedEntries">,
+  from = 0,
+): AsyncIterable<EntryRow[]> {
+  for (let next = from; ;) {
+    const rows = await reader.followedEntries(next, PAGE);
+    yield rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < PAGE) return;
+    next = last.seq + 1;
+  }
+}
