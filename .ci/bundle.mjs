@@ -100,16 +100,21 @@ function bundleHook(folder) {
   });
 }
 
-function scriptsIn(folder, rooms) {
-  return rooms
+/** Returns the compiled modules below some folders, without the code of pages. Paths from `folder`, with slashes. */
+export function listModules(folder, below) {
+  return below
     .flatMap((room) =>
       readdirSync(join(folder, room), { recursive: true, encoding: "utf8" }).map((path) => join(room, path)),
     )
-    .filter(
-      (path) =>
-        path.endsWith(".js") && !/[/\\](?:vendor|assets|bundle|app)[/\\]|plugins[/\\][^/\\]+[/\\]page[/\\]/.test(path),
-    )
-    .map((path) => ({ path: join(folder, path), text: readFileSync(join(folder, path), "utf8") }));
+    .map((path) => path.split(sep).join("/"))
+    .filter((path) => path.endsWith(".js") && !/\/(?:vendor|assets|bundle|app)\/|plugins\/[^/]+\/page\//.test(path));
+}
+
+function scriptsIn(folder, below) {
+  return listModules(folder, below).map((path) => ({
+    path: join(folder, path),
+    text: readFileSync(join(folder, path), "utf8"),
+  }));
 }
 
 /** The imported exports of each package, by import name. */

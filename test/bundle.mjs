@@ -3,9 +3,10 @@
  * otherwise load 500 modules, which takes most of a second of CPU time. Every module stays importable by its own path: its
  * file becomes a facade that exports the bindings of the one instance in the bundle.
  */
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { posix, sep } from "node:path";
+import { readFileSync, writeFileSync } from "node:fs";
+import { posix } from "node:path";
 import { buildSync } from "esbuild";
+import { listModules } from "../.ci/bundle.mjs";
 
 const { dirname, join, relative } = posix;
 /** Entry points of separate processes and threads. Each gets a small bundle, because it needs little of the service. */
@@ -56,16 +57,9 @@ export function bundleService(folder) {
  * command line.
  */
 function scriptsIn(folder) {
-  return ["src", "plugins", "clients/hook", "clients/mcp"]
-    .flatMap((room) =>
-      readdirSync(join(folder, room), { recursive: true, encoding: "utf8" }).map((path) =>
-        join(room, path.split(sep).join("/")),
-      ),
-    )
-    .filter(
-      (path) => path.endsWith(".js") && !/\/(?:vendor|assets|bundle|app|static)\/|^plugins\/[^/]+\/page\//.test(path),
-    )
-    .filter((path) => !/^src\/browser\.js$|^src\/cli\/bin\.js$/.test(path));
+  return listModules(folder, ["src", "plugins", "clients/hook", "clients/mcp"]).filter(
+    (path) => path !== "src/browser.js" && path !== "src/cli/bin.js",
+  );
 }
 
 /** Returns the modules and all that they import statically. */
