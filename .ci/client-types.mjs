@@ -26,7 +26,7 @@ export async function renderClientTypes(build) {
 
 /**
  * Returns an interface for each type. Optional members of types that clients send (`sent`) also accept undefined.
- * A nested schema becomes a reference if its title is a name of `types`, and `Record<string, unknown>` if it has another title.
+ * A reference to a schema becomes the name of its type, or `Record<string, unknown>` if `types` does not contain it.
  */
 function printTypes(components, types) {
   const names = new Map(types.map(({ name, schema }) => [schema.title, name]));

@@ -86,7 +86,7 @@ export async function decideHookCall(question: HookRequest, dependencies: Decisi
     }
   } catch (error) {
     // Do not deny an event that follows a call: the call has already run, and some hosts display a denial as the tool's
-    // output. Nor deny the host's question to its user, who can still answer it.
+    // output. Do not deny the host's question either, because its user can still answer it.
     return mustDecide ? HOST_DIALECTS[host].deny(denyReason(error)) : HOST_DIALECTS[host].pass();
   }
 }

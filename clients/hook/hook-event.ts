@@ -17,7 +17,7 @@ export interface HookEvent {
   workspace: string | null;
   /** False if an event of the kind `after` reports a failure. */
   success: boolean;
-  /** Whether the user of the host has restricted it to plans, so that it should run nothing yet. Default: false. */
+  /** Whether the host is in plan mode, in which its user wants nothing to run yet. Default: false. */
   isPlanning?: boolean;
   /** Why the host itself refused the call. Only for events of the kind `refused`. */
   refusal?: string;

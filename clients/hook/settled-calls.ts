@@ -10,10 +10,10 @@ import type { HookEvent } from "./hook-event.ts";
 /** Maximum number of characters of a rule's or an approver's words in a reason. */
 const MAX_WORDS = 200;
 
-/** Decisions that rules make in full. Every other reason code belongs to a denial or to a question. */
-const DECIDED_BY_RULE = ["POLICY_RULE", "GRANTED"];
+/** Reason codes with which an action can be allowed. Every other code belongs to a denial or to a request for approval. */
+const ALLOWING_CODES = ["POLICY_RULE", "GRANTED"];
 
-/** Whether a person or a machine reviewer approved the action. */
+/** Whether a person approved the action, or, before its start, a machine reviewer. */
 const isApproved = ({ status, approvals }: ActionRecord): boolean =>
   status === "approved" || (approvals ?? []).some(({ approve }) => approve);
 
@@ -21,16 +21,16 @@ const isApproved = ({ status, approvals }: ActionRecord): boolean =>
  * Returns who decided the action and why, with its id; null if the decision does not settle the call.
  *
  * Policies let an agent read, search and talk to its user without judging the single call. The host may have a reason
- * to ask there, for example for a question to its user, so such a call is settled only by a person.
+ * to ask there, for example for a question to its user, so only an approval or a grant settles such a call.
  *
- * @param needsPerson whether only the approval of a person settles the call
+ * @param needsPerson whether only the vote of a person, or a grant, settles the call
  */
 export function settlingReason(action: ActionRecord, { isPlanning }: HookEvent, needsPerson = false): string | null {
   // The user has told the host not to run anything yet, and a decision about the call does not change that.
   if (isPlanning === true || action.proposed != null) return null;
   if (isApproved(action)) return `Assent: ${approvalText(action)} (${action.id}).`;
   const { tool, operation, policy, rule, reason, reason_code, grant, id } = action;
-  const isJudged = DECIDED_BY_RULE.includes(reason_code) && policy != null && rule != null;
+  const isJudged = ALLOWING_CODES.includes(reason_code) && policy != null && rule != null;
   const isRoutine = tool === "agent" || (tool === "files" && operation !== "write" && operation !== "delete");
   // A grant is a person's approval of later calls.
   const needsGrant = needsPerson || isRoutine;

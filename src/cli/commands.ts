@@ -170,7 +170,7 @@ const CORE: Readonly<Record<CoreCommand, CommandEntry>> = {
   },
 };
 
-/** Returns the entry of a built-in command; null if there is none. The command works even if the configuration cannot be loaded. */
+/** Returns the entry of a built-in command; null if there is none. Does not read the configuration. */
 export async function findBuiltIn(name: string): Promise<CommandEntry | null> {
   if (Object.hasOwn(CORE, name)) return CORE[name as CoreCommand];
   const features = listBuiltInCommands();

@@ -27,7 +27,7 @@ interface Dialect {
   allowPrompt?(reason: string): HookAnswer;
   /**
    * Whether `allowPrompt` overrides the rules of the host that deny a call. The hook then uses it only for calls that a
-   * person approved.
+   * person approved, or that a grant covers.
    */
   promptOverridesRules?: true;
 }

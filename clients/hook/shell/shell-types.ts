@@ -79,7 +79,7 @@ export interface FileUses {
   searched: Search[];
   /** Paths that a command may create, change or delete. */
   changed: Set<string>;
-  /** The arguments before the last of a command that creates files, which `cp` and `mv` copy or move. */
+  /** For a command that creates files: its arguments except the last. `cp` and `mv` copy or move these. */
   copied: Set<string>;
   /** Files that may contain settings or code for a command. */
   obeyed: Set<string>;

@@ -22,9 +22,9 @@ interface SdkTool {
 /**
  * Returns the tools, wrapped so that each call needs a decision. A call that requires approval ends the run with a
  * tool-approval-request. To resume, append a tool-approval-response and generate again. The adapter then requests a
- * decision again and ignores an approval; `cancelDenied` cancels the action after a denial. The SDK's own `toolApproval` is not sufficient, because it accepts
- * an approval in the message history, which a client can write. Throws TypeError for tools without `execute`, because
- * they run elsewhere.
+ * decision again and ignores the approval in the response; after a denial, call `cancelDenied`. The SDK's own
+ * `toolApproval` is not sufficient, because it accepts an approval in the message history, which a client can write.
+ * Throws TypeError for tools without `execute`, because they run elsewhere.
  * @example
  * const tools = governTools({ refund, search }, { tool: "stripe" });
  * const result = await generateText({ model, tools, messages });
