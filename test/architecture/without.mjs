@@ -4,7 +4,7 @@
  * name, and files of other tests that declare that they need it (`@needs`).
  *
  *   node test/architecture/without.mjs stop console+users   tries without `stop`, then without `console` and `users`
- *   node test/architecture/without.mjs --today              tries without three features, other ones each day
+ *   node test/architecture/without.mjs --today              tries without three features, which change each day
  *   node test/architecture/without.mjs --all                tries without each feature
  *
  * Runs the tests of the architecture and of the API; with `--tests` all fast tests, with `--types` none.
