@@ -1,13 +1,15 @@
 /** Loads the configuration for commands. */
-import { ConfigError, loadConfig } from "../config/index.ts";
+import { ConfigError, loadConfig, type Config } from "../config/index.ts";
 import { CommandError } from "./command.ts";
 
+/** @param file path of the configuration; undefined for the default */
 export function loadServeConfig(
   env: Record<string, string | undefined>,
   file: string | undefined,
-): ReturnType<typeof loadConfig>["config"] {
+  cwd: string = process.cwd(),
+): Config {
   try {
-    return loadConfig({ cwd: process.cwd(), env, ...(file === undefined ? {} : { file }) }).config;
+    return loadConfig({ cwd, env, ...(file === undefined ? {} : { file }) }).config;
   } catch (error) {
     if (error instanceof ConfigError) throw new CommandError(error.message);
     throw error;

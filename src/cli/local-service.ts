@@ -5,12 +5,13 @@ import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ConfigError, loadConfig, type Config } from "../config/index.ts";
+import type { Config } from "../config/index.ts";
 import { siteOrigin } from "../domain/loopback.ts";
 import { runProgram, startBackgroundProgram } from "../programs/run-program.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { CommandError } from "./command.ts";
 import { programArguments } from "./invocation.ts";
+import { loadServeConfig } from "./load-config.ts";
 import { startRuntime } from "./serve.ts";
 import { assertStorageUsable } from "./with-store.ts";
 
@@ -52,7 +53,7 @@ export class LocalService {
   }
 
   get exists(): boolean {
-    return existsSync(join(this.folder, "assent.yaml"));
+    return existsSync(this.configFile);
   }
 
   /** The address of the service, even if it is stopped; null if the service does not exist. */
@@ -70,12 +71,7 @@ export class LocalService {
   }
 
   private config(): Config {
-    try {
-      return loadConfig({ cwd: this.folder, env: { ...this.env }, file: join(this.folder, "assent.yaml") }).config;
-    } catch (error) {
-      if (error instanceof ConfigError) throw new CommandError(error.message);
-      throw error;
-    }
+    return loadServeConfig({ ...this.env }, this.configFile, this.folder);
   }
 
   /** Writes the configuration and the policy pack. Does not overwrite existing files. */
@@ -84,7 +80,7 @@ export class LocalService {
     writeNew(join(this.folder, "policies", "coding-agents.yaml"), readPackForOneApprover());
     // Write this file last, because its existence means that the folder is complete.
     writeNew(
-      join(this.folder, "assent.yaml"),
+      this.configFile,
       `# Written by "assent hook setup". Options: docs/configuration.md.
 server:
   host: 127.0.0.1
