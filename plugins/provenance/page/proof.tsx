@@ -112,7 +112,7 @@ export function VerifiedProof({
       <p>
         <strong>Verified in this browser.</strong> The entry is at index {index} of the log{" "}
         <MarkedValue value={checkpoint.origin} />, under a checkpoint that{" "}
-        {isFollower ? "it was signed by a successor of the pinned key." : "the pinned key signed."}
+        {isFollower ? "a successor of the pinned key signed." : "the pinned key signed."}
         {committed === null ? null : " The entry commits to the request below."}
       </p>
       <FactList
