@@ -39,13 +39,19 @@ let report: (id: string, result: VoteResult) => void = () => undefined;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 /** Whether a vote on the request can wait. A critical request is approved by itself, and one that soon expires at once. */
-export function canHold({ risk_level, expires_at, approval_terms }: Action, approve: boolean): boolean {
-  const isApprovable = risk_level !== "critical" && (approval_terms?.blocked ?? null) === null;
-  return (!approve || isApprovable) && (expires_at === null || Date.parse(expires_at) > serviceNow() + TOO_LATE_MS);
+export function canHold(action: Action, approve: boolean): boolean {
+  const isApprovable = action.risk_level !== "critical" && (action.approval_terms?.blocked ?? null) === null;
+  return (!approve || isApprovable) && !expiresSoon(action);
 }
 
+function expiresSoon({ expires_at }: Action): boolean {
+  return expires_at !== null && Date.parse(expires_at) <= serviceNow() + TOO_LATE_MS;
+}
+
+/** Holds a vote, and postpones the held votes. Casts these instead if they are many, or if one of them cannot wait. */
 export function holdVote(action: Action, approve: boolean, reason: string): void {
-  if (heldVotes.value.filter(({ state }) => state === "held").length >= MAX_HELD) void castHeldVotes();
+  const held = heldVotes.value.filter(({ state }) => state === "held");
+  if (held.length >= MAX_HELD || held.some((vote) => expiresSoon(vote.action))) void castHeldVotes();
   const others = heldVotes.value.filter((vote) => vote.action.id !== action.id);
   heldVotes.value = [...others, { action, approve, reason, state: "held", fault: null }];
   restart();
