@@ -17,7 +17,7 @@ const MAX_HELD = 50;
 const TOO_LATE_MS = 60_000;
 
 const UNKNOWN = "this page failed; the vote may have been recorded";
-const LATE = "it was settled by someone else, or expired, before your vote arrived";
+const LATE = "the request was settled, or expired, before this vote arrived";
 
 export interface HeldVote {
   /** The request as the page displayed it to the voter. */
