@@ -1,4 +1,4 @@
-/** The votes that are not cast yet, with the ways to undo and to cast them. */
+/** The bar with the votes that are not recorded yet. Its buttons undo them, record them now, or try again. */
 import { MarkedValue } from "../ui/elements.tsx";
 import { formatCounted } from "../ui/format.ts";
 import { useNow } from "../ui/hooks.ts";
@@ -10,14 +10,13 @@ export function HeldTray({ onUndone }: { onUndone(vote: HeldVote): void }) {
   useNow();
   const votes = heldVotes.value;
   const failed = votes.filter(({ fault }) => fault !== null);
-  const waiting = votes.length - failed.length;
+  const open = votes.filter(({ fault }) => fault === null);
   const canRepeat = votes.some(({ state }) => state === "failed");
   const isCasting = votes.some(({ state }) => state === "casting");
   const undo = (id?: string): void => {
     const vote = undoVote(id);
     if (vote !== null) onUndone(vote);
   };
-  if (votes.length === 0) return null;
   return (
     <section class="held-tray" aria-label="Votes not recorded yet">
       {failed.map(({ action, approve, fault }) => (
@@ -32,25 +31,21 @@ export function HeldTray({ onUndone }: { onUndone(vote: HeldVote): void }) {
         </div>
       ))}
       <div class="row">
-        <span role="status">{waiting === 0 ? null : describeVotes(votes, isCasting, castAt.value)}</span>
-        {isCasting ? null : (
+        <span role="status">{open.length === 0 ? null : describeVotes(open, isCasting, castAt.value)}</span>
+        {isCasting || open.length === 0 ? null : (
           <>
-            {waiting === 0 ? null : (
-              <button type="button" class="small" onClick={() => undo()}>
-                Undo <kbd>u</kbd>
-              </button>
-            )}
-            {waiting === 0 ? null : (
-              <button type="button" class="small" onClick={() => void castHeldVotes()}>
-                Record now
-              </button>
-            )}
-            {canRepeat ? (
-              <button type="button" class="small" onClick={() => void repeatFailedVotes()}>
-                Try again
-              </button>
-            ) : null}
+            <button type="button" class="small" onClick={() => undo()}>
+              Undo <kbd>u</kbd>
+            </button>
+            <button type="button" class="small" onClick={() => void castHeldVotes()}>
+              Record now
+            </button>
           </>
+        )}
+        {isCasting || !canRepeat ? null : (
+          <button type="button" class="small" onClick={() => void repeatFailedVotes()}>
+            Try again
+          </button>
         )}
       </div>
     </section>
@@ -58,8 +53,7 @@ export function HeldTray({ onUndone }: { onUndone(vote: HeldVote): void }) {
 }
 
 /** Returns a text such as "3 approvals and 1 denial, recorded in 4 s". */
-function describeVotes(votes: readonly HeldVote[], isCasting: boolean, at: number | null): string {
-  const open = votes.filter(({ fault }) => fault === null);
+function describeVotes(open: readonly HeldVote[], isCasting: boolean, at: number | null): string {
   const approvals = open.filter(({ approve }) => approve).length;
   const parts = [
     approvals === 0 ? "" : formatCounted(approvals, "approval"),
