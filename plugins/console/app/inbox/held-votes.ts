@@ -25,13 +25,13 @@ export interface HeldVote {
   approve: boolean;
   reason: string;
   state: "held" | "casting" | "failed" | "late";
-  /** Why the vote is not recorded; null unless it failed or was late. */
+  /** Why the vote is not recorded; null unless `state` is `failed` or `late`. */
   fault: string | null;
 }
 
 /** The votes, in the order in which they were given. */
 export const heldVotes = signal<readonly HeldVote[]>([]);
-/** When the held votes are cast, in the browser's time. Milliseconds; null if none waits for that. */
+/** Time at which the held votes are cast, by the browser's clock. Milliseconds; null if no cast is scheduled. */
 export const castAt = signal<number | null>(null);
 
 /** Called with the result of each vote that was cast. The inbox sets it while it is displayed. */
@@ -57,7 +57,10 @@ export function holdVote(action: Action, approve: boolean, reason: string): void
   restart();
 }
 
-/** Takes a vote back and keeps its reason as a draft. @param id the last held vote if omitted */
+/**
+ * Takes a vote back and keeps its reason as a draft. Returns null if there is no such vote, or if it is being cast.
+ * @param id the action; if omitted, takes back the last vote
+ */
 export function undoVote(id?: string): HeldVote | null {
   const vote = heldVotes.value.findLast(
     ({ action, state }) => state !== "casting" && (id === undefined || id === action.id),
@@ -69,12 +72,12 @@ export function undoVote(id?: string): HeldVote | null {
   return vote;
 }
 
-/** Returns the vote on a request that is to be recorded; null if there is none, or if it was too late. */
+/** Returns the vote on a request that is not recorded yet; null if there is none, or if it was late. */
 export function findHeldVote(id: string): HeldVote | null {
   return heldVotes.value.find(({ action, state }) => action.id === id && state !== "late") ?? null;
 }
 
-/** Casts the votes that failed again, together with the held ones. */
+/** Casts the failed votes again, together with the held ones. */
 export function repeatFailedVotes(): Promise<void> {
   heldVotes.value = heldVotes.value.map((vote) =>
     vote.state === "failed" ? { ...vote, state: "held" as const, fault: null } : vote,
@@ -82,7 +85,7 @@ export function repeatFailedVotes(): Promise<void> {
   return castHeldVotes();
 }
 
-/** Casts the held votes now. A vote that is not recorded stays, with the reason. */
+/** Casts the held votes now. A vote that is not recorded stays in `heldVotes`, with its `fault`. */
 export async function castHeldVotes(): Promise<void> {
   clearTimeout(timer);
   castAt.value = null;
@@ -121,13 +124,18 @@ watchSession((credential) => {
   restart();
 });
 
-/** Reports results to the inbox while it is displayed. Returns a function for when it is left, which casts the votes. */
+/**
+ * Reports results to the inbox while it is displayed. Returns a function that casts the held votes; the inbox calls it
+ * when the person opens another page.
+ */
 export function reportVotes(to: (id: string, result: VoteResult) => void): () => void {
   report = to;
   addEventListener("beforeunload", warn);
   return () => {
-    // A vote that fails elsewhere would go unseen.
-    report = (_, { kind }) => void ((kind === "failed" || kind === "late") && (location.hash = "#/approvals"));
+    // On other pages no one would see that a vote failed, so lead back to the inbox.
+    report = (_, { kind }) => {
+      if (kind === "failed" || kind === "late") location.hash = "#/approvals";
+    };
     void castHeldVotes();
   };
 }

@@ -163,8 +163,8 @@ export function useQueue(open: string | null, query: ListQuery): Queue {
     if (!isFirst.current) void load();
     isFirst.current = false;
   }, [JSON.stringify(query)]);
-  // A settled request leaves the list when the person has gone on twice, so that they see its outcome, and nothing moves
-  // while they read or point.
+  // Removes a settled request the second time that the person opens another request. Until then its row shows the
+  // outcome, and no row moves while the person reads or points.
   const settledBefore = useRef<Set<string>>(new Set());
   useEffect(() => {
     const left = new Set([...settledBefore.current].filter((id) => id !== open));

@@ -7,7 +7,7 @@ import { readDraft, writeDraft } from "./drafts.ts";
 import { TEXTS } from "./strings.ts";
 
 export interface VoteBarHandle {
-  /** Casts a vote that can be undone. Chooses any other vote only, and moves the focus to the reason. */
+  /** Casts the vote if it can be undone. If not, only chooses it, and moves the focus to the reason. */
   choose(approve: boolean): void;
 }
 
@@ -22,7 +22,7 @@ interface Props {
   approvable?: number | null;
   /** Label of the approve button. */
   approve?: string;
-  /** Whether a vote can still be undone after it was given, so that one key is enough. */
+  /** Whether a vote can be undone for a few seconds, so that one key is enough to give it. */
   canUndo?(approve: boolean): boolean;
   onLeave?(): void;
   handle?: Ref<VoteBarHandle>;
