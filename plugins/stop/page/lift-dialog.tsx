@@ -1,5 +1,4 @@
 /** The dialog that lifts a stop. */
-import { useState } from "preact/hooks";
 import {
   Dialog,
   ErrorNotice,
@@ -9,30 +8,21 @@ import {
   MarkedValue,
   readFormValues,
   request,
+  useSubmit,
 } from "../../console/app/kit.ts";
 import type { Stop } from "./api-types.ts";
 import { StopCover } from "./stop-cover.tsx";
 
 export function LiftDialog({ stop, onClose, onDone }: { stop: Stop; onClose(): void; onDone(): void }) {
-  const [error, setError] = useState<unknown>(null);
   const { needed, asked } = stop.lift;
-  const submit = async (form: HTMLFormElement): Promise<void> => {
+  const { error, isBusy, submit } = useSubmit(async (form) => {
     const { reason = "" } = readFormValues(form);
-    try {
-      await request("POST /v1/stop/{id}/lift", { path: [stop.id], body: reason === "" ? {} : { reason } });
-      onDone();
-    } catch (refusal) {
-      setError(refusal);
-    }
-  };
+    await request("POST /v1/stop/{id}/lift", { path: [stop.id], body: reason === "" ? {} : { reason } });
+    onDone();
+  });
   return (
     <Dialog title="Lift this stop?" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void submit(event.currentTarget);
-        }}
-      >
+      <form onSubmit={submit}>
         <p>
           <strong>
             <StopCover stop={stop} />
@@ -50,7 +40,9 @@ export function LiftDialog({ stop, onClose, onDone }: { stop: Stop; onClose(): v
         </p>
         <Field name="reason" label="Reason" help="Recorded in the ledger." error={error} maxLength={500} />
         <ErrorNotice error={error} />
-        <FormButtons onClose={onClose}>{needed === 1 ? "Lift it" : "Ask to lift it"}</FormButtons>
+        <FormButtons isDisabled={isBusy} onClose={onClose}>
+          {needed === 1 ? "Lift it" : "Ask to lift it"}
+        </FormButtons>
       </form>
     </Dialog>
   );

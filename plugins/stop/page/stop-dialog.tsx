@@ -1,6 +1,6 @@
 /** The dialog that places a stop. */
 import { useState } from "preact/hooks";
-import { Dialog, ErrorNotice, Field, FormButtons, readFormValues, request } from "../../console/app/kit.ts";
+import { Dialog, ErrorNotice, Field, FormButtons, readFormValues, request, useSubmit } from "../../console/app/kit.ts";
 import { refreshStops } from "./active-stops.ts";
 
 const HOUR = 3_600_000;
@@ -8,32 +8,22 @@ const SELECTED: Readonly<Record<string, string>> = { agent: "Agents", tool: "Too
 
 /** @param props.agent initial value of the agent field */
 export function StopDialog({ agent, onClose }: { agent?: string; onClose(): void }) {
-  const [error, setError] = useState<unknown>(null);
   const [what, setWhat] = useState(agent === undefined ? "" : "agent");
   const [idempotencyKey] = useState(() => crypto.getRandomValues(new Uint32Array(4)).join("-"));
-  const submit = async (form: HTMLFormElement): Promise<void> => {
+  const { error, isBusy, submit } = useSubmit(async (form) => {
     const { reason = "", selected, hours = "" } = readFormValues(form);
     const body = {
       reason,
       ...(what === "" ? {} : { [what]: selected }),
       ...(hours === "" ? {} : { until: new Date(Date.now() + Number(hours) * HOUR).toISOString() }),
     };
-    try {
-      await request("POST /v1/stop", { body, headers: { "idempotency-key": idempotencyKey } });
-      refreshStops();
-      onClose();
-    } catch (refusal) {
-      setError(refusal);
-    }
-  };
+    await request("POST /v1/stop", { body, headers: { "idempotency-key": idempotencyKey } });
+    refreshStops();
+    onClose();
+  });
   return (
     <Dialog title="Stop decisions?" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void submit(event.currentTarget);
-        }}
-      >
+      <form onSubmit={submit}>
         <p>
           Takes effect at once, in every process: submissions are denied, and nothing is approved or started, whatever
           the policies say. Pending requests stay pending, and their time runs on. Actions that are running continue.
@@ -74,7 +64,7 @@ export function StopDialog({ agent, onClose }: { agent?: string; onClose(): void
           maxLength={500}
         />
         <ErrorNotice error={error} />
-        <FormButtons look="danger" onClose={onClose}>
+        <FormButtons look="danger" isDisabled={isBusy} onClose={onClose}>
           {what === "" ? "Stop everything" : "Stop this"}
         </FormButtons>
       </form>
