@@ -1,6 +1,6 @@
 /**
- * `assent/console`: what pages of the console are built from. A page imports only this module and files of its own
- * folder. `docs/writing-a-plugin.md` builds a page.
+ * `assent/console`: what pages of the console are built from. A page of a built-in feature imports only this module,
+ * packages, and files of its own folder. `docs/writing-a-plugin.md` builds a page.
  *
  *   import { h, LoadedPage, request, Table, useLoad } from "assent/console";
  */
@@ -28,7 +28,6 @@ export type * from "./core/api-types.ts";
 export {
   ApiError,
   buildUrl,
-  checkReachability,
   encodeSegment,
   fetchJson,
   fetchJsonWithEtag,
@@ -51,7 +50,7 @@ export { deletePageDraft, readPageDraft, writePageDraft } from "./core/page-draf
 // Loading
 export { type LoadState, useLoad, useNow } from "./ui/hooks.ts";
 export { type PagedRows, usePaged } from "./ui/paged.ts";
-export { LazyPart, Panels } from "./ui/panels.tsx";
+export { Panels } from "./ui/panels.tsx";
 
 // Pages, cards, dialogs and forms
 export { Dialog } from "./ui/dialog.tsx";
@@ -92,21 +91,12 @@ export { Timeline, type TimelineStep } from "./ui/timeline.tsx";
 export { DIFFERENT_VOTES_MESSAGE, nullWithoutPasskey, signVotesWithPasskey } from "./inbox/signed-votes.ts";
 
 // Requests of agents
-export {
-  ActionPreview,
-  ActionTitle,
-  ApprovalReason,
-  FullRequest,
-  MachineReviews,
-  RequestContent,
-  RiskBadge,
-} from "./ui/request-view.tsx";
-export { ActionHistory, type ActionEvent, describeActionEntry } from "./ui/action-history.tsx";
+export { ActionPreview, ActionTitle, ApprovalReason, RequestContent, RiskBadge } from "./ui/request-view.tsx";
 export { SubmitSnippet } from "./inbox/submit-snippet.tsx";
 export { findRuleLines } from "./ui/rule-lines.ts";
 
 // Reports about flips: past decisions that would now have a different effect
 export { type CurrentFlips, RuleName } from "./ui/flip-list.tsx";
 export { ReportRange, ReportResults } from "./ui/flip-report.tsx";
-export { flipKey, type FlipReport, isLessStrict } from "./ui/flips.ts";
+export { flipKey, type FlipReport } from "./ui/flips.ts";
 export { type ReportProgress, useReport } from "./ui/report-parts.ts";
