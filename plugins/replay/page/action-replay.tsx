@@ -1,16 +1,7 @@
 /** The card that repeats an action's decision. */
 import { useState } from "preact/hooks";
-import {
-  type Action,
-  type Api,
-  Badge,
-  Card,
-  ErrorNotice,
-  MarkedValue,
-  Notice,
-  request,
-  Table,
-} from "../../console/app/kit.ts";
+import { type Action, Badge, Card, ErrorNotice, MarkedValue, Notice, request, Table } from "../../console/app/kit.ts";
+import type { Replay } from "./api-types.ts";
 
 const TEXTS = {
   erased: "The request was erased, so the decision cannot be made again. Its proof remains valid.",
@@ -25,15 +16,13 @@ const TEXTS = {
 export function ActionReplay({ action: { id, erased_at } }: { action: Action }) {
   return (
     <Card id="replay" title="Replay">
-      {erased_at === null ? <Replay id={id} /> : <p class="quiet">{TEXTS.erased}</p>}
+      {erased_at === null ? <ReplayForm id={id} /> : <p class="quiet">{TEXTS.erased}</p>}
     </Card>
   );
 }
 
-type ReplayResult = Extract<Api["POST /v1/replay"]["response"], { kind: "decision" }>;
-
-function Replay({ id }: { id: string }) {
-  const [result, setResult] = useState<ReplayResult | null>(null);
+function ReplayForm({ id }: { id: string }) {
+  const [result, setResult] = useState<Replay | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   const run = async (): Promise<void> => {
@@ -41,7 +30,7 @@ function Replay({ id }: { id: string }) {
     setError(null);
     try {
       const answer = await request("POST /v1/replay", { body: { action_id: id, policy_set: "current" } });
-      setResult(answer as ReplayResult);
+      setResult(answer as Replay);
     } catch (problem) {
       setError(problem);
     } finally {
@@ -60,7 +49,7 @@ function Replay({ id }: { id: string }) {
   );
 }
 
-function Replayed({ result }: { result: ReplayResult }) {
+function Replayed({ result }: { result: Replay }) {
   const { equal, redecisions, now } = result;
   const same = redecisions.length === 0 ? TEXTS.equal : TEXTS.equalWithLater(redecisions.length);
   const parts = [result, ...redecisions.filter((one) => !one.equal)];

@@ -7,12 +7,12 @@ import {
   LoadedCard,
   MarkedValue,
   type Policy,
-  type Replay,
   request,
   Table,
   Time,
   useLoad,
 } from "../../console/app/kit.ts";
+import type { Replay } from "./api-types.ts";
 
 /** Maximum number of kinds of action for which limits are read. Each kind needs one replay request. */
 const MAX_KINDS = 4;

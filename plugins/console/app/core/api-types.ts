@@ -1,7 +1,7 @@
 /** Types of the API's requests and responses. The schemas of the routes determine them. */
-import type { ApiCalls as Api, EntryBody, PluginScope } from "../../../../src/plugin.ts";
+import type { ApiCalls as Api, EntryBody } from "../../../../src/plugin.ts";
 
-export type { Api, EntryBody, PluginScope };
+export type { Api, EntryBody };
 
 type Item<List extends readonly unknown[]> = List[number];
 
@@ -13,7 +13,6 @@ export type LegalHold = Api["GET /v1/holds/{id}"]["response"];
 export type LinkAnswer = Api["POST /v1/approval-link"]["response"];
 export type LinkedAction = LinkAnswer["action"];
 export type Policy = Api["GET /v1/policies/{id}"]["response"];
-export type Replay = Extract<Api["POST /v1/replay"]["response"], { kind: "decision" }>;
 
 /** A ledger entry of one type. */
 export type EntryOf<Type extends EntryBody["type"]> = Extract<EntryBody, { type: Type }>;
