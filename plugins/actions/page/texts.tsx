@@ -1,5 +1,14 @@
-/** Texts of plans, suggested rules and break-glass approvals on pages of other features. */
-import { type EntryOf, formatCounted, MarkedValue, type PartTexts } from "../../console/app/kit.ts";
+/** Texts of plans, grants, rules, emergency approvals, legal holds and credentials on pages of other features. */
+import { type EntryOf, formatCounted, MarkedValue, type PartTexts, Time } from "../../console/app/kit.ts";
+
+/** The reasons why a credential ended. */
+const CREDENTIAL_ENDS: Readonly<Record<string, string>> = {
+  result: "the action has ended",
+  expired: "it expired",
+  stopped: "the action was stopped",
+  access_lost: "its agent or key has lost access",
+  not_started: "the action was not started",
+};
 
 export const texts: PartTexts = {
   entries: {
@@ -29,6 +38,46 @@ export const texts: PartTexts = {
       describe(entry) {
         const { use } = entry as unknown as EntryOf<"break_glass">;
         return <MarkedValue value={`for ${use.tool} ${use.operation}`} />;
+      },
+    },
+    legal_hold: {
+      summarize(entry) {
+        const { hold, change } = entry as unknown as EntryOf<"legal_hold">;
+        return <MarkedValue value={`legal hold ${change.replaceAll("_", " ")}: ${hold.reason}`} />;
+      },
+      describe: (entry) => <MarkedValue value={`(${(entry as unknown as EntryOf<"legal_hold">).hold.reason})`} />,
+    },
+    grant: {
+      summarize(entry) {
+        const { grant, change, agent_id } = entry as unknown as EntryOf<"grant">;
+        return <MarkedValue value={`grant ${change}: ${grant.tool} ${grant.operation} by ${agent_id}`} />;
+      },
+      describe(entry) {
+        const { grant } = entry as unknown as EntryOf<"grant">;
+        return <MarkedValue value={`for ${grant.tool} ${grant.operation}`} />;
+      },
+    },
+    "actions:credential_issued": {
+      summarize: () => null,
+      describe(entry) {
+        const { issuer, expires_at } = entry["data"] as { issuer: string; expires_at: string };
+        return (
+          <>
+            (<MarkedValue value={issuer} />, valid until <Time at={expires_at} />) for
+          </>
+        );
+      },
+    },
+    "actions:credential_ended": {
+      summarize: () => null,
+      describe(entry) {
+        const { issuer, cause, revoked } = entry["data"] as { issuer: string; cause: string; revoked: boolean };
+        return (
+          <>
+            (<MarkedValue value={issuer} />: {CREDENTIAL_ENDS[cause] ?? cause}, {revoked ? "revoked" : "not revoked"})
+            for
+          </>
+        );
       },
     },
   },

@@ -1,23 +1,19 @@
-/** Renders a one-line summary for each type of ledger entry. */
+/** Renders the one-line summaries of ledger entries in the list of events. */
 import type { ComponentChildren } from "preact";
-import type { EntryBody, EntryOf } from "../core/api-types.ts";
+import type { EntryBody } from "../core/api-types.ts";
 import { entryTextsOf } from "../core/parts.ts";
 import type { LedgerEvent } from "../core/live-events.ts";
 import { Badge, MarkedValue } from "../ui/elements.tsx";
 import { OCCASIONS, VERDICTS } from "../ui/entry-texts.ts";
 import { PrincipalName } from "../ui/person.tsx";
 
-type Entry = EntryBody;
-
-const words = (name: string): string => name.replaceAll("_", " ");
-
 /** Renders the line of an event. Renders nothing for a type that no feature describes. Requires `loadTexts`. */
 export function EventSummary({ event }: { event: LedgerEvent }) {
   const texts = entryTextsOf(event.type);
-  return <span>{texts?.summarize(event.entry) ?? summarize(event.entry as unknown as Entry)}</span>;
+  return <span>{texts?.summarize(event.entry) ?? summarize(event.entry as unknown as EntryBody)}</span>;
 }
 
-function summarize(entry: Entry): ComponentChildren {
+function summarize(entry: EntryBody): ComponentChildren {
   switch (entry.type) {
     case "decision":
       return (
@@ -66,26 +62,8 @@ function summarize(entry: Entry): ComponentChildren {
       );
     case "question":
       return <MarkedValue value={`${entry.phase === "ask" ? "question" : "answer"}: ${entry.text}`} />;
-    default:
-      return summarizeChange(entry);
-  }
-}
-
-type ActionEntry = EntryOf<"approval" | "decision" | "erasure" | "execution" | "question" | "redecision" | "review">;
-
-/** Summarizes the other types of entries, such as changes of keys and grants. */
-function summarizeChange(entry: Exclude<Entry, ActionEntry>): ComponentChildren {
-  switch (entry.type) {
-    case "legal_hold":
-      return <MarkedValue value={`legal hold ${words(entry.change)}: ${entry.hold.reason}`} />;
     case "part_erasure":
       return <MarkedValue value={`${entry.part} of ${entry.agent_id} erased: ${entry.reason}`} />;
-    case "grant":
-      return (
-        <MarkedValue
-          value={`grant ${entry.change}: ${entry.grant.tool} ${entry.grant.operation} by ${entry.agent_id}`}
-        />
-      );
     default:
       return null;
   }

@@ -4,7 +4,7 @@ import type { Event } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
 import { entryTextsOf } from "../core/parts.ts";
 import { describeActionEntry, kindOfEntry } from "./action-history.tsx";
-import { MarkedValue, Time } from "./elements.tsx";
+import { MarkedValue } from "./elements.tsx";
 import { renderPlain } from "./format.ts";
 import { PersonLink } from "./person.tsx";
 import type { TimelineStep } from "./timeline.tsx";
@@ -18,20 +18,9 @@ interface Entry {
   change?: string;
   comment?: string | null;
   reason?: string | null;
-  cause?: string | null;
-  hold?: { reason: string };
-  grant?: { tool: string; operation: string };
   related_action?: string | null;
-  data?: { change?: string } & Partial<CredentialData>;
+  data?: { change?: string };
   by?: { principal: string } | null;
-}
-
-/** The members of entries about credentials. */
-interface CredentialData {
-  issuer: string;
-  expires_at: string;
-  cause: string;
-  revoked: boolean;
 }
 
 const OF_ACTIONS = new Set(["decision", "approval", "redecision", "execution", "erasure", "part_erasure"]);
@@ -123,44 +112,13 @@ function Change({ type, entry }: { type: string; entry: Entry }) {
   );
 }
 
-/** Texts for the reasons why a credential ended. */
-const CREDENTIAL_ENDS: Readonly<Record<string, string>> = {
-  result: "the action has ended",
-  expired: "it expired",
-  stopped: "the action was stopped",
-  access_lost: "its agent or key has lost access",
-  not_started: "the action was not started",
-};
-
 /** Returns the subject of an entry, which follows the name of its type. */
 function subjectOf(type: string, entry: Entry): ComponentChildren {
   const texts = entryTextsOf(type);
   if (texts !== undefined) return texts.describe({ ...entry });
-  switch (type) {
-    case "legal_hold":
-      return <MarkedValue value={`(${entry.hold?.reason ?? ""})`} />;
-    case "grant":
-      return <MarkedValue value={`for ${entry.grant?.tool ?? ""} ${entry.grant?.operation ?? ""}`} />;
-    case "actions:credential_issued":
-      return (
-        <>
-          (<MarkedValue value={entry.data?.issuer ?? ""} />, valid until <Time at={entry.data?.expires_at ?? null} />)
-          for
-        </>
-      );
-    case "actions:credential_ended":
-      return (
-        <>
-          (<MarkedValue value={entry.data?.issuer ?? ""} />:{" "}
-          {CREDENTIAL_ENDS[entry.data?.cause ?? ""] ?? entry.data?.cause},{" "}
-          {entry.data?.revoked === true ? "revoked" : "not revoked"}) for
-        </>
-      );
-    default:
-      return entry.agent_id === undefined ? null : (
-        <>
-          of <MarkedValue value={entry.agent_id} />
-        </>
-      );
-  }
+  return entry.agent_id === undefined ? null : (
+    <>
+      of <MarkedValue value={entry.agent_id} />
+    </>
+  );
 }
