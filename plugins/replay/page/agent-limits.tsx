@@ -26,7 +26,7 @@ const TEXTS = {
 
 /** @param props.actions the agent's newest actions, newest first */
 export function AgentLimits({ actions }: { actions: readonly Action[] }) {
-  if (actions.length === 0 || !hasScope("replay:run") || !hasScope("policies:read")) return null;
+  if (actions.length === 0 || !hasScope("policies:read")) return null;
   return <LimitCard actions={actions} />;
 }
 
