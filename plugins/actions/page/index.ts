@@ -31,6 +31,12 @@ export default {
       scopes: ["approvals:decide", "actions:read"],
     },
   ],
-  entries: { plan: [], suggested_rule: ["person", "system"], break_glass: ["person", "system"] },
+  entries: {
+    plan: [],
+    grant: ["person"],
+    legal_hold: ["system"],
+    suggested_rule: ["person", "system"],
+    break_glass: ["person", "system"],
+  },
   texts: () => import("./texts.tsx").then((module) => module.texts),
 } satisfies ConsolePart;

@@ -125,7 +125,7 @@ function List({ names }: { names: readonly string[] }) {
 
 /** Entry types of votes. `TYPES` contains all entry types that can be about a person, without those of features. */
 const VOTE_TYPES = "approval";
-const TYPES = `${VOTE_TYPES},question,grant,erasure`;
+const TYPES = `${VOTE_TYPES},question,erasure`;
 
 /** The members of entries that identify a person. */
 interface Entry {

@@ -30,8 +30,8 @@ export const TEXTS = {
     "Changes of policies, keys, agents, users, the ledger's own keys, and what else concerns the whole service.",
 } as const;
 
-/** Entry types of the timeline. */
-export const TIMELINE_TYPES: readonly string[] = ["legal_hold", "permit_key", "log_key"];
+/** Entry types of the timeline, without those of features. */
+export const TIMELINE_TYPES: readonly string[] = ["permit_key", "log_key"];
 
 /** Entry types about credentials. */
 export const CREDENTIAL_TYPES = "actions:credential_issued,actions:credential_ended";
