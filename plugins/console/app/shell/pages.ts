@@ -1,4 +1,4 @@
-/** What features add to the console that do not have a page folder of their own. */
+/** The part of the console itself: pages and panels that do not have a folder `plugins/<name>/page`. */
 import type { ConsolePart } from "../core/parts.ts";
 
 const READ_ACTIONS = ["actions:read", "actions:read_own"];
