@@ -34,7 +34,7 @@ const NOT_ALLOWED =
 type Shown = Pick<Action, "id" | "request_hash" | "questions" | "preview" | "approval_token">;
 
 /** A vote, and the request as the page displayed it to the voter. */
-export interface Ballot {
+interface Ballot {
   shown: Shown;
   vote: VoteToSign;
 }
