@@ -114,6 +114,7 @@ export interface ConsolePart {
 }
 
 let parts: readonly ConsolePart[] = [];
+let pages: readonly PageEntry[] = [];
 let texts: Promise<void> | null = null;
 const entryTexts = new Map<string, EntryTexts>();
 const textsOfScopes = new Map<string, string>();
@@ -121,21 +122,22 @@ const textsOfScopes = new Map<string, string>();
 /** Sets the parts of the loaded plugins, once, before the console is displayed. */
 export function setParts(loaded: readonly ConsolePart[]): void {
   parts = loaded;
-}
-
-/** Returns the pages in the order of the menu. */
-export function listPages(): PageEntry[] {
-  return parts
-    .flatMap(({ pages = [] }) => pages)
+  pages = loaded
+    .flatMap((part) => part.pages ?? [])
     .sort(
       (a, b) =>
         SECTIONS.indexOf(a.section ?? "Service") - SECTIONS.indexOf(b.section ?? "Service") || a.order - b.order,
     );
 }
 
+/** Returns the pages in the order of the menu. */
+export function listPages(): readonly PageEntry[] {
+  return pages;
+}
+
 /** Returns whether a feature has the page with this name. The credential might not have the scope for it. */
 export function hasPage(name: string): boolean {
-  return listPages().some((page) => page.name === name);
+  return pages.some((page) => page.name === name);
 }
 
 export function listCommands(me: Me): Command[] {
