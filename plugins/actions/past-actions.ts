@@ -36,7 +36,8 @@ export async function readHistories(
 }
 
 /**
- * Returns the effects of the rules that decide, with the actions that block them.
+ * Returns the effects of the rules that decide, with the actions that block them. Omits effects for which the blocking
+ * action cannot be known, which are denied.
  * @param evaluation an evaluation with all other facts
  * @param actionId id of the action that is being decided
  */
@@ -50,6 +51,7 @@ export async function readEffects(
   for (const effect of findEffects(evaluation)) {
     const rows = typeof effect.span === "string" ? [] : await reader.pastActions(effect.span);
     const fact = toEffectFact(effect, rows, evaluation.now, actionId);
+    if (fact === undefined) continue;
     const { blocked_by: by } = fact;
     if (by !== null) by.own = (await reader.action(by.action_id))?.submitted_by === principal.key_id;
     effects.push(fact);

@@ -114,7 +114,7 @@ export default definePlugin({
   },
 });
 
-/** Returns names for an attribute of the document, separated by spaces. */
+/** Joins the names of plugins with spaces, as the value of an HTML attribute. */
 function formatNames(plugins: readonly { name: string }[]): string {
   return plugins.map(({ name }) => encodeURIComponent(name)).join(" ");
 }

@@ -1,8 +1,8 @@
 /**
  * Remembers the rows that this process wrote and that later decisions count: uses of limits, memberships of histories,
  * pending actions and rejections. Someone who can write to the database can remove or change such a row, and a
- * decision would then count too little. A read that lacks a remembered row is therefore refused, unless the ledger has a newer
- * entry of the action, because another process may have released the row with that entry.
+ * decision would then count too little. A read that lacks a remembered row is therefore refused, unless the ledger has a
+ * newer entry of the action: another process may have written that entry and removed the row.
  *
  * At startup, `restore-rows.ts` restores the rows of the newest actions from the ledger, so that they are remembered, too.
  * The number of remembered rows is limited.
@@ -214,7 +214,7 @@ export class BatchRows {
   insertAction(row: ActionRow): void {
     const rows = this.early.get(row.id) ?? { uses: [], places: [] };
     this.early.delete(row.id);
-    // Later decisions do not depend on other actions.
+    // Later decisions count pending actions and rows of uses and histories only.
     if (row.status !== "pending_approval" && rows.uses.length + rows.places.length === 0) return;
     this.changed.set(row.id, { ...withoutRows(row), shown: shownOf(row), ...rows });
   }
@@ -313,7 +313,7 @@ export class BatchRows {
     return Math.max(count, this.countedSince(owner, 0).length);
   }
 
-  /** Returns the remembered rows that count now. Omits actions that this batch has changed. */
+  /** Returns the remembered rows since a time that have not expired. Omits actions that this batch has changed. */
   private countedSince(owner: string, since: number): readonly Counted[] {
     const { rows } = this.all.rowsOf(owner);
     let first = rows.length;

@@ -16,6 +16,11 @@ rules:
     when: params.amount <= 100
     effect: allow
     effect_key: { key: "refund/{params.payment}/{params.part}", within: 1h }
+  - name: probe
+    tool: stripe
+    when: params.amount == 777
+    effect: allow
+    effect_key: { key: "refund/{params.payment}/{params.part}", within: 1m }
   - name: large
     tool: stripe
     effect: require_approval
@@ -139,6 +144,29 @@ test("a success blocks for the period, and then no longer", async () => {
   assert.match((await submit("pi_4")).reason, /already has this effect/);
   service.clock.now += 2 * 60_000;
   assert.equal((await submit("pi_4")).decision, "allow");
+});
+
+test("many failures of a rule with a shorter period cannot hide an earlier success", async () => {
+  const refund = await submit("pi_8");
+  await post(refund.id, "start", {});
+  await post(refund.id, "result", { success: true });
+  service.clock.now += 2 * 60_000;
+  for (let i = 0; i < 99; i++) {
+    const probe = await submit("pi_8", { amount: 777 });
+    assert.equal(probe.decision, "allow", probe.reason);
+    await post(probe.id, "start", {});
+    await post(probe.id, "result", { success: false });
+    if (i % 33 === 0) assert.equal((await submit("pi_8")).reason_code, "EFFECT_REPEATED");
+  }
+  const again = await submit("pi_8", { amount: 777 });
+  assert.deepEqual([again.decision, again.reason_code], ["deny", "CONDITION_ERROR"]);
+  assert.match(again.reason, /not known whether an earlier action has the same effect/);
+  assert.equal((await submit("pi_8")).reason_code, "EFFECT_REPEATED");
+  const { body: replayed } = await service.call("POST", "/v1/replay", {
+    key: service.admin,
+    body: { action_id: again.id },
+  });
+  assert.equal(replayed.equal, true);
 });
 
 test("an approved action that holds its effect starts, and an edit cannot take the effect of another", async () => {

@@ -1,4 +1,4 @@
-/** The part of the console itself: pages and panels that do not have a folder `plugins/<name>/page`. */
+/** The pages and panels that the console itself contains. Other features add theirs in `plugins/<name>/page`. */
 import type { ConsolePart } from "../core/parts.ts";
 
 const READ_ACTIONS = ["actions:read", "actions:read_own"];

@@ -32,10 +32,10 @@ const MAX_KEY = 512;
 /** Retention of stored keys: an unknown outcome blocks until it is settled, however long that takes. 100 years. */
 const RETENTION_MS = 100 * 366 * 86_400_000;
 /**
- * Number of actions to read, newest first. A blocked action is not stored, so the action that blocks is the newest one,
- * except for the action that is decided and for actions of a rule with the same key and a shorter period.
+ * Maximum number of actions to read, newest first. The blocking action is usually the newest one, because blocked
+ * actions are not stored. Actions of a rule with the same key and a shorter period can follow it.
  */
-const MAX_READ = 8;
+const MAX_READ = 100;
 
 /**
  * Returns the key of a request, or the reason why it has none. Values are percent-encoded, so that the slashes of a
@@ -94,7 +94,8 @@ const spanOf = ({ shadow }: CompiledPolicy, key: string): HistorySpan => ({
 });
 
 /**
- * Returns the fact of an effect: the action that blocks it, or null.
+ * Returns the fact of an effect: the action that blocks it; or null if there is none; or undefined if older actions
+ * that were not read could block it.
  * @param rows the actions of its span, newest first
  * @param actionId the id of the action that is decided, which does not block itself
  */
@@ -103,8 +104,9 @@ export function toEffectFact(
   rows: readonly PastActionRow[],
   now: number,
   actionId: string,
-): EffectFact {
+): EffectFact | undefined {
   const blocking = rows.find((row) => row.id !== actionId && blocks(row, effectKey, now));
+  if (blocking === undefined && rows.length >= MAX_READ) return undefined;
   return {
     policy: policy.name,
     rule: rule.name,
@@ -150,7 +152,7 @@ export function findRepeat(answer: RuleAnswer, evaluation: Evaluation, facts: Fa
   if (typeof key === "string") return denied("CONDITION_ERROR", key);
   const fact = findEffectFact(facts, policy.name, rule.name);
   if (fact === undefined)
-    return denied("CONDITION_ERROR", "it is not known whether another action has the same effect");
+    return denied("CONDITION_ERROR", "it is not known whether an earlier action has the same effect");
   return fact.blocked_by === null ? null : denied("EFFECT_REPEATED", describeBlocking(fact.blocked_by));
 }
 

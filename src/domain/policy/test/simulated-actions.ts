@@ -277,8 +277,10 @@ export class SimulatedActions {
     const remembered = history.length === 0 ? base : { ...base, history };
     const known = withGivenFacts(this.compiled, request, remembered, this.now, given);
     const evaluation = known === base ? first : first.withFacts(known);
-    const effects = findEffects(evaluation).map((effect) =>
-      toEffectFact(effect, typeof effect.span === "string" ? [] : this.readPast(effect.span), this.now, actionId),
+    const effects = findEffects(evaluation).flatMap(
+      (effect) =>
+        toEffectFact(effect, typeof effect.span === "string" ? [] : this.readPast(effect.span), this.now, actionId) ??
+        [],
     );
     const all = effects.length === 0 ? known : { ...known, effects };
     const needs = findMatchedLimits(evaluation);
