@@ -26,9 +26,10 @@ const STAMP = join(DIST, ".build.json");
 
 /** Folders of the clients in TypeScript. */
 export const CLIENTS = ["clients/typescript", "clients/hook", "clients/mcp"];
-/** Inputs of the build. */
+/** Folders that the build reads. */
 const FOLDERS = ["src", "plugins", ...CLIENTS, "policies", ".ci"];
-const FILES = [
+/** Files that the build reads. */
+export const FILES = [
   "docs/errors.md",
   "package.json",
   "package-lock.json",

@@ -1,7 +1,7 @@
 # docker build -f deploy/docker/bun.Dockerfile -t assent:bun .
 FROM node:24.14.0-bookworm-slim AS build
 WORKDIR /app
-COPY package.json package-lock.json .npmrc tsconfig.json tsconfig.build.json ./
+COPY package.json package-lock.json .npmrc tsconfig.json tsconfig.build.json tsconfig.console.json ./
 RUN npm ci --no-audit --no-fund
 COPY .ci ./.ci
 COPY src ./src

@@ -346,14 +346,20 @@ describe("files", () => {
   });
 
   test("dependency versions are exact, and the lockfile contains no registry host", () => {
-    const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as Record<
-      string,
-      Record<string, string>
-    >;
-    for (const group of ["dependencies", "devDependencies"]) {
-      for (const [name, version] of Object.entries(manifest[group] ?? {}))
+    for (const path of ["package.json", "test/tools/package.json"]) {
+      const manifest = JSON.parse(readFileSync(join(ROOT, path), "utf8")) as Record<string, Record<string, string>>;
+      for (const [name, version] of Object.entries({ ...manifest["dependencies"], ...manifest["devDependencies"] }))
         assert.match(version, /^(?:npm:[a-z]+@)?\d+\.\d+\.\d+(-[a-z]+\.\d+)?$/, `${name} is not pinned`);
     }
-    assert.ok(!readFileSync(join(ROOT, "package-lock.json"), "utf8").includes('"resolved"'));
+    const lock = readFileSync(join(ROOT, "package-lock.json"), "utf8");
+    assert.deepEqual(
+      [...lock.matchAll(/"resolved": "(.*)"/g)].map(([, path]) => path),
+      ["test/tools"],
+    );
+    // Else npm would install it next to the workspace, where the sources and the linter do not find it.
+    assert.ok(
+      !lock.includes('"test/tools/node_modules/'),
+      "a package of test/tools has another version in package.json",
+    );
   });
 });

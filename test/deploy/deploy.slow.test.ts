@@ -22,6 +22,7 @@ import { request } from "node:https";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { after, before, describe, it, test } from "node:test";
+import { pathToFileURL } from "node:url";
 import { makeCertificate } from "../support/receiver.ts";
 import { nodeOf, withoutNode } from "../support/nodes.ts";
 import { freePort } from "../support/postgres.ts";
@@ -175,7 +176,8 @@ describe("the Dockerfiles", () => {
     );
   }
 
-  it("copy only files that .dockerignore permits, and no store", () => {
+  it("copy all files that the build reads, only files that .dockerignore permits, and no store", async () => {
+    const { FILES } = (await import(pathToFileURL(join(ROOT, ".ci/build.mjs")).href)) as { FILES: string[] };
     const kept = readFileSync(join(ROOT, ".dockerignore"), "utf8")
       .split("\n")
       .filter((line) => line.startsWith("!"))
@@ -187,6 +189,7 @@ describe("the Dockerfiles", () => {
         .filter((line) => line.startsWith("COPY ") && !line.includes("--from"));
       const sources = copied.flatMap((line) => line.split(" ").slice(1, -1));
       for (const source of sources) assert.ok(kept.includes(source) && existsSync(join(ROOT, source)), source);
+      for (const input of FILES) assert.ok(sources.includes(input), `${runtime}.Dockerfile does not copy ${input}`);
     }
     assert.ok(!kept.some((name) => name.startsWith("data")));
   });

@@ -22,13 +22,13 @@ test("the two commands are the ones that package.json and CI know", () => {
     scripts: Record<string, string>;
   };
   assert.match(readme, /^npm ci && npm start$/m);
-  assert.match(readme, /^npm ci && npm test$/m);
+  assert.match(readme, /^npm ci --workspaces --include-workspace-root && npm test$/m);
   assert.match(scripts["start"] ?? "", /src\/cli\/assent\.mjs serve$/);
   const ci = readFileSync(join(ROOT, ".ci/run"), "utf8");
   assert.deepEqual(
     [...ci.matchAll(/^(?:\w+=\S+ )?(npm [^|\n]*?)(?: \|.*)?$/gm)].map(([, command]) => command),
     [
-      "npm ci --no-audit --no-fund",
+      "npm ci --workspaces --include-workspace-root --no-audit --no-fund",
       "npm test",
       "npm run --silent test:rest",
       "npm run --silent test:without -- --today",
