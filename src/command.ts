@@ -3,6 +3,7 @@
  * @example
  * const { values } = parseArguments(args, { json: { type: "boolean" } });
  */
+import { EXIT_CODES, type Output } from "./cli/command.ts";
 import type { EffectSource } from "./contract/effects.ts";
 import type { StorageReader } from "./contract/storage.ts";
 
@@ -19,6 +20,7 @@ export {
   type Command,
   type CommandEntry,
   type Output,
+  type Subcommand,
 } from "./cli/command.ts";
 export {
   createClient,
@@ -57,4 +59,14 @@ export async function readStore<T>(
   work: (store: StorageReader, log: { witnesses: string[] }) => Promise<T>,
 ): Promise<T> {
   return (await import("./cli/with-store.ts")).readStore(configFile, work);
+}
+
+/**
+ * Checks a folder of policies. Prints its faults, and throws CommandError if there are any.
+ * @param consequence end of the message, such as "nothing was compared"
+ */
+export async function assertValidFolder(folder: string, consequence: string, io: Output): Promise<void> {
+  const { checkPolicyFolder } = await import("./policies/folder.ts");
+  const { assertNoFaults } = await import("./cli/policy/folder-argument.ts");
+  assertNoFaults(folder, (await checkPolicyFolder(folder)).faults, consequence, EXIT_CODES.failure, io);
 }

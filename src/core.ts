@@ -74,7 +74,13 @@ export {
   encodeEdit,
 } from "./domain/edited-request.ts";
 export { applyDecisionObligations } from "./domain/obligations.ts";
-export { findRedactedPaths, omitRedactedEditable, redactParams, redactRow } from "./domain/policy/decide/redact.ts";
+export {
+  findRedactedPaths,
+  omitRedacted,
+  omitRedactedEditable,
+  redactParams,
+  redactRow,
+} from "./domain/policy/decide/redact.ts";
 export { SELF_RELATION_REASONS, type SelfRelation, findSelfRelation } from "./domain/approval.ts";
 export { DENIED_BY, findDeniedBy } from "./domain/denied-by.ts";
 export {
@@ -185,7 +191,12 @@ export { findUnknownFactSources } from "./domain/policy/check/fact-faults.ts";
 export { givenRequesterFacts } from "./domain/policy/test/given-facts.ts";
 export { PreparationRequired } from "./contract/ledger.ts";
 export { matchesTerminalCode, terminalChallenge } from "./domain/terminal-code.ts";
-export { type MatchedLimit, findMatchedLimits, findRecordedUsage } from "./domain/policy/decide/limit-facts.ts";
+export {
+  type MatchedLimit,
+  findMatchedLimits,
+  findRecordedUsage,
+  withAssumedActivation,
+} from "./domain/policy/decide/limit-facts.ts";
 
 // Policies and decisions
 export { findUnknownChannels } from "./domain/policy/check/unknown-channels.ts";
@@ -196,17 +207,27 @@ export { findGrantExpressionFault, findLargestGrantTerms } from "./domain/policy
 export { omitRedactedUsage } from "./domain/policy/check/redacted-reads.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
 export {
+  buildPolicySet,
   type CompiledPolicySet,
   compilePolicySet,
   emptyPolicySet,
+  PolicyCompileError,
   policySetDigest,
 } from "./domain/policy/compile/compile.ts";
+export {
+  celHasMember,
+  celLiteral,
+  celMember,
+  REQUEST_PARTS,
+  type RequestPart,
+} from "./domain/policy/condition/cel-literal.ts";
 export { matchesAnyName } from "./domain/policy/compile/name-patterns.ts";
 export {
   applyStepFacts,
   decide,
   decideForEntry,
   type DecisionForEntry,
+  evaluateAllPolicies,
   type StepFacts,
 } from "./domain/policy/decide/decide.ts";
 export { Evaluation } from "./domain/policy/decide/evaluation.ts";
@@ -240,7 +261,15 @@ export type {
 } from "./domain/policy/policy-types.ts";
 export type { PolicyActivation } from "./contract/policies.ts";
 export type { PolicyState } from "./contract/policy-source.ts";
-export type { CandidatePolicies, ParsedPolicy, SerializedPolicySet } from "./contract/trials.ts";
+export type {
+  CandidatePolicies,
+  ParsedPolicy,
+  SerializedPolicySet,
+  TrialContext,
+  TrialJob,
+  TrialWork,
+} from "./contract/trials.ts";
+export { siblingModule } from "./policies/worker-thread.ts";
 export type { BacktestCounts, BacktestReport } from "./contract/backtest.ts";
 export {
   BacktestResponse,
@@ -321,7 +350,7 @@ export {
 } from "./domain/person-reference.ts";
 export { displayPrincipal, principalOfKey, principalOfUser, userOfPrincipal } from "./domain/principals.ts";
 export { renderCsvCell } from "./domain/csv.ts";
-export { foldName } from "./domain/names.ts";
+export { foldName, sameName } from "./domain/names.ts";
 export { shiftAt, shiftsBetween } from "./domain/rota.ts";
 
 export {

@@ -6,7 +6,6 @@ import { editorRoutes } from "./check.ts";
 import { dryRunRoute } from "./dry-run.ts";
 import { listRoute, readRoute } from "./read-policies.ts";
 import { shadowRoute } from "./shadow.ts";
-import { suggestRoute } from "./suggest.ts";
 import { versionRoutes } from "./versions.ts";
 
 /** Maximum size of a body. Parsing YAML takes seconds per megabyte and delays other requests with policies. */
@@ -28,7 +27,6 @@ function routes(host: CoreHost) {
     activateRoute(host, TAG),
     deactivateRoute(host, TAG),
     shadowRoute(host, TAG),
-    suggestRoute(host, TAG),
     ...versionRoutes(host, TAG),
   ];
 }

@@ -136,7 +136,7 @@ const CORE: Readonly<Record<CoreCommand, CommandEntry>> = {
   policy: {
     group: "policies",
     summary: "check, test and compare policies without a service",
-    load: async () => (await import("./policy/index.ts")).policy,
+    load: async () => (await import("./policy/index.ts")).loadPolicy(),
   },
   schema: {
     group: "policies",

@@ -20,11 +20,14 @@ export function listBuiltIn(): Readonly<Record<string, Load>> {
   );
 }
 
-/** Returns the commands of the built-in plugins: `plugins/<folder>/commands/<name>`, keyed by name. */
-export function listBuiltInCommands(): Readonly<Record<string, Load>> {
+/**
+ * Returns the commands of the built-in plugins: `plugins/<folder>/commands/<name>`, keyed by name.
+ * @param command if given, returns the subcommands that plugins add to this command: `plugins/<folder>/commands/<command>/<name>`
+ */
+export function listBuiltInCommands(command = ""): Readonly<Record<string, Load>> {
   return loadersOf(
     readdirSync(fileURLToPath(FOLDER)).flatMap((folder) => {
-      const commands = new URL(`${folder}/commands/`, FOLDER);
+      const commands = new URL(`${folder}/commands/${command}${command && "/"}`, FOLDER);
       if (!existsSync(commands)) return [];
       const files = readdirSync(fileURLToPath(commands)).filter((file) => /^[\w-]+\.[jt]s$/.test(file));
       return files.map((file): [string, URL] => [file.slice(0, -3), new URL(file, commands)]);

@@ -4,7 +4,6 @@ import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { NamedTool, NamedType } from "../domain/policy/check/expression-names.ts";
 import type { Decision, Effect, Facts, PolicyDocument } from "../domain/policy/policy-types.ts";
 import type { FieldError } from "./errors.ts";
-import type { SuggestionRange, SuggestionReport } from "./suggestions.ts";
 import type { BacktestRange, BacktestReport } from "./backtest.ts";
 
 /**
@@ -78,6 +77,31 @@ export interface CheckedText {
   tools: NamedTool[];
 }
 
+/** A plugin's job on the thread for policy trials. */
+export interface TrialJob<Input, Query, Page> {
+  /** The thread imports this module. Its default export is a `TrialWork`. */
+  module: URL;
+  /** Input and pages are sent to the thread as structured clones. */
+  input: Input;
+  /** Reads a page for the job. Runs on the main thread, because only the main thread has opened the store. */
+  read(query: Query): Promise<Page>;
+}
+
+/** What a plugin's job uses on the thread. */
+export interface TrialContext<Input, Query, Page> {
+  set: CompiledPolicySet;
+  input: Input;
+  /** Calls `read` of the job. Rejects if that fails, or if the caller no longer waits. */
+  read(query: Query): Promise<Page>;
+  /**
+   * Call it between steps, and await its result. Returns null if the last yield was less than 20 ms ago. Throws
+   * TRIAL_TOO_LONG if the job has used up its time.
+   */
+  yieldIfSlow(): Promise<void> | null;
+}
+
+export type TrialWork<Input, Output, Query, Page> = (context: TrialContext<Input, Query, Page>) => Promise<Output>;
+
 /** The name of a candidate, and the path of a redacted parameter that it can read, such as `params.card.number`. */
 export interface RedactedRead {
   policy: string;
@@ -123,11 +147,12 @@ export interface PolicyTrials {
     cases: readonly TrialCase[],
     signal: AbortSignal,
   ): Promise<Decision[][]>;
-  /**
-   * Suggests policies from the approvals of a range, each with its evidence. Reads every action of the range, so the
-   * caller must be permitted to see all of them.
-   */
-  suggest(active: CompiledPolicySet, range: SuggestionRange, signal: AbortSignal): Promise<SuggestionReport>;
+  /** Runs a plugin's job with a policy set. Resolves to what the job's `TrialWork` returns. */
+  run<Input, Output, Query, Page>(
+    set: CompiledPolicySet,
+    job: TrialJob<Input, Query, Page>,
+    signal: AbortSignal,
+  ): Promise<Output>;
   /**
    * Evaluates past decisions again with another set, each with its own request, facts and time. Compares each result
    * with the decision of the set `previous`, or with the recorded decision if there is no `previous`.

@@ -12,7 +12,6 @@ import type {
   TrialCase,
   SerializedPolicySet,
 } from "../contract/trials.ts";
-import type { PastDecisionReader, SuggestionRange, SuggestionReport } from "../contract/suggestions.ts";
 import type { Decision } from "../domain/policy/policy-types.ts";
 
 /** Input and output of the jobs, keyed by the name of the job. */
@@ -36,7 +35,8 @@ export interface Jobs {
     };
     output: BacktestReport;
   };
-  suggest: { input: { active: SerializedPolicySet; range: SuggestionRange }; output: SuggestionReport };
+  /** Runs a plugin's module. */
+  plugin: { input: { set: SerializedPolicySet; module: string; input: unknown }; output: unknown };
 }
 export type JobName = keyof Jobs;
 
@@ -44,7 +44,8 @@ export type JobName = keyof Jobs;
 export type ReaderCall =
   | { method: "decisionSpan"; args: Parameters<StorageReader["decisionSpan"]> }
   | { method: "decisions"; args: Parameters<VisibleReads["decisions"]> }
-  | { method: "pastDecisions"; args: Parameters<PastDecisionReader> };
+  /** The read of a plugin's job. */
+  | { method: "read"; args: [query: unknown] };
 
 export type MessageToThread =
   | {
@@ -52,6 +53,8 @@ export type MessageToThread =
     }[JobName]
   | { kind: "abort"; id: number }
   | { kind: "answer"; call: number; value: unknown }
+  /** The read failed, so the job has ended. */
+  | { kind: "unanswered"; call: number }
   | { kind: "ping" };
 
 export type MessageFromThread =

@@ -5,15 +5,13 @@
 import { setImmediate } from "node:timers/promises";
 import { parentPort } from "node:worker_threads";
 import { Refusal, type ErrorCode } from "../contract/errors.ts";
-import type { SerializedPolicySet } from "../contract/trials.ts";
+import type { SerializedPolicySet, TrialWork } from "../contract/trials.ts";
 import { compilePolicySet, precompilePolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { findRedactedReadOfPolicy } from "../domain/policy/check/redacted-reads.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
 import { withGivenInputs } from "../domain/policy/test/given-facts.ts";
 import type { Decision, PolicySetDocument } from "../domain/policy/policy-types.ts";
 import { backtest, type BacktestReader } from "./backtest.ts";
-import type { PastDecisionReader } from "../contract/suggestions.ts";
-import { suggestPolicies } from "./suggest-policies.ts";
 import { checkPolicyText } from "./check-text.ts";
 import { parseCandidatePolicies, buildCandidateSet } from "./candidates.ts";
 import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } from "./trial-protocol.ts";
@@ -28,8 +26,8 @@ const port = parentPort;
 const send = (message: MessageFromThread): void => port.postMessage(message);
 
 let lastReport = { id: 0, at: 0 };
-/** Resolvers of calls to the main thread, keyed by the number of the call. */
-const calls = new Map<number, (value: unknown) => void>();
+/** Calls to the main thread that wait for its answer, keyed by the number of the call. */
+const calls = new Map<number, { resolve(value: unknown): void; reject(error: Refusal): void }>();
 let lastCall = 0;
 const turns = new Map<number, Turn>();
 const compiled = new Map<string | null, CompiledPolicySet>();
@@ -68,15 +66,15 @@ class Turn {
 
   async yieldOrAbort(): Promise<void> {
     await this.yieldThread();
-    if (this.aborted.signal.aborted) throw new Refusal("SHUTTING_DOWN", "the client no longer waits for this request");
+    if (this.aborted.signal.aborted) throw notWaitedFor();
   }
 
   /** Reads from the store through the main thread. The time does not count towards the budget. */
   async read<T>(readerCall: ReaderCall): Promise<T> {
     this.spent += performance.now() - this.since;
     const call = ++lastCall;
-    const value = await new Promise<unknown>((resolve) => {
-      calls.set(call, resolve);
+    const value = await new Promise<unknown>((resolve, reject) => {
+      calls.set(call, { resolve, reject });
       send({ kind: "call", id: this.id, call, wanted: readerCall });
     });
     this.resume();
@@ -95,6 +93,10 @@ class Turn {
     lastReport = { id: this.id, at: this.since };
     send({ kind: "at", id: this.id });
   }
+}
+
+function notWaitedFor(): Refusal {
+  return new Refusal("SHUTTING_DOWN", "the client no longer waits for this request");
 }
 
 /** Compiles a policy set, yielding after each policy. Caches sets by digest. */
@@ -153,9 +155,10 @@ const JOBS: { [Name in JobName]: (input: Jobs[Name]["input"], turn: Turn) => Pro
     return decisions;
   },
 
-  async suggest({ active, range }, turn) {
-    const read: PastDecisionReader = (...args) => turn.read({ method: "pastDecisions", args });
-    return suggestPolicies(read, await compileSet(active, turn), range, turn.yieldIfSlow);
+  async plugin({ set, module, input }, turn) {
+    const { default: work } = (await import(module)) as { default: TrialWork<unknown, unknown, unknown, unknown> };
+    const read = (query: unknown): Promise<unknown> => turn.read({ method: "read", args: [query] });
+    return work({ set: await compileSet(set, turn), input, read, yieldIfSlow: turn.yieldIfSlow });
   },
 
   async backtest({ set, previous, range }, turn) {
@@ -203,7 +206,11 @@ port.on("message", (message: MessageToThread) => {
       turns.get(message.id)?.aborted.abort();
       break;
     case "answer":
-      calls.get(message.call)?.(message.value);
+      calls.get(message.call)?.resolve(message.value);
+      calls.delete(message.call);
+      break;
+    case "unanswered":
+      calls.get(message.call)?.reject(notWaitedFor());
       calls.delete(message.call);
       break;
     case "job":

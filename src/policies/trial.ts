@@ -5,7 +5,6 @@
  */
 import type { Worker } from "node:worker_threads";
 import type { BacktestRange, BacktestReport } from "../contract/backtest.ts";
-import type { PastDecisionReader, SuggestionRange, SuggestionReport } from "../contract/suggestions.ts";
 import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
 import type {
@@ -17,6 +16,7 @@ import type {
   RedactedRead,
   SerializedPolicySet,
   TrialCase,
+  TrialJob,
 } from "../contract/trials.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { Decision, PolicySetDocument } from "../domain/policy/policy-types.ts";
@@ -26,8 +26,6 @@ import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } fr
 
 export interface TrialOptions {
   storage: BacktestReader;
-  /** Reads past decisions for suggestions. Default: `suggest` rejects. */
-  pastDecisions?: PastDecisionReader;
   log: Logger;
   /** Maximum CPU time of a job, checked between its steps. Milliseconds. */
   budgetMs?: number;
@@ -51,6 +49,8 @@ interface RunningJob {
   reject(error: unknown): void;
   /** The range of a backtest; absent for other jobs. */
   range?: BacktestRange;
+  /** The read of a plugin's job; absent for other jobs. */
+  read?: (query: never) => Promise<unknown>;
 }
 
 /** Heap limit of the thread. The YAML parser uses several hundred times the size of its source. */
@@ -62,13 +62,6 @@ export const startTrialThread = (): Worker =>
 export function createTrialService(options: TrialOptions): TrialService {
   return new ThreadedTrials(options);
 }
-
-/** Results of failed reads. They end the job in the thread. */
-const EMPTY_ANSWERS = {
-  decisions: [],
-  decisionSpan: null,
-  pastDecisions: { decisions: [], read: 0, skipped: 0, next: null },
-} as const;
 
 class ThreadedTrials implements TrialService {
   private readonly options: Required<TrialOptions>;
@@ -89,14 +82,13 @@ class ThreadedTrials implements TrialService {
       maxUnansweredPings: 30,
       idleMs: 60_000,
       maxJobs: 32,
-      pastDecisions: () => Promise.reject(new Error("this service does not read past decisions")),
       startThread: startTrialThread,
       ...options,
     };
   }
 
   read(candidates: CandidatePolicies, signal?: AbortSignal): Promise<ParsedPolicy[]> {
-    return this.run("read", candidates, { signal });
+    return this.start("read", candidates, { signal });
   }
 
   withCandidates(
@@ -105,7 +97,7 @@ class ThreadedTrials implements TrialService {
     alone: boolean,
     signal?: AbortSignal,
   ): Promise<SerializedPolicySet> {
-    return this.run("withCandidates", { active: serializePolicySet(active), candidates, alone }, { signal });
+    return this.start("withCandidates", { active: serializePolicySet(active), candidates, alone }, { signal });
   }
 
   findRedactedRead(
@@ -113,11 +105,11 @@ class ThreadedTrials implements TrialService {
     candidates: CandidatePolicies,
     signal?: AbortSignal,
   ): Promise<RedactedRead | null> {
-    return this.run("findRedactedRead", { active: serializePolicySet(active), candidates }, { signal });
+    return this.start("findRedactedRead", { active: serializePolicySet(active), candidates }, { signal });
   }
 
   check(texts: PolicyTexts, signal?: AbortSignal): Promise<CheckedText> {
-    return this.run("check", texts, { signal });
+    return this.start("check", texts, { signal });
   }
 
   decide(
@@ -125,7 +117,7 @@ class ThreadedTrials implements TrialService {
     cases: readonly TrialCase[],
     signal?: AbortSignal,
   ): Promise<Decision[][]> {
-    return this.run("decide", { sets: sets.map(serializePolicySet), cases }, { signal });
+    return this.start("decide", { sets: sets.map(serializePolicySet), cases }, { signal });
   }
 
   backtest(
@@ -135,11 +127,16 @@ class ThreadedTrials implements TrialService {
   ): Promise<BacktestReport> {
     const { signal, progress: _, ...plain } = range;
     const sets = { set: serializePolicySet(set), previous: previous === null ? null : serializePolicySet(previous) };
-    return this.run("backtest", { ...sets, range: plain }, { signal, range });
+    return this.start("backtest", { ...sets, range: plain }, { signal, range });
   }
 
-  suggest(active: CompiledPolicySet, range: SuggestionRange, signal?: AbortSignal): Promise<SuggestionReport> {
-    return this.run("suggest", { active: serializePolicySet(active), range }, { signal });
+  run<Input, Output, Query, Page>(
+    set: CompiledPolicySet,
+    { module, input, read }: TrialJob<Input, Query, Page>,
+    signal?: AbortSignal,
+  ): Promise<Output> {
+    const work = { set: serializePolicySet(set), module: module.href, input };
+    return this.start("plugin", work, { signal, read }) as Promise<Output>;
   }
 
   async close(): Promise<void> {
@@ -149,10 +146,10 @@ class ThreadedTrials implements TrialService {
     await this.stopThread();
   }
 
-  private run<Name extends JobName>(
+  private start<Name extends JobName>(
     name: Name,
     input: Jobs[Name]["input"],
-    { signal, range }: { signal: AbortSignal | undefined; range?: BacktestRange },
+    { signal, ...reads }: { signal: AbortSignal | undefined } & Pick<RunningJob, "range" | "read">,
   ): Promise<Jobs[Name]["output"]> {
     const { maxJobs, budgetMs, pingMs, log } = this.options;
     if (this.closed || signal?.aborted === true) return Promise.reject(notWaitedFor());
@@ -188,7 +185,7 @@ class ThreadedTrials implements TrialService {
           unsubscribe();
           reject(error);
         },
-        ...(range === undefined ? {} : { range }),
+        ...reads,
       });
       this.send({ kind: "job", id, name, input, budgetMs } as MessageToThread);
     }) as Promise<Jobs[Name]["output"]>;
@@ -281,17 +278,16 @@ class ThreadedTrials implements TrialService {
     } catch (error) {
       this.jobs.delete(id);
       this.send({ kind: "abort", id });
-      // An empty result ends the job in the thread.
-      this.send({ kind: "answer", call, value: EMPTY_ANSWERS[readerCall.method] });
+      this.send({ kind: "unanswered", call });
       this.startIdling();
       job.reject(error);
     }
   }
 
-  private readStore(readerCall: ReaderCall, { range }: RunningJob): Promise<unknown> {
-    const { storage, pastDecisions } = this.options;
+  private readStore(readerCall: ReaderCall, { range, read }: RunningJob): Promise<unknown> {
+    const { storage } = this.options;
     if (readerCall.method === "decisionSpan") return storage.decisionSpan(...readerCall.args);
-    if (readerCall.method === "pastDecisions") return pastDecisions(...readerCall.args);
+    if (readerCall.method === "read") return (read as (query: unknown) => Promise<unknown>)(...readerCall.args);
     const { visibility } = range as BacktestRange;
     return storage.decisions({ ...readerCall.args[0], visibility });
   }

@@ -13,10 +13,7 @@ import type { Declarations } from "./plugins/declarations.ts";
 import type { Outbox } from "../delivery/outbox.ts";
 import { createHeldCredentials, type HeldCredentials } from "../identity/held-credentials.ts";
 import type { KeyService } from "../identity/keys.ts";
-import { grantState } from "../domain/grants.ts";
-import { suggestedRuleState } from "../domain/suggested-rules.ts";
 import type { UserService } from "../identity/users.ts";
-import { createPastDecisionReader, findFlaggedActions } from "../policies/past-decisions.ts";
 import { createTrialService } from "../policies/trial.ts";
 import { PolicySets } from "../policies/policy-sets.ts";
 import { PolicyStore, type PolicyService } from "../policies/policy-store.ts";
@@ -85,7 +82,7 @@ export async function openServiceParts(options: PartsOptions, opened: Disposer[]
   const { storage, vault, seals, heads, book, ring } = store;
   const identity = await openIdentityServices(store, { ...options, folds: options.declared.folds, clock }, opened);
   const visibleReads = createBacktestReader(storage);
-  const trials = createTrials(visibleReads, store, identity, log);
+  const trials = createTrialService({ storage: visibleReads, log });
   opened.push({ name: "trials of policies", close: () => trials.close() });
   const sets = new PolicySets(storage, () => heads.read());
   const ledger = await openServiceLedger(store, identity, sets, options);
@@ -135,20 +132,6 @@ export async function openServiceParts(options: PartsOptions, opened: Disposer[]
       rotateLogKey({ ledger, book, ring, signsPermits: (key) => identity.permits.signs(key), clock }, rotation),
     processes: createProcessList(storage, options.instance),
   };
-}
-
-/** Creates the service that tries policies on past decisions. */
-function createTrials(
-  visibleReads: ReturnType<typeof createBacktestReader>,
-  { storage }: OpenStore,
-  { states }: IdentityServices,
-  log: Logger,
-) {
-  const pastDecisions = createPastDecisionReader(storage, async () => {
-    const current = await states();
-    return findFlaggedActions(current.state(grantState), current.state(suggestedRuleState));
-  });
-  return createTrialService({ storage: visibleReads, log, pastDecisions });
 }
 
 function openServiceLedger(

@@ -16,7 +16,7 @@ import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
 import { matchGrant } from "../../src/domain/policy/decide/grant.ts";
 import type { PolicyDocument } from "../../src/domain/policy/policy-types.ts";
 import { findFreeMembers } from "../../src/domain/scope-freedom.ts";
-import { randomFrom } from "../support/past-requests.ts";
+import { randomFrom } from "../support/random.ts";
 
 const TARGET = { agent_id: "bot", tool: "shell", operation: "run" };
 const PRINCIPAL = { key_id: "k", name: "k", agent_id: "bot", owner: null };

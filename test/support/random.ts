@@ -10,3 +10,14 @@ export function createRandom(seed: number): { random(n: number): number; pick<T>
   }
   return { random, pick: (from) => from[random(from.length)] as (typeof from)[number] };
 }
+
+/** Creates a random generator (mulberry32) that returns numbers from 0 to 1. */
+export function randomFrom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

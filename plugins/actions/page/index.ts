@@ -1,4 +1,4 @@
-/** Plans, suggested rules and break-glass approvals in the console. */
+/** Plans and break-glass approvals in the console. */
 import type { ConsolePart } from "../../console/app/kit.ts";
 
 export default {
@@ -11,15 +11,6 @@ export default {
       order: 20,
       load: () => import("./plan.tsx").then((module) => module.Plan),
       scopes: ["actions:read", "actions:read_own"],
-    },
-    {
-      name: "suggestions",
-      title: "Suggestions",
-      icon: "list",
-      section: "Control",
-      order: 30,
-      load: () => import("./suggestions.tsx").then((module) => module.Suggestions),
-      scopes: ["policies:read"],
     },
     {
       name: "break-glass",
@@ -35,7 +26,6 @@ export default {
     plan: [],
     grant: ["person"],
     legal_hold: ["system"],
-    suggested_rule: ["person", "system"],
     break_glass: ["person", "system"],
   },
   texts: () => import("./texts.tsx").then((module) => module.texts),

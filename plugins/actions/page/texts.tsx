@@ -1,4 +1,4 @@
-/** Texts of plans, grants, rules, emergency approvals, legal holds and credentials on pages of other features. */
+/** Texts of plans, grants, emergency approvals, legal holds and credentials on pages of other features. */
 import { type EntryOf, formatCounted, MarkedValue, type PartTexts, Time } from "../../console/app/kit.ts";
 
 /** The reasons why a credential ended. */
@@ -22,13 +22,6 @@ export const texts: PartTexts = {
           of <MarkedValue value={(entry as unknown as EntryOf<"plan">).agent_id} />
         </>
       ),
-    },
-    suggested_rule: {
-      summarize(entry) {
-        const { rule, change } = entry as unknown as EntryOf<"suggested_rule">;
-        return <MarkedValue value={`suggested rule of ${rule.policy} ${change}`} />;
-      },
-      describe: (entry) => <MarkedValue value={(entry as unknown as EntryOf<"suggested_rule">).rule.policy} />,
     },
     break_glass: {
       summarize(entry) {

@@ -1,4 +1,5 @@
-/** `assent policy`: dispatches to its subcommands. Only `backtest` and `suggest` can need a running service. */
+/** `assent policy`: dispatches to its subcommands. */
+import { listBuiltInCommands } from "../../config/built-in-plugins.ts";
 import { findSimilarName as suggestName } from "../../domain/similar-name.ts";
 import { usageError, type Command, type Subcommand } from "../command.ts";
 import { backtest } from "./backtest.ts";
@@ -8,10 +9,9 @@ import { explain } from "./explain.ts";
 import { fmt } from "./fmt.ts";
 import { importTools } from "../mcp/import-tools.ts";
 import { init } from "./init.ts";
-import { suggest } from "./suggest.ts";
 import { test } from "./test.ts";
 
-const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
+const OWN: Readonly<Record<string, Subcommand>> = {
   init,
   check,
   test,
@@ -20,13 +20,17 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   explain,
   "import-tools": importTools,
   backtest,
-  suggest,
 };
 
-export const policy: Command = {
-  help: `usage: assent policy VERB [options]
+/** Returns the command with its own subcommands, and with those that features add. */
+export async function loadPolicy(): Promise<Command> {
+  const subcommands: Record<string, Subcommand> = { ...OWN };
+  for (const [name, load] of Object.entries(listBuiltInCommands("policy")))
+    subcommands[name] = (await load()).default as Subcommand;
+  return {
+    help: `usage: assent policy VERB [options]
 
-${Object.entries(SUBCOMMANDS)
+${Object.entries(subcommands)
   .map(([name, { summary }]) => `  ${name.padEnd(14)}${summary}`)
   .join("\n")}
 
@@ -38,15 +42,16 @@ examples:
   assent policy check
   assent policy test --min-coverage 100
   assent policy backtest --against store --since 30d`,
-  subcommands: SUBCOMMANDS,
-  async run(args, io) {
-    const [name, ...rest] = args;
-    const verb = name !== undefined && Object.hasOwn(SUBCOMMANDS, name) ? SUBCOMMANDS[name] : undefined;
-    if (verb !== undefined) return verb.run(rest, io);
-    const names = Object.keys(SUBCOMMANDS);
-    const suggestion = name === undefined ? null : suggestName(name, names);
-    throw usageError(
-      `${name === undefined ? "assent policy needs a subcommand" : `assent policy has no subcommand "${name}"`}; use ${names.slice(0, -1).join(", ")} or ${names.at(-1)}${suggestion === null ? "" : `; did you mean "${suggestion}"?`}`,
-    );
-  },
-};
+    subcommands,
+    async run(args, io) {
+      const [name, ...rest] = args;
+      const verb = name !== undefined && Object.hasOwn(subcommands, name) ? subcommands[name] : undefined;
+      if (verb !== undefined) return verb.run(rest, io);
+      const names = Object.keys(subcommands);
+      const suggestion = name === undefined ? null : suggestName(name, names);
+      throw usageError(
+        `${name === undefined ? "assent policy needs a subcommand" : `assent policy has no subcommand "${name}"`}; use ${names.slice(0, -1).join(", ")} or ${names.at(-1)}${suggestion === null ? "" : `; did you mean "${suggestion}"?`}`,
+      );
+    },
+  };
+}

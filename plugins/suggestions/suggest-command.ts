@@ -1,21 +1,21 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { SuggestedPolicy, SuggestionReport } from "../../contract/suggestions.ts";
-import { toRfc3339 } from "../../domain/time.ts";
-import { checkPolicyFolder } from "../../policies/folder.ts";
-import { ProgramError, runProgram } from "../../programs/run-program.ts";
 import {
+  assertValidFolder,
   CommandError,
+  createPrivilegedClient,
   EXIT_CODES,
+  type Output,
   parseArguments,
+  parsePast,
   printJson,
   toPrintable,
+  toRfc3339,
   usageError,
-  type Output,
-} from "../command.ts";
-import { createPrivilegedClient, withServiceErrors } from "../remote.ts";
-import { parsePast } from "../times.ts";
-import { assertNoFaults } from "./folder-argument.ts";
+  withServiceErrors,
+} from "../../src/command.ts";
+import { ProgramError, runProgram } from "../../src/core.ts";
+import type { SuggestedPolicy, SuggestionReport } from "./mining/report.ts";
 
 type Answer = SuggestionReport & { since: string };
 
@@ -77,8 +77,7 @@ async function writeFiles(folder: string, suggestions: readonly SuggestedPolicy[
   const existing = files.find(({ name }) => existsSync(join(folder, name)));
   if (existing !== undefined) throw new CommandError(`${join(folder, existing.name)} exists; nothing was written`);
   for (const { name, text } of files) writeFileSync(join(folder, name), text, { flag: "wx" });
-  const { faults } = await checkPolicyFolder(folder);
-  assertNoFaults(folder, faults, "the files were written", EXIT_CODES.failure, io);
+  await assertValidFolder(folder, "the files were written", io);
   for (const { name } of files) io.err(`wrote ${join(folder, name)}`);
   return files.map(({ name }) => name);
 }

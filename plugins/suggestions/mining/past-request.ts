@@ -1,5 +1,5 @@
 /** Past requests in the form that suggestions use: the request, the votes, and the outcome. */
-import type { JsonObject } from "../json.ts";
+import type { JsonObject } from "../../../src/core.ts";
 
 /** One vote on a request. */
 interface PastVote {

@@ -2,7 +2,7 @@
  * Searches the approvals of one rule, tool and operation for conditions that are true for many approved requests and
  * false for every rejected request. Deterministic, because counters instead of a clock limit its time and memory.
  */
-import { foldName } from "../names.ts";
+import { foldName } from "../../../src/core.ts";
 import {
   findNarrowestConditions,
   readMember,

@@ -2,22 +2,12 @@
  * Generates approval histories for tests of suggestions: three habits, two traps and noise. The same seed produces the
  * same history.
  */
-import type { PastDecision } from "../../src/contract/suggestions.ts";
-import type { JsonObject } from "../../src/domain/json.ts";
+import type { PastDecision } from "../../../plugins/suggestions/mining/report.ts";
+import type { JsonObject } from "../../../src/domain/json.ts";
+import { randomFrom } from "../../support/random.ts";
 
 const DAY = 86_400_000;
 export const END = Date.UTC(2026, 10, 20);
-
-/** Creates a random generator (mulberry32) that returns numbers from 0 to 1. */
-export function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 export interface Asked {
   agent: string;

@@ -1,12 +1,24 @@
 /** The route that suggests policies based on what people approved. */
 import { Type, type Static } from "@sinclair/typebox";
-import { closed, type CoreHost, countSchema, orNull, parseRfc3339, textSchema, timeSchema } from "../../src/core.ts";
+import {
+  closed,
+  type CoreHost,
+  countSchema,
+  orNull,
+  parseRfc3339,
+  siblingModule,
+  textSchema,
+  timeSchema,
+} from "../../src/core.ts";
 import { defineRoute, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { readPastDecisions } from "./mining/past-decisions.ts";
+import type { PastDecisionQuery, SuggestionReport } from "./mining/report.ts";
 
 const DAY = 86_400_000;
 const DEFAULT_DAYS = 90;
 /** Maximum number of decisions that one request reads. */
 const MAX_DECISIONS = 20_000;
+const WORK = siblingModule(import.meta.url, "mining/suggest-policies");
 
 const SuggestBody = Type.Object(
   {
@@ -175,7 +187,9 @@ export function suggestRoute(host: CoreHost, tag: string) {
         );
       const range = rangeOf(body, host.clock());
       const { compiled } = await host.policies.current();
-      const report = await host.policies.trials.suggest(compiled, range, signal);
+      const read = (query: PastDecisionQuery) => readPastDecisions(host, query);
+      const job = { module: WORK, input: range, read };
+      const report: SuggestionReport = await host.policies.trials.run(compiled, job, signal);
       const stored = new Set(
         (await host.storage.policies()).filter(({ deleted_at }) => deleted_at === null).map(({ name }) => name),
       );

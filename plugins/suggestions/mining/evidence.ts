@@ -2,7 +2,7 @@
  * The evidence of a suggestion: who voted on the requests that the rule would have decided, and which other requests
  * the rule would allow.
  */
-import { toRfc3339 } from "../time.ts";
+import { toRfc3339 } from "../../../src/plugin.ts";
 import type { MinedRule } from "./mine.ts";
 import { isStrongApproval, measureSupport, type MinimumEvidence, type PastRequest } from "./past-request.ts";
 import { upperRejectionBound } from "./rejection-bound.ts";

@@ -3,14 +3,15 @@
  * condition contains values only as CEL literals, names only as identifiers or CEL literals, and patterns built from
  * `PIECES`.
  */
-import type { JsonObject, JsonValue } from "../json.ts";
 import {
   celHasMember,
   celLiteral,
   celMember,
+  type JsonObject,
+  type JsonValue,
   REQUEST_PARTS,
   type RequestPart,
-} from "../policy/condition/cel-literal.ts";
+} from "../../../src/core.ts";
 
 export type Scalar = string | number | boolean | null;
 

@@ -3,19 +3,24 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import type { PastDecision, SuggestionReport } from "../../src/contract/suggestions.ts";
-import type { ActionRequest } from "../../src/domain/actions.ts";
-import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
-import { decide } from "../../src/domain/policy/decide/decide.ts";
-import { parsePolicies, parsePolicyTests } from "../../src/domain/policy/parse/parse.ts";
-import type { PolicyDocument } from "../../src/domain/policy/policy-types.ts";
-import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
-import { upperRejectionBound } from "../../src/domain/suggestions/rejection-bound.ts";
-import { checkPolicyFolder } from "../../src/policies/folder.ts";
-import { suggestPolicies } from "../../src/policies/suggest-policies.ts";
-import { ROOT } from "../support/runtimes.ts";
-import { POLICIES } from "../support/service.ts";
-import { ASKING, END, generateHistory, KINDS, pastDecision, randomFrom, type Asked } from "../support/past-requests.ts";
+import { upperRejectionBound } from "../../../plugins/suggestions/mining/rejection-bound.ts";
+import type { PastDecision, PastDecisionQuery, SuggestionReport } from "../../../plugins/suggestions/mining/report.ts";
+import suggestPolicies from "../../../plugins/suggestions/mining/suggest-policies.ts";
+import type { ActionRequest } from "../../../src/domain/actions.ts";
+import {
+  buildPolicySet,
+  compilePolicySet,
+  type CompiledPolicySet,
+} from "../../../src/domain/policy/compile/compile.ts";
+import { decide } from "../../../src/domain/policy/decide/decide.ts";
+import { parsePolicies, parsePolicyTests } from "../../../src/domain/policy/parse/parse.ts";
+import type { PolicyDocument } from "../../../src/domain/policy/policy-types.ts";
+import { runPolicyTest } from "../../../src/domain/policy/test/run-tests.ts";
+import { checkPolicyFolder } from "../../../src/policies/folder.ts";
+import { ROOT } from "../../support/runtimes.ts";
+import { POLICIES } from "../../support/service.ts";
+import { ASKING, END, generateHistory, KINDS, pastDecision, type Asked } from "./past-requests.ts";
+import { randomFrom } from "../../support/random.ts";
 
 const DAY = 86_400_000;
 const PAGE = 100;
@@ -28,12 +33,12 @@ function suggest(history: readonly PastDecision[], bar = BAR, set = WORK, limit 
     return { decisions, read: decisions.length, skipped: 0, next: from + PAGE < history.length ? from + PAGE : null };
   };
   const range = { since: 0, until: END + 1, limit, ...bar };
-  return suggestPolicies(
-    (_, before) => Promise.resolve(page(before ?? 0)),
+  return suggestPolicies({
     set,
-    range,
-    () => null,
-  );
+    input: range,
+    read: ({ before }: PastDecisionQuery) => Promise.resolve(page(before ?? 0)),
+    yieldIfSlow: () => null,
+  });
 }
 
 /** `n` requests from two agents, approved by two people on different days; `over` changes each. */

@@ -3,36 +3,36 @@
  * policies to evaluate the requests again, because a decision depends on all policies. Runs on the thread for policy
  * trials.
  */
+import {
+  type ActionRequest,
+  buildPolicySet,
+  type CompiledPolicySet,
+  compilePolicySet,
+  decide,
+  evaluateAllPolicies,
+  type Facts,
+  omitRedacted,
+  PolicyCompileError,
+  type PolicyDocument,
+  restoreFacts,
+  sameName,
+  type TrialContext,
+  withAssumedActivation,
+} from "../../../src/core.ts";
+import { collectEvidence, findNearestRejections } from "./evidence.ts";
+import { groupRequests, matchesConditions, mineRules, type MinedRule } from "./mine.ts";
+import { measureSupport, hasMinimumEvidence, type PastRequest } from "./past-request.ts";
+import { renderPolicyYaml, renderTestsYaml, toPolicyDocument, type TestCase } from "./render-policy.ts";
 import type {
   PastDecision,
-  PastDecisionReader,
+  PastDecisionPage,
+  PastDecisionQuery,
   SuggestedPolicy,
   SuggestionRange,
   SuggestionReport,
-} from "../contract/suggestions.ts";
-import type { ActionRequest } from "../domain/actions.ts";
-import { sameName } from "../domain/names.ts";
-import { restoreFacts } from "../domain/salted-facts.ts";
-import {
-  buildPolicySet,
-  compilePolicySet,
-  PolicyCompileError,
-  type CompiledPolicySet,
-} from "../domain/policy/compile/compile.ts";
-import { decide, evaluateAllPolicies } from "../domain/policy/decide/decide.ts";
-import { withAssumedActivation } from "../domain/policy/decide/limit-facts.ts";
-import { omitRedacted } from "../domain/policy/decide/redact.ts";
-import type { Facts, PolicyDocument } from "../domain/policy/policy-types.ts";
-import { collectEvidence, findNearestRejections } from "../domain/suggestions/evidence.ts";
-import { groupRequests, matchesConditions, mineRules, type MinedRule } from "../domain/suggestions/mine.ts";
-import { measureSupport, hasMinimumEvidence, type PastRequest } from "../domain/suggestions/past-request.ts";
-import {
-  renderPolicyYaml,
-  renderTestsYaml,
-  toPolicyDocument,
-  type TestCase,
-} from "../domain/suggestions/render-policy.ts";
-import type { YieldIfSlow } from "./yield-if-slow.ts";
+} from "./report.ts";
+
+type Context = TrialContext<SuggestionRange, PastDecisionQuery, PastDecisionPage>;
 
 const MAX_SUGGESTIONS = 20;
 const MAX_TEST_CASES = 3;
@@ -46,19 +46,18 @@ interface Replayable {
   asks: boolean;
 }
 
-/**
- * Suggests policies. Rejects with errors of the reader, and with the error of `yieldIfSlow` if the work takes too long.
- */
-export async function suggestPolicies(
-  read: PastDecisionReader,
-  compiled: CompiledPolicySet,
-  range: SuggestionRange,
-  yieldIfSlow: YieldIfSlow,
-): Promise<SuggestionReport> {
+/** Suggests policies. The thread for policy trials runs this function. */
+export default async function suggestPolicies({
+  set: compiled,
+  input: range,
+  read,
+  yieldIfSlow,
+}: Context): Promise<SuggestionReport> {
   const counts = { read: 0, skipped: 0, truncated: false };
   const decisions: PastDecision[] = [];
   for (let before: number | null = null; ;) {
-    const page = await read({ since: range.since, until: range.until, limit: range.limit - counts.read }, before);
+    const { since, until } = range;
+    const page = await read({ since, until, limit: range.limit - counts.read, before });
     counts.read += page.read;
     counts.skipped += page.skipped;
     decisions.push(...page.decisions);
@@ -189,7 +188,7 @@ async function tryOut(
   compiled: CompiledPolicySet,
   history: readonly Replayable[],
   range: SuggestionRange,
-  yieldIfSlow: YieldIfSlow,
+  yieldIfSlow: Context["yieldIfSlow"],
 ): Promise<SuggestedPolicy | null> {
   const document = toPolicyDocument(rule, "enforce");
   const candidate = withPolicy(compiled, document);

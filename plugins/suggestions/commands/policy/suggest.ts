@@ -1,5 +1,5 @@
 /** `assent policy suggest`. Loads its modules when it runs, because most verbs do not need a service. */
-import type { Subcommand } from "../command.ts";
+import type { Subcommand } from "../../../../src/command.ts";
 
 const HELP = `usage: assent policy suggest [--since TIME] [--min-approvals N] [--min-people N] [--min-days N] [--json]
                              [--create NAME... | --write FOLDER [NAME...] | --branch FOLDER [NAME...]]
@@ -21,8 +21,8 @@ examples:
   assent policy suggest --create suggested-3f2a9c1b04de
   assent policy suggest --branch policies`;
 
-export const suggest: Subcommand = {
+export default {
   summary: "suggest rules from what people approved, with evidence",
   help: HELP,
-  run: async (args, io) => (await import("./suggest-run.ts")).policySuggest(args, io),
-};
+  run: async (args, io) => (await import("../../suggest-command.ts")).policySuggest(args, io),
+} satisfies Subcommand;

@@ -2,11 +2,15 @@
  * Renders a mined rule as a policy with tests. Every name is fixed or a digest. Values of requests are quoted strings,
  * or numbers, booleans and null as in JSON.
  */
-import { canonicalText } from "../canonical.ts";
-import { sha256Hex, utf8 } from "../hash.ts";
-import type { JsonObject, JsonValue } from "../json.ts";
-import type { PolicyDocument } from "../policy/policy-types.ts";
-import { toRfc3339 } from "../time.ts";
+import {
+  canonicalText,
+  type JsonObject,
+  type JsonValue,
+  type PolicyDocument,
+  sha256Hex,
+  utf8,
+} from "../../../src/core.ts";
+import { toRfc3339 } from "../../../src/plugin.ts";
 import type { MinedRule } from "./mine.ts";
 import type { PastRequest } from "./past-request.ts";
 

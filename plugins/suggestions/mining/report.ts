@@ -1,8 +1,7 @@
-/** Suggested policies with their evidence, as `PolicyTrials.suggest` returns them. */
-import type { MinimumEvidence } from "../domain/suggestions/past-request.ts";
-import type { Evidence } from "../domain/suggestions/evidence.ts";
-import type { Effect, RecordedFacts } from "../domain/policy/policy-types.ts";
-import type { PastRequest } from "../domain/suggestions/past-request.ts";
+/** What the thread for policy trials reads and returns: past decisions, and suggested policies with their evidence. */
+import type { Effect, RecordedFacts } from "../../../src/core.ts";
+import type { Evidence } from "./evidence.ts";
+import type { MinimumEvidence, PastRequest } from "./past-request.ts";
 
 export interface SuggestionRange extends MinimumEvidence {
   /** Earliest creation time of the actions, in milliseconds. Inclusive. */
@@ -33,14 +32,8 @@ export interface PastDecisionPage {
   next: number | null;
 }
 
-/**
- * Reads a page of past decisions, newest first.
- * @param before the position of the page; null for the first page
- */
-export type PastDecisionReader = (
-  range: Pick<SuggestionRange, "since" | "until" | "limit">,
-  before: number | null,
-) => Promise<PastDecisionPage>;
+/** Selects a page of past decisions, newest first. `before` is the position of the page; null for the first page. */
+export type PastDecisionQuery = Pick<SuggestionRange, "since" | "until" | "limit"> & { before: number | null };
 
 export interface SuggestedPolicy {
   /** Name of the policy: a digest of the rule, so that equal rules get equal names. */

@@ -1,0 +1,18 @@
+/** Suggested rules in the console. */
+import type { ConsolePart } from "../../console/app/kit.ts";
+
+export default {
+  pages: [
+    {
+      name: "suggestions",
+      title: "Suggestions",
+      icon: "list",
+      section: "Control",
+      order: 30,
+      load: () => import("./suggestions.tsx").then((module) => module.Suggestions),
+      scopes: ["policies:read"],
+    },
+  ],
+  entries: { suggested_rule: ["person", "system"] },
+  texts: () => import("./texts.tsx").then((module) => module.texts),
+} satisfies ConsolePart;
