@@ -170,7 +170,7 @@ describe("help and usage", () => {
       [["verify", "no-such-file", "--key", "x"], /"no-such-file" cannot be read/],
       [["verify", "package.json", "--key", "x", "--entry", "no-such-file"], /"no-such-file" cannot be read/],
       [["witness", "--name", "w.example", "--log", "@no-such-file"], /"no-such-file" cannot be read/],
-      [["policy", "lint"], /policy has no subcommand "lint"; use init, check, .* or suggest/],
+      [["policy", "lint"], /policy has no subcommand "lint"; use init, check, .* or \w+/],
       [["policy", "backtest", "--since", "yesterday"], /--since must be a time such as/],
       [["policy", "backtest", "--format", "html"], /must be text, json or markdown; got "html"/],
       [["actions"], /set ASSENT_API_KEY/],

@@ -7,6 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { NotifierError } from "../../src/contract/notifier.ts";
 import { makeToken } from "../../src/domain/tokens.ts";
 import { createResponseValidator, type Document, type ResponseValidator, type Operation } from "../support/openapi.ts";
+import { needs } from "../support/features.ts";
 import { testNotifier } from "../support/notifier.ts";
 import { ALLOWED, ASKED, hasAllFeatures, startService, type Service, person } from "../support/service.ts";
 import { until } from "../support/wait.ts";
@@ -513,7 +514,7 @@ describe("every operation", () => {
     assert.equal((await settle()).body.status, "succeeded");
   });
 
-  it("policies are suggested from approvals", async () => {
+  it("policies are suggested from approvals", needs("suggestions"), async () => {
     assert.deepEqual((await send("POST", "/v1/policies/suggest", { body: {} })).body.suggestions, []);
     const early = await send("POST", "/v1/policies/suggest", { body: { since: "2999-01-01T00:00:00Z" } });
     assert.equal(early.body.code, "INVALID_RANGE");

@@ -38,6 +38,7 @@ const NAMES = [
   "api-keys",
   "agents",
   "stop",
+  "suggestions",
   "throttle",
   "analytics",
   "events",
