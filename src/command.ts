@@ -63,7 +63,9 @@ export async function readStore<T>(
 
 /**
  * Checks a folder of policies. Prints its faults, and throws CommandError if there are any.
- * @param consequence end of the message, such as "nothing was compared"
+ * @param consequence end of the message
+ * @example
+ * await assertValidFolder("policies", "the files were written", io);
  */
 export async function assertValidFolder(folder: string, consequence: string, io: Output): Promise<void> {
   const { checkPolicyFolder } = await import("./policies/folder.ts");
