@@ -6,13 +6,11 @@ import { pathToFileURL } from "node:url";
 export async function renderClientTypes(build) {
   const load = (path) => import(pathToFileURL(join(build, path)).href);
   const actions = await load("plugins/actions/schemas.js");
-  const grants = await load("plugins/actions/grant-schemas.js");
   const plans = await load("plugins/actions/plan-schemas.js");
   const events = await load("plugins/events/schemas.js");
   const { Components } = await load("src/http/openapi-components.js");
   return printTypes(new Components(), [
     { name: "Action", schema: actions.ActionRecord },
-    { name: "Grant", schema: grants.GrantRecord },
     { name: "Plan", schema: plans.PlanRecord },
     { name: "ListedPlan", schema: plans.PlanSummary },
     { name: "ActionList", schema: actions.ActionList },

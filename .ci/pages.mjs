@@ -13,10 +13,10 @@ import { fileURLToPath } from "node:url";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const APP = join("plugins", "console", "app");
 /**
- * Entries of the console: the approval page, the shared worker, the service worker, which imports nothing, and the kit,
- * which pages of third-party plugins import. `writeEntries` writes the others: the document's script and the style sheet.
+ * Entries of the console: the shared worker, the service worker, which imports nothing, and the kit,
+ * which pages of third-party plugins import. `writeEntries` writes the others: the scripts of both documents and the style sheet.
  */
-const ENTRIES = ["approve.tsx", "stream-worker.ts", "service-worker.ts", "kit.ts"];
+const ENTRIES = ["stream-worker.ts", "service-worker.ts", "kit.ts"];
 
 /**
  * Scripts of pages outside the console, keyed by their bundle: `plugins/X/app/scripts/Y.ts` becomes
@@ -57,6 +57,7 @@ export function bundlePages(folder) {
   const console_ = bundle(folder, [
     ...ENTRIES.map((name) => join(APP, name)),
     join(entries, "main.ts"),
+    join(entries, "approve.ts"),
     join(entries, "console.css"),
     `--outdir=${join(folder, "plugins", "console", "bundle")}`,
     "--splitting",
@@ -84,8 +85,8 @@ function bundleScripts(folder) {
 }
 
 /**
- * Writes the console's script, which starts with what the folders `plugins/<name>/page` add, and its style sheet. A
- * folder is found by its name, so that a deleted feature leaves nothing in the bundle.
+ * Writes the scripts of the console and of the approval page, which start with what the folders `plugins/<name>/page`
+ * add, and their style sheet. A folder is found by its name, so that a deleted feature leaves nothing in the bundle.
  */
 function writeEntries(folder) {
   const plugins = readdirSync(join(ROOT, "plugins")).sort();
@@ -98,14 +99,18 @@ function writeEntries(folder) {
       .map((file) => join(pagesOf(name), file)),
   );
   mkdirSync(folder, { recursive: true });
-  writeFileSync(
-    join(folder, "main.ts"),
-    [
-      `import { startConsole } from ${JSON.stringify(join(ROOT, APP, "main.tsx"))};`,
-      ...parts.map((name, i) => `import part${i} from ${JSON.stringify(join(pagesOf(name), "index.ts"))};`),
-      `startConsole({ ${parts.map((name, i) => `${JSON.stringify(name)}: part${i}`).join(", ")} });`,
-    ].join("\n"),
-  );
+  for (const [file, module, start] of [
+    ["main.ts", "main.tsx", "startConsole"],
+    ["approve.ts", "approve.tsx", "startApprove"],
+  ])
+    writeFileSync(
+      join(folder, file),
+      [
+        `import { ${start} } from ${JSON.stringify(join(ROOT, APP, module))};`,
+        ...parts.map((name, i) => `import part${i} from ${JSON.stringify(join(pagesOf(name), "index.ts"))};`),
+        `${start}({ ${parts.map((name, i) => `${JSON.stringify(name)}: part${i}`).join(", ")} });`,
+      ].join("\n"),
+    );
   writeFileSync(
     join(folder, "console.css"),
     [join(ROOT, APP, "console.css"), ...styles].map((path) => `@import ${JSON.stringify(path)};`).join("\n"),

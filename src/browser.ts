@@ -10,7 +10,6 @@
 export { ENTRY_TYPES } from "./domain/entries.ts";
 export { findHeadline, rankParameters } from "./domain/headline.ts";
 export { formatMemberCount, MAX_LINES, formatHiddenLines, outline, type Outline } from "./domain/outline.ts";
-export { describeFreeMembers } from "./domain/scope-words.ts";
 export { clipText } from "./domain/text.ts";
 export { voteMethod } from "./domain/vote-method.ts";
 export { renderMarkedText, markText, type TextPart } from "./domain/visible-text.ts";

@@ -22,6 +22,7 @@ export {
   type Output,
   type Subcommand,
 } from "./cli/command.ts";
+export type { ApproveAddition } from "./cli/approve-addition.ts";
 export {
   createClient,
   createPrivilegedClient,
@@ -45,6 +46,24 @@ export { parseDuration, toRfc3339 } from "./domain/time.ts";
 export async function findEffectSource(name: string, configFile: string | undefined): Promise<EffectSource> {
   // Loaded here, because most commands use no configuration.
   return (await import("./cli/effect-sources.ts")).findEffectSource(name, configFile);
+}
+
+/**
+ * Returns what a condition in CEL leaves free in later requests; null if it is not CEL.
+ * @example
+ * const free = await findFreeMembers("params.repo == \"web\"", action);
+ */
+export async function findFreeMembers(
+  scope: string | null,
+  request: { params: object; context: object },
+): Promise<string[] | null> {
+  // Loaded here, because most commands do not need the parser of CEL.
+  const { findFreeMembers: find } = await import("./domain/scope-freedom.ts");
+  try {
+    return find(scope, request);
+  } catch {
+    return null;
+  }
 }
 
 /**

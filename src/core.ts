@@ -280,26 +280,16 @@ export {
 } from "./http/resource/backtest-schemas.ts";
 export { parseCandidates } from "./http/resource/candidates.ts";
 
-// Grants
-export {
-  grantState,
-  type Grant,
-  type GrantEnd,
-  type GrantTarget,
-  findGrantEnd,
-  findOpenGrants,
-  isGrantFor,
-} from "./domain/grants.ts";
+// Suggestions
 export { isBaselinePolicy } from "./policies/baseline.ts";
 export { renderBacktestMarkdown } from "./policies/backtest-markdown.ts";
 export { renderDiffMarkdown, renderDiffTotals } from "./policies/diff-markdown.ts";
 export { markdownCell } from "./policies/markdown.ts";
 export { formatFault, locateFault } from "./policies/policy-store.ts";
 export { diffPolicySets, type SetDiff } from "./domain/policy/diff/set-diff.ts";
-export { suggestGrants } from "./policies/suggest-grants.ts";
-export { MAX_SCOPE } from "./domain/grant-suggestions.ts";
 export { findFreeMembers } from "./domain/scope-freedom.ts";
 export {
+  computeGrantUse,
   findGrantUsage,
   type GrantUsage,
   grantUsageFacts,
@@ -324,7 +314,7 @@ export {
 export { assertAgentUnaltered } from "./identity/agents.ts";
 export { registeredAgentState } from "./domain/registered-agents.ts";
 export { SCOPE_PRESETS, type ScopePreset, canCreateApprovers, hasScope } from "./domain/scopes.ts";
-export { buildGrantEndEntry, buildKeyEntry, buildSuggestedRuleEntry, toPolicyChange } from "./domain/change-entries.ts";
+export { buildKeyEntry, buildSuggestedRuleEntry, toPolicyChange } from "./domain/change-entries.ts";
 export {
   assertionCounter,
   findAssertionFault,
@@ -393,7 +383,6 @@ export {
   type EntryType,
   type ErasureEntry,
   type ExecutionEntry,
-  type GrantEntry,
   type LegalHoldEntry,
   type LogKeyEntry,
   type PlanEntry,
@@ -488,7 +477,8 @@ export { readPointer } from "./domain/effects/record-members.ts";
 export { escapePointerToken } from "./domain/json-pointer.ts";
 export { HIDDEN_LINES_PATTERN } from "./domain/outline.ts";
 export { findSimilarName } from "./domain/similar-name.ts";
-export { toSingleLine } from "./domain/text.ts";
+export { clipText, hasHiddenCharacters, toSingleLine } from "./domain/text.ts";
+export { renderMarkedText } from "./domain/visible-text.ts";
 export { parseDuration, parseRfc3339 } from "./domain/time.ts";
 export { utcOffset } from "./domain/time-zone.ts";
 
@@ -498,7 +488,9 @@ export { ProgramError, type ProgramResult, runProgram } from "./programs/run-pro
 // Deliveries
 export { DELIVERY_RETRY_MS } from "./contract/notifier.ts";
 
-// Features with steps of decisions
+// Features with steps of decisions, and what they do with votes and ends
+export type { Reaction, ReactionTransaction } from "./contract/reaction.ts";
+export type { VotedGrant, VoteAddition } from "./contract/vote-addition.ts";
 export type {
   ApprovalSubmission,
   DecisionStep,

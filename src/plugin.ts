@@ -21,10 +21,12 @@ import type { Gauge } from "./contract/gauge.ts";
 import type { Page } from "./contract/page.ts";
 import type { PolicySource } from "./contract/policy-source.ts";
 import type { CompletedRequest, Route } from "./contract/resource.ts";
+import type { Reaction } from "./contract/reaction.ts";
 import type { Reviewer } from "./contract/reviewer.ts";
 import type { DecisionStep } from "./contract/step.ts";
 import type { Storage } from "./contract/storage.ts";
 import type { Tracer } from "./contract/tracer.ts";
+import type { VoteAddition } from "./contract/vote-addition.ts";
 import type { Fold } from "./domain/fold.ts";
 import type { PluginEntryType } from "./domain/entries.ts";
 import type { PluginScope } from "./domain/scopes.ts";
@@ -66,6 +68,8 @@ export interface Plugin<Options extends TObject = TObject> {
    * loads only if the operator sets `core: true` for it in `assent.yaml`.
    */
   core?: true;
+  /** Names of the plugins without which this one cannot work. It may import `api.ts` of their folders. */
+  needs?: readonly string[];
   /** Schema of the options, validated before `setup`. Unknown keys are rejected. Default: the plugin has no options. */
   options?: Options;
   /** Additional scopes, from `defineScopes`. */
@@ -88,6 +92,10 @@ export interface Plugin<Options extends TObject = TObject> {
   auditors?: readonly (() => FeatureAuditor)[];
   /** States that every process computes from ledger entries; see `Fold`. */
   folds?: readonly Fold<unknown>[];
+  /** What the plugin records when actions are rejected or fail, agents are suspended or users deactivated. */
+  reactions?: readonly Reaction[];
+  /** Lets approving votes grant later actions; see `VoteAddition`. */
+  voteAddition?: VoteAddition;
   /**
    * Path of a JavaScript module for browsers, whose default export is what the plugin adds to the console: a
    * `ConsolePart` of `assent/console`.
@@ -149,7 +157,14 @@ export type {
 
 // Names that a plugin declares
 export { defineRecord, type RecordOf } from "./contract/record.ts";
-export type { Creation, FeatureAuditor, FeatureStore } from "./contract/audit.ts";
+export type {
+  AuditedDecision,
+  AuditStates,
+  Creation,
+  FeatureAuditor,
+  FeatureStore,
+  ReportFault,
+} from "./contract/audit.ts";
 export type { BarCoverage, BarSource, BarTarget, PlacedBar } from "./contract/bar.ts";
 export type { StatesReader } from "./contract/states.ts";
 export type { EntryBody } from "./domain/entries.ts";
@@ -191,7 +206,6 @@ export {
   renderText,
   describeLink,
   describeOutcome,
-  renderGrantLines,
   otherRequestLines,
   listMessageFacts,
   messageTitle,

@@ -9,7 +9,7 @@ import { CLIENTS, compile, ensureBuilt } from "../.ci/build.mjs";
 import { bundlePackages } from "../.ci/bundle.mjs";
 import { copyVendored } from "../.ci/vendor.mjs";
 import { bundleService } from "./bundle.mjs";
-import "./tools/install.mjs";
+import "./tools/installed.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const BUILD = join(ROOT, "build");

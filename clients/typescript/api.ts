@@ -5,7 +5,6 @@
 import type { ApiCalls } from "../../src/contract/api-calls.ts";
 
 export type Action = ApiCalls["GET /v1/actions/{id}"]["response"];
-export type Grant = ApiCalls["GET /v1/grants/{id}"]["response"];
 export type ActionList = ApiCalls["GET /v1/actions"]["response"];
 export type Plan = ApiCalls["GET /v1/plans/{id}"]["response"];
 export type ListedPlan = ApiCalls["GET /v1/plans"]["response"]["plans"][number];

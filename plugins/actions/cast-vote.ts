@@ -3,7 +3,6 @@
  * entry.
  */
 import {
-  grantState,
   actionEntryFields,
   approvalValidityMs,
   canSee,
@@ -14,7 +13,6 @@ import {
   type CountedVote,
   countPeople,
   type Decision,
-  type Grant,
   type GrantTerms,
   type LedgerTransaction,
   NON_VOTE_FIELDS,
@@ -38,8 +36,6 @@ import {
 import { commitPreview, digestShownRequest } from "./action-record.ts";
 import { assertMeetsOversightMode, toCountedVotes } from "./approver-plans.ts";
 import { assertBreakGlassForm, assertMayBreakGlass, recordBreakGlass } from "./break-glass.ts";
-import { readGrantTerms, recordGrantWithVote } from "./grant-create.ts";
-import { endGrantsOnRejection } from "./grant-end.ts";
 import { releaseLimitUses } from "./limit-usage.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { matchesLedger, type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
@@ -57,6 +53,7 @@ import {
   findLinkedAction,
   verifyLinkEarly,
   verifyLinkVoter,
+  readVoteGrantTerms,
   verifyVoter,
   type Vote,
   type VoteProof,
@@ -77,10 +74,12 @@ export async function castVoteOnAction(
   host: CoreHost,
   by: Ballot,
   vote: Vote,
-): Promise<{ row: ActionRow; votes: readonly ApprovalRow[]; grant: Grant | null }> {
+): Promise<{ row: ActionRow; votes: readonly ApprovalRow[]; grantId: string | null }> {
   let votesSoFar: readonly ApprovalRow[] = [];
-  let grant: Grant | null = null;
-  assertMayCarryGrant(by, vote);
+  const { voteAddition } = host;
+  const carriesGrant = vote.grant !== undefined;
+  // Without a feature of grants, the schema of the body has no such member.
+  if (carriesGrant) voteAddition?.assertMayCarry("link" in by ? null : by.credential, vote.approve);
   assertBreakGlassForm(vote);
   const ids = { grant: host.newId(), breakGlass: host.newId() };
   // An unauthenticated caller needs a valid token before it may acquire the ledger's lock, which all decisions wait
@@ -99,17 +98,16 @@ export async function castVoteOnAction(
     const ballot = "link" in by ? by : { caller: caller as Credential, proof: by.proof };
     const prepared = await prepareVote(host, tx, row, ballot, vote);
     if ("ends" in prepared) return recordUnvotableAction(tx, prepared);
-    if (vote.grant !== undefined && caller !== null) {
-      const [terms, reason] = [readGrantTerms(vote.grant), vote.reason ?? null];
+    if (carriesGrant && caller !== null && voteAddition !== null) {
+      const [terms, reason] = [voteAddition.readTerms(vote.grant), vote.reason ?? null];
       const { grants: largest, facts, voter } = prepared;
       const passkey = voter.gesture?.credential_id ?? null;
-      recordGrantWithVote(tx, caller, row, { id: ids.grant, terms, largest, facts, reason, passkey });
-      grant = tx.state(grantState).all.get(ids.grant) ?? null;
+      voteAddition.record(tx, caller, row, { id: ids.grant, terms, largest, facts, reason, passkey });
     }
-    votesSoFar = [...prepared.votes, await recordVote(tx, prepared, ids)];
+    votesSoFar = [...prepared.votes, await recordVote(host, tx, prepared, ids)];
     return rereadAction(tx, row.id);
   });
-  return { row, votes: votesSoFar, grant };
+  return { row, votes: votesSoFar, grantId: carriesGrant ? ids.grant : null };
 }
 
 /**
@@ -207,18 +205,6 @@ function assertApprovesPlan({ plan_id, plan_position }: ActionRow, { approve, li
   throw new Refusal(
     "PLAN_VOTE_REQUIRED",
     `the action is number ${plan_position} of the plan ${plan_id}; approve the plan, with POST /v1/plans/${plan_id}/approval, or reject this action`,
-  );
-}
-
-/** Throws if a vote that rejects, or a vote by link or in a terminal session, contains a grant. */
-function assertMayCarryGrant(by: Ballot, { approve, grant }: Vote): void {
-  if (grant !== undefined && "credential" in by && by.credential.session?.terminal === true)
-    throw new Refusal("GRANT_NOT_ALLOWED", "a terminal session cannot grant later actions; do it in the console");
-  if (grant === undefined || (approve && !("link" in by))) return;
-  throw new Refusal(
-    "VALIDATION_FAILED",
-    approve ? "a link cannot grant later actions" : "only an approval can grant later actions",
-    { errors: [{ pointer: "/grant", detail: "only with an approval by key or in a session" }] },
   );
 }
 
@@ -352,6 +338,7 @@ function largestGrant(
  * @param ids ids for the grant and the break-glass use that the vote may create
  */
 export async function recordVote(
+  host: CoreHost,
   tx: LedgerTransaction,
   prepared: PreparedVote,
   ids: { grant: string; breakGlass: string },
@@ -366,6 +353,7 @@ export async function recordVote(
       : await requireMoreApprovals(tx, prepared.row, stricter.redecision, cause, stricter.requirement);
   const { actor, self, gesture, preview } = voter;
   const { id } = row;
+  const terms = readVoteGrantTerms(host, grant);
   const reason = given ?? null;
   const approvedUntil = status === "approved" ? tx.now + validForMs : null;
   const rejectionUntil = holdMs > 0 ? tx.now + holdMs : null;
@@ -380,7 +368,7 @@ export async function recordVote(
       self_approval: self !== null,
       delegation,
       break_glass,
-      grant: grant === undefined ? null : { id: ids.grant, ...readGrantTerms(grant) },
+      grant: terms === null ? null : { id: ids.grant, ...terms },
       groups: [...groups],
       independent,
       gesture,
@@ -408,7 +396,7 @@ export async function recordVote(
     created_at: tx.now,
   };
   if (break_glass) recordBreakGlass(tx, row, ids.breakGlass, voter, given ?? "");
-  if (status === "denied") endGrantsOnRejection(tx, row, actor);
+  if (status === "denied") for (const reaction of host.reactions) reaction.actionRejected?.(tx, row, actor);
   if (prepared.isFirstOnList) await tx.deleteApprovals(id);
   const inserted = await tx.insertApproval(vote);
   const moved = await tx.updateAction(

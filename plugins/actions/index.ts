@@ -10,8 +10,6 @@ import { createCredentialEndingTask } from "./credential-ending.ts";
 import { CREDENTIAL_ENTRIES } from "./credential-entries.ts";
 import { createExpiryTask } from "./expiry.ts";
 import { holdRoutes } from "./hold-routes.ts";
-import { grantRoutes } from "./grant-routes.ts";
-import { grantStep } from "./grant-use.ts";
 import { suggestedRuleRoutes } from "./suggested-rule-routes.ts";
 import { planRoutes } from "./plan-routes.ts";
 import { readRoutes } from "./read-routes.ts";
@@ -67,12 +65,10 @@ export default defineCorePlugin({
         ...executionRoutes(host, TAG, expiry),
         ...erasureRoutes(host, TAG),
         ...holdRoutes(host, TAG),
-        ...grantRoutes(host, TAG),
         ...suggestedRuleRoutes(host, TAG),
         rotaRoute(host, TAG),
         ...breakGlassRoutes(host, TAG),
       ],
-      steps: [grantStep(host)],
       async start() {
         await expiry.start();
         retention.start();
@@ -104,7 +100,6 @@ declare module "../../src/contract/resource.ts" {
       | typeof executionRoutes
       | typeof erasureRoutes
       | typeof holdRoutes
-      | typeof grantRoutes
       | typeof suggestedRuleRoutes
       | typeof rotaRoute
       | typeof breakGlassRoutes;

@@ -153,7 +153,7 @@ export async function voteOnPlan(
     const prepared = await prepareVotes(host, tx, caller, listPlannedVotes(plan, answer), proof);
     const ended = prepared.filter((each) => "ends" in each.ballot);
     if (ended.length === 0) {
-      for (const { ballot } of prepared) await recordVote(tx, ballot as PreparedVote, NO_IDS);
+      for (const { ballot } of prepared) await recordVote(host, tx, ballot as PreparedVote, NO_IDS);
       return null;
     }
     // A changed list of actions voids the vote, so record only the changes.

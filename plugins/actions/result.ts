@@ -12,7 +12,6 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { endGrantOnFailure } from "./grant-end.ts";
 import { countSuggestedResult } from "./suggested-rule-results.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, actionNotFoundError } from "./visible-action.ts";
@@ -82,7 +81,8 @@ export async function recordResult(
     row.submitted_by,
   );
   await countSuggestedResult(tx, row, { first, newest }, result.success, toActor(caller.key, caller.principal));
-  if (!result.success) endGrantOnFailure(tx, row, toActor(caller.key, caller.principal));
+  if (!result.success)
+    for (const reaction of host.reactions) reaction.actionFailed?.(tx, row, toActor(caller.key, caller.principal));
   const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
   tx.expectChange(tx.updateAction(id, { status: row.status }, change));
   return { row: { ...row, ...change }, isRetry: false };

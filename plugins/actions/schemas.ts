@@ -1,5 +1,6 @@
-import { Type, type Static } from "@sinclair/typebox";
+import { type Static, type TOptional, type TUnknown, Type } from "@sinclair/typebox";
 import {
+  type CoreHost,
   ACTION_STATUSES,
   ApproverPlans,
   EditableParameter,
@@ -13,7 +14,6 @@ import {
   timeSchema,
 } from "../../src/core.ts";
 import { PAGE_QUERY } from "../../src/plugin.ts";
-import { GrantRecord, GrantTermsBody } from "./grant-schemas.ts";
 import { DENIAL_RESPONSE_FIELDS } from "./rejection-schemas.ts";
 import { MAX_COMPARED_ACTIONS, MAX_DIFFERENCES, MAX_UNUSUAL_SENTENCES } from "./unusual.ts";
 
@@ -76,12 +76,19 @@ export const ApprovalBody = Type.Object(
     }),
     approve: Type.Boolean({ description: "true approves; false rejects." }),
     reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })),
-    grant: Type.Optional(GrantTermsBody),
     break_glass: BreakGlass,
   },
   { additionalProperties: false },
 );
-export type ApprovalBody = Static<typeof ApprovalBody>;
+/** Returns the body of a vote, with the member `grant` if votes can grant later actions. */
+export const approvalBody = (voteAddition: CoreHost["voteAddition"]) =>
+  Type.Object({ ...ApprovalBody.properties, ...grantMember(voteAddition) }, { additionalProperties: false });
+
+/** Returns the member `grant` of votes; no member if votes cannot grant later actions. */
+export function grantMember(voteAddition: CoreHost["voteAddition"]): { grant: TOptional<TUnknown> } {
+  const member = voteAddition === null ? {} : { grant: Type.Optional(voteAddition.body) };
+  return member as unknown as { grant: TOptional<TUnknown> };
+}
 
 const Attempt = (description: string) =>
   Type.Optional(Type.String({ pattern: "^[A-Za-z0-9._~-]{16,64}$", description, examples: ["run-7f3a91c2d4e8b605"] }));
@@ -576,7 +583,11 @@ export const ActionRecord = Type.Object(
       }),
     ),
     redecision: Type.Optional(Redecision),
-    new_grant: Type.Optional(GrantRecord),
+    new_grant: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: "The grant that the vote created, as `GET /v1/grants/{id}` returns it.",
+      }),
+    ),
     approval_terms: Type.Optional(ApprovalTerms),
     approval_token: Type.Optional(Type.String({ description: "Only for a credential that may vote on this action." })),
   },

@@ -15,13 +15,13 @@ import {
 import { type Credential, defineRoute, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { assertNotErased, visibleAction } from "./visible-action.ts";
-import { SignedVotesBody, SignedVotesResult, VoteChallenge, VoteChallengeBody } from "./signed-vote-schemas.ts";
+import { signedVotesBody, SignedVotesResult, VoteChallenge, voteChallengeBody } from "./signed-vote-schemas.ts";
 import { readVerifiedHistory, recordAlteredError } from "./verify-record.ts";
 import { createFactReadingHost } from "./read-inputs.ts";
 import { castVoteOnAction } from "./cast-vote.ts";
 import { type Vote, voteStatement } from "./voter.ts";
 
-type Votes = Static<typeof VoteChallengeBody>["votes"];
+type Votes = Static<ReturnType<typeof voteChallengeBody>>["votes"];
 type Results = Static<typeof SignedVotesResult>["results"];
 
 const READ_ERRORS = [
@@ -42,7 +42,7 @@ export function signedVoteRoutes(host: CoreHost, tag: string) {
       summary: "Start to sign votes with a passkey",
       description: `For a signed-in user. Returns what the passkey signs for up to ${MAX_SIGNED_VOTES} votes (docs/record.md). Records nothing.`,
       scope: "approvals:decide",
-      body: VoteChallengeBody,
+      body: voteChallengeBody(host.voteAddition),
       bodyLimit: 262_144,
       responses: { 200: { description: "The statements, and the options for the browser.", schema: VoteChallenge } },
       errors: READ_ERRORS,
@@ -62,7 +62,7 @@ export function signedVoteRoutes(host: CoreHost, tag: string) {
       description:
         "Casts the votes that POST /v1/votes/challenge listed, in the same order. The signature is used up even if a vote is refused. The votes are recorded one after another, and a refused vote does not affect the others. If a single vote is refused, the response is its error.",
       scope: "approvals:decide",
-      body: SignedVotesBody,
+      body: signedVotesBody(host.voteAddition),
       bodyLimit: 262_144,
       responses: { 200: { description: "The result of each vote.", schema: SignedVotesResult } },
       errors: [
@@ -77,8 +77,7 @@ export function signedVoteRoutes(host: CoreHost, tag: string) {
         ...host.barErrors,
         "FACTS_UNAVAILABLE",
         "AGENT_MISMATCH",
-        "GRANT_NOT_ALLOWED",
-        "TOO_MANY_GRANTS",
+        ...(host.voteAddition?.errors ?? []),
       ],
       async handle({ credential, body }) {
         const results = await castSignedVotes(host, credential, body);
@@ -131,7 +130,7 @@ export async function readVoteStatement(
 async function castSignedVotes(
   host: CoreHost,
   credential: Credential,
-  { nonce, votes, response }: Static<typeof SignedVotesBody>,
+  { nonce, votes, response }: Static<ReturnType<typeof signedVotesBody>>,
 ): Promise<Results> {
   const { passkeys } = requireVoteSigner(host, credential);
   const statements = await readStatements(host, credential, votes, nonce);
@@ -143,12 +142,12 @@ async function castSignedVotes(
     const gesture: VoteSignature = { kind: "passkey", decision, nonce, preview, votes: digests, ...assertion };
     const { action_id } = vote;
     try {
-      const { row, grant } = await castVoteOnAction(
+      const { row, grantId } = await castVoteOnAction(
         createFactReadingHost(host, null),
         { credential, id: action_id, proof: { gesture } },
         vote,
       );
-      results.push({ action_id, status: row.status, grant_id: grant?.id ?? null, error: null });
+      results.push({ action_id, status: row.status, grant_id: grantId, error: null });
     } catch (error) {
       if (!(error instanceof Refusal) || votes.length === 1) throw error;
       results.push({ action_id, status: null, grant_id: null, error: { code: error.code, detail: error.message } });

@@ -3,30 +3,33 @@ import { Type } from "@sinclair/typebox";
 import {
   ACTION_STATUSES,
   closed,
+  type CoreHost,
   MAX_SIGNED_VOTES,
   orNull,
   textSchema,
   timeSchema,
   VOTED_GRANT,
 } from "../../src/core.ts";
-import { GrantTermsBody } from "./grant-schemas.ts";
-import { BreakGlass } from "./schemas.ts";
+import { BreakGlass, grantMember } from "./schemas.ts";
 
-const Votes = Type.Array(
-  Type.Object(
-    {
-      action_id: Type.String({ format: "uuid" }),
-      approve: Type.Boolean({ description: "true approves; false rejects." }),
-      reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger, and signed." })),
-      break_glass: BreakGlass,
-      grant: Type.Optional(GrantTermsBody),
-    },
-    closed,
-  ),
-  { minItems: 1, maxItems: MAX_SIGNED_VOTES, description: "In the order in which the approver sees them." },
-);
+/** Returns the schema of the votes; see `grantMember`. */
+const votes = (voteAddition: CoreHost["voteAddition"]) =>
+  Type.Array(
+    Type.Object(
+      {
+        action_id: Type.String({ format: "uuid" }),
+        approve: Type.Boolean({ description: "true approves; false rejects." }),
+        reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger, and signed." })),
+        break_glass: BreakGlass,
+        ...grantMember(voteAddition),
+      },
+      closed,
+    ),
+    { minItems: 1, maxItems: MAX_SIGNED_VOTES, description: "In the order in which the approver sees them." },
+  );
 
-export const VoteChallengeBody = Type.Object({ votes: Votes }, closed);
+export const voteChallengeBody = (voteAddition: CoreHost["voteAddition"]) =>
+  Type.Object({ votes: votes(voteAddition) }, closed);
 
 const Base64Url = (maxLength: number) => Type.String({ minLength: 1, maxLength, pattern: "^[A-Za-z0-9_-]+$" });
 
@@ -47,14 +50,8 @@ export const PasskeyResponse = Type.Object(
 
 export const Nonce = Base64Url(200);
 
-export const SignedVotesBody = Type.Object(
-  {
-    nonce: Nonce,
-    votes: Votes,
-    response: PasskeyResponse,
-  },
-  closed,
-);
+export const signedVotesBody = (voteAddition: CoreHost["voteAddition"]) =>
+  Type.Object({ nonce: Nonce, votes: votes(voteAddition), response: PasskeyResponse }, closed);
 
 export const VoteChallenge = Type.Object(
   {

@@ -6,7 +6,6 @@ import { linkRoutes } from "./link-routes.ts";
 import { signedVoteRoutes } from "./signed-vote-routes.ts";
 import { pendingRoute } from "./pending-route.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
-import { renderGrant } from "./grant-routes.ts";
 import { createFactReadingHost } from "./read-inputs.ts";
 import { questionRoutes } from "./question-routes.ts";
 import { editRoute } from "./edit-route.ts";
@@ -23,7 +22,7 @@ export function voteRoutes(host: CoreHost, tag: string) {
       summary: "Approve or deny",
       scope: "approvals:decide",
       params: schema.IdParams,
-      body: schema.ApprovalBody,
+      body: schema.approvalBody(host.voteAddition),
       bodyLimit: 32_768,
       description:
         "Requires the `approval_token` from the action's record for this key. POST /v1/approval-link/verdict accepts a link token instead, without a key.",
@@ -48,16 +47,16 @@ export function voteRoutes(host: CoreHost, tag: string) {
         "ACTION_ERASED",
         "RECORD_ALTERED",
         "AGENT_MISMATCH",
-        "GRANT_NOT_ALLOWED",
-        "TOO_MANY_GRANTS",
+        ...(host.voteAddition?.errors ?? []),
       ],
       async handle({ credential, params, body }) {
-        const { row, votes, grant } = await castVoteOnAction(
+        const { row, votes, grantId } = await castVoteOnAction(
           createFactReadingHost(host, null),
           { credential, id: params.id, proof: body },
           body,
         );
-        const newGrant = grant === null ? {} : { newGrant: await renderGrant(host, grant) };
+        const grant = grantId === null ? undefined : await host.voteAddition?.render(host, grantId);
+        const newGrant = grant === undefined ? {} : { newGrant: grant };
         return buildActionReply(host, row, credential, { votes, ...newGrant });
       },
     }),

@@ -24,11 +24,10 @@ import {
   type RightsReader,
   rightsReader,
   userOfPrincipal,
+  type VoteGrantTerms,
   type VoteStatement,
 } from "../../src/core.ts";
 import { assertMeetsOversightMode } from "./approver-plans.ts";
-import { readGrantTerms } from "./grant-create.ts";
-import type { GrantTermsBody } from "./grant-schemas.ts";
 import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import { createApprovalMac, commitPreview, createLinkMac, approvalTokenClaims } from "./action-record.ts";
@@ -61,7 +60,7 @@ export interface Vote {
   approve: boolean;
   reason?: string;
   /** Grant for later actions, to be created together with this approval. */
-  grant?: GrantTermsBody;
+  grant?: unknown;
   /** Approves in an emergency, without other approvers. */
   break_glass?: boolean;
   /** For a vote on a plan: digest of the list of approved actions. Never read from a request body. */
@@ -134,6 +133,20 @@ interface ShownAction {
 }
 
 /**
+ * Returns the terms of the member `grant` of a vote's body; null if the body has none. Throws VALIDATION_FAILED for terms
+ * that no loaded feature reads.
+ */
+export function readVoteGrantTerms(
+  { voteAddition }: Pick<CoreHost, "voteAddition">,
+  body: unknown,
+): VoteGrantTerms | null {
+  if (body === undefined) return null;
+  if (voteAddition === null)
+    throw new Refusal("VALIDATION_FAILED", "`grant` is not a member of a vote in this service");
+  return voteAddition.readTerms(body);
+}
+
+/**
  * Returns the statement that the credential signs for this vote. Throws ACTION_NOT_PENDING if no approval was
  * requested.
  */
@@ -150,7 +163,7 @@ export function voteStatement(
     action_id: row.id,
     commitment,
     decision: askedHash,
-    grant: grant === undefined ? null : readGrantTerms(grant),
+    grant: readVoteGrantTerms(host, grant),
     nonce,
     origin: host.ledger.origin,
     plan: list ?? null,

@@ -2,14 +2,11 @@
 import {
   type AgentEntry,
   assertAgentUnaltered,
-  buildGrantEndEntry,
   canonicalText,
   confirmCredential,
   type CoreHost,
   findCreatedResource,
-  findGrantEnd,
   foldName,
-  grantState,
   type IdempotentCall,
   type JsonObject,
   type JsonValue,
@@ -112,7 +109,7 @@ async function change(
 }
 
 /**
- * Suspends the agent, ends its grants, and cancels its open actions, in as many transactions as needed. Repeat the request to continue
+ * Suspends the agent and cancels its open actions, in as many transactions as needed. Repeat the request to continue
  * after a crash.
  */
 export async function suspendAgent(host: CoreHost, request: ChangeRequest, reason: string | null): Promise<AgentRow> {
@@ -120,7 +117,7 @@ export async function suspendAgent(host: CoreHost, request: ChangeRequest, reaso
     const { row, caller } = await change(tx, request, "suspended", (before, now) =>
       before.suspended_at !== null ? null : { suspended_at: now, suspended_reason: reason },
     );
-    endGrantsOf(tx, row, caller);
+    for (const reaction of host.reactions) reaction.agentSuspended?.(tx, row.id, toActor(caller.key, caller.principal));
     const why = cancellationCause(row, caller);
     return { row, why, more: await host.openActionCanceller.cancelPage(tx, { agent_id: row.id }, why) };
   });
@@ -156,18 +153,6 @@ export async function resumeAgent(host: CoreHost, request: ChangeRequest): Promi
 function cancellationCause({ id, suspended_reason }: AgentRow, caller: Credential) {
   const comment = `the agent "${id}" was suspended${suspended_reason === null ? "" : `: ${suspended_reason}`}`;
   return { by: toActor(caller.key, caller.principal), comment };
-}
-
-/**
- * Ends the grants for the agent, under every spelling of its name. A grant states that a person trusts the agent with
- * later actions, and a suspension states that this trust has ended, so a grant does not apply again when the agent is
- * resumed.
- */
-function endGrantsOf(tx: LedgerTransaction, { id }: AgentRow, caller: Credential): void {
-  const by = toActor(caller.key, caller.principal);
-  for (const grant of tx.state(grantState).all.values())
-    if (foldName(grant.agent_id) === foldName(id) && findGrantEnd(grant, tx.placedBar, tx.now) === null)
-      tx.record(buildGrantEndEntry(grant, { cause: "suspension", related_action: null, comment: null, by }, tx.now));
 }
 
 /**

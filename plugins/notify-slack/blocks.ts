@@ -9,7 +9,6 @@ import {
   type ClosedMessage,
   describeLink,
   describeOutcome,
-  renderGrantLines,
   listMessageFacts,
   messageTitle,
   type NoticeMessage,
@@ -49,7 +48,7 @@ export function renderBlocks(
       ? [renderNote("The request is too long for Slack. The approval page shows it.")]
       : renderContent(message, facts)),
   );
-  if ("link" in message) blocks.push(...grantOffers(message), ...decision(message, votes), ...otherRequests(message));
+  if ("link" in message) blocks.push(...renderOffers(message), ...decision(message, votes), ...otherRequests(message));
   return { text: within(title, MAX_TEXT), blocks };
 }
 
@@ -112,11 +111,10 @@ function renderVoteButtons({ to, link }: ApprovalMessage): object[] {
   ];
 }
 
-/** Renders the grants that the approval page offers. */
-function grantOffers({ action }: ApprovalMessage): object[] {
-  const lines = renderGrantLines(action);
-  if (lines.length === 0) return [];
-  const text = ["Your approval can also cover later requests. The approval page offers:", ...lines].join("\n• ");
+/** Renders what the approval page offers with an approval. */
+function renderOffers({ action: { offers } }: ApprovalMessage): object[] {
+  if (offers.length === 0) return [];
+  const text = ["Your approval can also cover later requests. The approval page offers:", ...offers].join("\n• ");
   return [{ type: "section", text: plainText(text, MAX_TEXT) }];
 }
 

@@ -3,7 +3,6 @@ import { randomBytes } from "node:crypto";
 import { type Credential, Refusal, type Session, toRfc3339 } from "../../src/plugin.ts";
 import {
   userState,
-  grantState,
   confirmCredential,
   type CoreHost,
   type LedgerTransaction,
@@ -11,9 +10,7 @@ import {
   toActor,
   utf8,
   type Actor,
-  buildGrantEndEntry,
   buildKeyEntry,
-  findGrantEnd,
   findUser,
   hasEnrolled,
   hasScope,
@@ -179,20 +176,11 @@ export async function deactivateUserWithin(
     revoked_keys.push(key.id);
   }
   await sessions.endAll(tx, before.id, by, "the user was deactivated");
-  endGrantsOf(tx, before, revoked_keys, by);
+  for (const reaction of host.reactions) reaction.userDeactivated?.(tx, before, revoked_keys, by);
   endDelegationsOf(tx, before, by);
   // Record this last, because a user who deactivates themselves is the author of the entries above.
   const user = { ...before, link: null, recovery_codes: [], ended_at: toRfc3339(tx.now) };
   return { user: recordUser(tx, "ended", user, by, { reason }), revoked_keys };
-}
-
-/** Ends the grants that the user gave in a session or with one of these keys. */
-function endGrantsOf(tx: LedgerTransaction, { id, name }: User, keys: readonly string[], by: Actor): void {
-  for (const grant of tx.state(grantState).all.values()) {
-    if (findGrantEnd(grant, tx.placedBar, tx.now) !== null || ![id, ...keys].includes(grant.by.key_id)) continue;
-    const comment = `the user "${name}", who granted it, was deactivated`;
-    tx.record(buildGrantEndEntry(grant, { cause: "revoked", related_action: null, comment, by }, tx.now));
-  }
 }
 
 /** Cancels the open actions that these keys submitted, in as many transactions as needed. */

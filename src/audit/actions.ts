@@ -1,4 +1,5 @@
 /** Compares every action, its votes and its limit uses with the ledger entries. */
+import type { FeatureAuditor } from "../contract/audit.ts";
 import type { ActionRow, EntryRow } from "../contract/storage.ts";
 import { buildActionHistory, findHistoryTime, type ActionEntry, type ActionHistory } from "../domain/action-history.ts";
 import { parseEntryTime } from "../domain/time.ts";
@@ -8,7 +9,6 @@ import { matchesRecordedEdit, effectiveRequest } from "../domain/edited-request.
 import { matchesRejectionDigests } from "../domain/erased-rejection.ts";
 import { applyDecisionObligations } from "../domain/obligations.ts";
 import { decodeEntry, type DecisionEntry, type RedecisionEntry } from "../domain/entries.ts";
-import { type GrantTarget, isGrantFor } from "../domain/grants.ts";
 import { toHex } from "../domain/hash.ts";
 import { matchesCommitment } from "../domain/salted-commitment.ts";
 import { factsMatchCommitments, restoreEntry, restoreFacts } from "../domain/salted-facts.ts";
@@ -21,7 +21,6 @@ import { decide } from "../domain/policy/decide/decide.ts";
 import type { JsonValue } from "../domain/json.ts";
 import { commitDigest, commitResult, encodeRequest } from "../domain/request.ts";
 import type { ExceptionalVotesAuditor } from "./exceptional-votes.ts";
-import type { GrantsAuditor } from "./grants.ts";
 import { createRecordedHistoriesCheck, type CheckRecordedHistories } from "./recorded-histories.ts";
 import {
   prefixFaults,
@@ -53,7 +52,8 @@ interface ActionsAudit {
   totals: LedgerTotals;
   /** Returns null if the store does not have the set. The audit of policies reports missing sets. */
   compiled(digest: string | null): Promise<CompiledPolicySet | null>;
-  grants: GrantsAuditor;
+  /** Checks of features. */
+  auditors: readonly FeatureAuditor[];
   exceptional: ExceptionalVotesAuditor;
   progress(done: number): void;
   fault: ReportFault;
@@ -122,7 +122,7 @@ async function auditAction(
   history.faults.forEach(fault);
   checkSignedDecisions(actionRows, fault);
   checkDelegatedVotes(audit, actionRows.map(entryOf), fault);
-  checkVotedGrants(audit, actionRows.map(entryOf), history.action, fault);
+  for (const auditor of audit.auditors) auditor.checkVotes?.(history.action, actionRows.map(entryOf), fault);
   reportDifferences(history.action, row, fault);
   for (const { seq, submitted_by } of rows)
     if (submitted_by !== history.action.submitted_by) fault(`entry ${seq} is stored with a different submitter`);
@@ -147,7 +147,10 @@ async function auditAction(
     const basis = restoreEntry(history.edit?.entry ?? decision, row.past);
     await checkUses(audit, counted, history, basis, fault);
     await checkPlaces(audit, counted, history, basis, fault);
-    await checkGrant(audit, row, request, decision, fault);
+    const facts = restoreFacts(decision.facts, row.past);
+    const policies = (): Promise<CompiledPolicySet | null> => audit.compiled(decision.policy_set);
+    for (const auditor of audit.auditors)
+      await auditor.checkDecision?.({ entry: decision, request, facts, policies }, fault);
     await checkSuggested(audit, row, request, decision, fault);
   }
   const { size } = audit.totals;
@@ -184,21 +187,6 @@ function checkDelegatedVotes({ exceptional }: ActionsAudit, entries: readonly Ac
   for (const entry of entries) {
     const uncovered = entry.type === "approval" ? exceptional.findUncovered(entry, decision) : null;
     if (uncovered !== null) fault(`the vote of entry ${entry.seq} ${uncovered}`);
-  }
-}
-
-/** Checks that a grant that was created with a vote has the agent, tool and operation of the approved action. */
-function checkVotedGrants(
-  { grants }: ActionsAudit,
-  entries: readonly ActionEntry[],
-  action: GrantTarget,
-  fault: ReportFault,
-): void {
-  for (const entry of entries) {
-    const voted = entry.type === "approval" ? entry.grant : null;
-    const grant = voted === null ? undefined : grants.grant(voted.id);
-    if (grant !== undefined && !isGrantFor(grant, action))
-      fault(`the vote of entry ${entry.seq} gives the grant ${grant.id} for another agent, tool or operation`);
   }
 }
 
@@ -354,19 +342,6 @@ async function checkPlaces(
     if (!rows.some((row) => row["action_id"] === id && row["subject"] === subject))
       fault(`it is missing in the history of the policy "${policy}"`);
   }
-}
-
-/** Checks that a grant covers the action that it allowed. */
-async function checkGrant(
-  { compiled, grants }: ActionsAudit,
-  row: ActionRow,
-  request: ActionRequest,
-  entry: DecisionEntry & { seq: number },
-  fault: ReportFault,
-): Promise<void> {
-  if (entry.facts.grant === undefined) return;
-  const set = await compiled(entry.policy_set);
-  if (set !== null) grants.checkUse({ entry, request, facts: restoreFacts(entry.facts, row.past), set }, fault);
 }
 
 /** Evaluates again each decision that a suggested rule allowed, and compares the result. */

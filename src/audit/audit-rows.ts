@@ -35,7 +35,6 @@ import { recomputeLimitUses } from "../domain/limit-uses.ts";
 import { effectiveRequest } from "../domain/edited-request.ts";
 import { prefixFaults, reportDifferences, checkEachRow, type AuditedStore, type ReportFault } from "./report.ts";
 import type { PoliciesAuditor } from "./policies.ts";
-import type { GrantsAuditor } from "./grants.ts";
 import type { LegalHoldsAuditor } from "./legal-holds.ts";
 import type { SuggestedRulesAuditor } from "./suggested-rules.ts";
 import type { PlansAuditor } from "./plans.ts";
@@ -52,7 +51,6 @@ interface RowsAudit {
   created: Created;
   notices: readonly NoticeKind[];
   holds: LegalHoldsAuditor;
-  grants: GrantsAuditor;
   suggested: SuggestedRulesAuditor;
   plans: PlansAuditor;
   /** Returns the log's keys. The member is null if checkpoints are not verified. */
@@ -156,7 +154,7 @@ async function findDecidedAction(
 
 /** Checks that the resource of an idempotency key was created by the same API key at the same time. */
 async function checkIdempotency(
-  { store, policies, states, created, holds, grants, plans }: RowsAudit,
+  { store, policies, states, created, holds, plans }: RowsAudit,
   row: IdempotencyRow,
   fault: ReportFault,
 ): Promise<void> {
@@ -174,10 +172,6 @@ async function checkIdempotency(
     "POST /v1/holds": async () => {
       const { placed_by, placed_at } = holds.hold(resource_id) ?? {};
       return placed_by === undefined ? null : { key_id: placed_by.key_id, created_at: placed_at, body_hash: "" };
-    },
-    "POST /v1/grants": async () => {
-      const { by, granted_at } = grants.grant(resource_id) ?? {};
-      return by === undefined ? null : { key_id: by.key_id, created_at: granted_at };
     },
     // The row has no hash of the request, because the plan's actions contain the requests.
     "POST /v1/plans": async () => {

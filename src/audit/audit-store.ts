@@ -118,7 +118,7 @@ function checkCurrent(
 
 /** Audits all actions. Resolves to the number of actions. */
 async function checkActions({ store, entries, options, faults }: TablesAudit): Promise<number> {
-  const { totals, policies, grants, exceptional } = entries;
+  const { totals, policies, auditors, exceptional } = entries;
   const fault = createFaultCollector(faults);
   let actions = 0;
   await reportUnreadableData("the actions", fault, async () => {
@@ -126,12 +126,12 @@ async function checkActions({ store, entries, options, faults }: TablesAudit): P
       store,
       totals,
       compiled: (digest) => policies.compiled(digest),
-      grants,
+      auditors,
       exceptional,
       progress: (done) => options.progress?.("actions", done, totals.decisions),
       fault,
     });
-    grants.checkAll(fault);
+    for (const auditor of auditors) auditor.finish?.(fault);
   });
   return actions;
 }
@@ -163,7 +163,7 @@ async function checkCopiedTables(
   copying: StorageCopying,
   size: number,
 ): Promise<void> {
-  const { policies, holds, grants, suggested, plans, signing, changes } = entries;
+  const { policies, holds, suggested, plans, signing, changes } = entries;
   const states = entries.statesAt(entries.totals.latest);
   const created = Object.assign({}, ...entries.auditors.map((auditor) => auditor.created ?? {})) as Created;
   const keys = options.vkey === undefined ? null : signing.logKeys;
@@ -175,7 +175,6 @@ async function checkCopiedTables(
     created,
     notices: options.features.notices,
     holds,
-    grants,
     suggested,
     plans,
     keys,

@@ -3,7 +3,7 @@ import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/time.ts";
 import { decodeEntry, type DecisionEntry, type EntryBody as LedgerEntry, type PlanEntry } from "../domain/entries.ts";
 import type { JsonObject } from "../domain/json.ts";
-import type { AuditedFeatures, FeatureAuditor } from "../contract/audit.ts";
+import type { AuditedFeatures, AuditStates, FeatureAuditor } from "../contract/audit.ts";
 import type { StatesReader } from "../contract/states.ts";
 import { DIRECTORY_FOLDS } from "../identity/directory.ts";
 import { States } from "../ledger/states.ts";
@@ -11,7 +11,6 @@ import type { LedgerTotals } from "./actions.ts";
 import { createCredentialsAuditor } from "./credentials.ts";
 import { DirectoryAuditor } from "./directory.ts";
 import { createExceptionalVotesAuditor, type ExceptionalVotesAuditor } from "./exceptional-votes.ts";
-import { createGrantsAuditor } from "./grants.ts";
 import { createLegalHoldsAuditor } from "./legal-holds.ts";
 import type { KeysAuditor } from "./log-keys.ts";
 import { createPlansAuditor } from "./plans.ts";
@@ -26,9 +25,6 @@ export class ExpectedRows {
   readonly directory: DirectoryAuditor;
   readonly policies: PoliciesAuditor;
   readonly holds = createLegalHoldsAuditor();
-  readonly grants = createGrantsAuditor((target, seq) =>
-    this.features.bars.placedAfter(this.statesAt(this.totals.latest), target, seq),
-  );
   readonly suggested: SuggestedRulesAuditor;
   readonly plans = createPlansAuditor();
   readonly users: ReturnType<typeof createUsersAuditor>;
@@ -113,7 +109,6 @@ export class ExpectedRows {
       this.holds.fold(body);
       this.exceptional.fold(body);
       this.users.fold(body);
-      this.grants.fold(body);
       this.suggested.fold(body);
       this.credentials.fold(body);
       this.plans.fold(body);
@@ -126,8 +121,9 @@ export class ExpectedRows {
   }
 
   /** Returns the states after the newest entry, for questions about the time `now` in milliseconds. */
-  statesAt(now: number): StatesReader {
-    return { now, state: (fold) => this.states.state(fold) };
+  statesAt(now: number): AuditStates {
+    const reader: StatesReader = { now, state: (fold) => this.states.state(fold) };
+    return { ...reader, placedBar: (target, seq) => this.features.bars.placedAfter(reader, target, seq) };
   }
 
   private checkFeatures({ seq, created_at }: EntryRow, body: EntryBody): void {

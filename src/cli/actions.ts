@@ -1,4 +1,4 @@
-import type { ActionQuery, ActionRecord } from "../../clients/typescript/index.ts";
+import type { ActionQuery, ActionRecord, ApproveOptions } from "../../clients/typescript/index.ts";
 import {
   CommandError,
   EXIT_CODES,
@@ -8,10 +8,9 @@ import {
   usageError,
   printJson,
   type Command,
-  type Output,
 } from "./command.ts";
-import { describeFreeMembers } from "../domain/scope-words.ts";
-import { GRANT_OPTIONS, parseGrantTerms, type GrantView, showGrant } from "./grants.ts";
+import type { ApproveAddition } from "./approve-addition.ts";
+import { listApproveAdditions } from "../config/built-in-plugins.ts";
 import {
   createClient,
   createPrivilegedClient,
@@ -22,7 +21,7 @@ import {
 } from "./remote.ts";
 import { requestSummary } from "./request-summary.ts";
 import { parseSeconds } from "./times.ts";
-import { showForVote, type ShownRequest, voteOnShown } from "./vote-on-shown.ts";
+import { showForVote, voteOnShown } from "./vote-on-shown.ts";
 import { askYesOrNo, canAsk } from "./yes-or-no.ts";
 
 /** Maximum value of `--wait`. Seconds. */
@@ -82,10 +81,11 @@ examples:
   },
 };
 
-function voteCommand(approve: boolean): Command {
+/** @param additions what features add to the command */
+function voteCommand(approve: boolean, additions: readonly ApproveAddition[]): Command {
   const verb = approve ? "approve" : "deny";
   return {
-    help: `usage: assent ${verb} ID [--reason TEXT] ${approve ? "[--for DURATION --count N [--scope CEL] ...] " : ""}[--yes] [--json]
+    help: `usage: assent ${verb} ID [--reason TEXT] ${additions.map(({ usage }) => `${usage} `).join("")}[--yes] [--json]
 
 Prints the request, and on a terminal asks whether to ${verb} it. The vote is only valid for the request that was printed. Votes with the key in ASSENT_API_KEY, or asks for it on the terminal. The vote counts for the owner of that key. ID can
 be the beginning of the id of one pending action, of 8 characters or more. "assent watch" votes with your own session.
@@ -93,62 +93,47 @@ be the beginning of the id of one pending action, of 8 characters or more. "asse
   --reason TEXT        recorded with the vote
   --yes                vote without a prompt
   --json               print the action after the vote as JSON
-${approve ? GRANT_HELP : ""}
+${additions.map(({ help }) => help).join("")}
 examples:
   assent ${verb} 019346a0-0000-7000-8000-000000000000 --reason "checked with the customer"
-${approve ? EXAMPLE_WITH_GRANT : ""}`,
+${additions.map(({ example }) => `  assent ${verb} 019346a0-0000-7000-8000-000000000000 ${example}\n`).join("")}`,
     async run(args, io) {
       const { values, positionals } = parseArguments(args, {
         reason: { type: "string" },
         yes: { type: "boolean" },
         json: { type: "boolean" },
-        ...(approve ? GRANT_OPTIONS : {}),
+        ...(Object.assign({}, ...additions.map(({ options }) => options)) as object),
       });
-      const grant = approve ? parseGrantTerms(values) : undefined;
+      const added = additions.flatMap((addition) => addition.read(values) ?? []);
       const service = await createPrivilegedClient();
       const text = onlyId(positionals, verb);
       const shown = await showForVote(service, await withServiceErrors(() => completeId(service, text)), io);
-      if (grant !== undefined) await printFreeMembers(io, grant.scope ?? null, shown);
+      for (const { explain } of added) await explain(io, shown);
       if (values.yes !== true && canAsk(io) && !(await askYesOrNo(`${verb} this request?`))) {
         io.err("did not vote");
         return EXIT_CODES.failure;
       }
-      const action = await voteOnShown(service, shown, approve, { reason: values.reason, grant });
+      const action = await voteOnShown(service, shown, approve, {
+        reason: values.reason,
+        ...(Object.assign({}, ...added.map(({ how }) => how)) as ApproveOptions),
+      });
       printAction(io, action, values.json === true);
-      if (values.json !== true && action.new_grant !== undefined)
-        showGrant(io, action.new_grant as unknown as GrantView, false);
+      if (values.json !== true) for (const { report } of added) report(io, action);
       return EXIT_CODES.ok;
     },
   };
 }
 
-/** Prints what the scope of the grant leaves free in later requests. Prints nothing for a scope that is not CEL. */
-async function printFreeMembers(io: Output, scope: string | null, action: ShownRequest): Promise<void> {
-  // Load the parser of CEL only here, because no other vote needs it.
-  const { findFreeMembers } = await import("../domain/scope-freedom.ts");
-  let free: string[];
-  try {
-    free = findFreeMembers(scope, action);
-  } catch {
-    return;
-  }
-  io.err(`the grant leaves free in later requests: ${toPrintable(describeFreeMembers(free))}`);
+/** Returns the command with what features add. */
+export async function createApprove(): Promise<Command> {
+  const modules = await Promise.all(Object.values(listApproveAdditions()).map((load) => load()));
+  return voteCommand(
+    true,
+    modules.map((module) => module.default as ApproveAddition),
+  );
 }
 
-const GRANT_HELP = `
-With --for and --count, it also grants later actions of the same agent, tool and operation, where the rules allow that:
-
-  --for DURATION       time from now to the end of the grant: 30m, 8h
-  --count N            number of uses
-  --scope CEL          condition on later requests, which must also be true for this one; without it, all are covered
-  --sum CEL            number to add up over all uses, with --at-most N as the maximum
-  --ends-on-failure    a failed result of a use ends the grant
-`;
-const EXAMPLE_WITH_GRANT = `  assent approve 019346a0-0000-7000-8000-000000000000 --for 8h --count 20 --scope 'params.repo == "web"'
-`;
-
-export const approve = voteCommand(true);
-export const deny = voteCommand(false);
+export const deny = voteCommand(false, []);
 
 export const edit: Command = {
   help: `usage: assent edit ID PATH=VALUE... [--reason TEXT] [--json]

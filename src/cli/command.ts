@@ -58,6 +58,7 @@ export interface CommandEntry {
 }
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
+
 type Parsed<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true; args: string[] }>>;
 
 /**

@@ -51,7 +51,7 @@ const CORE: Readonly<Record<CoreCommand, CommandEntry>> = {
   approve: {
     group: "actions",
     summary: "approve a pending action",
-    load: async () => (await import("./actions.ts")).approve,
+    load: async () => (await import("./actions.ts")).createApprove(),
   },
   deny: {
     group: "actions",
@@ -92,11 +92,6 @@ const CORE: Readonly<Record<CoreCommand, CommandEntry>> = {
     group: "actions",
     summary: "list actions, or show one",
     load: async () => (await import("./actions.ts")).actions,
-  },
-  grants: {
-    group: "rights",
-    summary: "list grants, or revoke one",
-    load: async () => (await import("./grants.ts")).grants,
   },
   verify: {
     group: "record",

@@ -13,11 +13,7 @@ type Load = () => Promise<{ default?: unknown }>;
 /** Returns the built-in plugins, keyed by the name of their folder, in alphabetical order. */
 export function listBuiltIn(): Readonly<Record<string, Load>> {
   const urlOf = (folder: string): URL => new URL(`${folder}/index.${EXTENSION}`, FOLDER);
-  return loadersOf(
-    readdirSync(fileURLToPath(FOLDER)).flatMap((folder) =>
-      existsSync(urlOf(folder)) ? [[folder, urlOf(folder)] as const] : [],
-    ),
-  );
+  return loadersOf(listFolders(urlOf));
 }
 
 /**
@@ -32,6 +28,19 @@ export function listBuiltInCommands(command = ""): Readonly<Record<string, Load>
       const files = readdirSync(fileURLToPath(commands)).filter((file) => /^[\w-]+\.[jt]s$/.test(file));
       return files.map((file): [string, URL] => [file.slice(0, -3), new URL(file, commands)]);
     }),
+  );
+}
+
+/** Returns what features add to `assent approve`: `plugins/<folder>/approve-command`, keyed by folder. */
+export function listApproveAdditions(): Readonly<Record<string, Load>> {
+  const urlOf = (folder: string): URL => new URL(`${folder}/approve-command.${EXTENSION}`, FOLDER);
+  return loadersOf(listFolders(urlOf));
+}
+
+/** Returns the folders that have the file. */
+function listFolders(urlOf: (folder: string) => URL): [folder: string, url: URL][] {
+  return readdirSync(fileURLToPath(FOLDER)).flatMap((folder): [string, URL][] =>
+    existsSync(urlOf(folder)) ? [[folder, urlOf(folder)]] : [],
   );
 }
 

@@ -1,10 +1,29 @@
 /** What features contribute to `assent audit`. */
-import type { EntryBody, EntryType } from "../domain/entries.ts";
+import type { ActionRequest } from "../domain/actions.ts";
+import type { DecisionEntry, EntryBody, EntryType } from "../domain/entries.ts";
 import type { Fold } from "../domain/fold.ts";
+import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
+import type { Facts } from "../domain/policy/policy-types.ts";
 import type { Bars } from "./bar.ts";
+import type { Snapshot } from "./ledger.ts";
 import type { NoticeKind } from "./notice.ts";
 import type { StorageReader } from "./storage.ts";
 import type { StatesReader } from "./states.ts";
+
+/** The states before an entry, and the bars that follow from them. */
+export type AuditStates = StatesReader & Pick<Snapshot, "placedBar">;
+
+/** Reports a fault of the store. */
+export type ReportFault = (detail: string) => void;
+
+/** The first decision on an action, with its restored inputs. */
+export interface AuditedDecision {
+  entry: DecisionEntry & { seq: number };
+  request: ActionRequest;
+  facts: Facts;
+  /** Returns the policies that decided; null if the store lacks them, which is reported elsewhere. */
+  policies(): Promise<CompiledPolicySet | null>;
+}
 
 /**
  * Checks what the states of a feature cannot state, such as an entry that should not exist beside an earlier one. One
@@ -15,7 +34,17 @@ export interface FeatureAuditor {
    * Called for each entry in ledger order. `states` are those before the entry, and `now` is the time of the entry.
    * Throws RangeError if the entry should not exist.
    */
-  check?(entry: EntryBody & { seq: number }, states: StatesReader): void;
+  check?(entry: EntryBody & { seq: number }, states: AuditStates): void;
+  /** Called for each action with its entries, after all entries were checked. */
+  checkVotes?(
+    action: Pick<DecisionEntry, "agent_id" | "tool" | "operation">,
+    entries: readonly EntryBody[],
+    fault: ReportFault,
+  ): void;
+  /** Called for each action whose request is not erased, after all entries were checked. */
+  checkDecision?(decision: AuditedDecision, fault: ReportFault): Promise<void>;
+  /** Called after all actions were checked. */
+  finish?(fault: ReportFault): void;
   /**
    * Compares what the feature stores besides its states with the entries that `check` got. Called after the newest
    * entry, and again if it reports a fault while entries are added.

@@ -23,7 +23,6 @@ export const CORE_COMMANDS = [
   "answer",
   "lift",
   "actions",
-  "grants",
   "verify",
   "witness",
   "audit",

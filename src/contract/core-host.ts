@@ -15,6 +15,8 @@ import type { ToolCredentialIssuer } from "./credentials.ts";
 import type { FactSource } from "./fact-source.ts";
 import type { HealthCheck } from "./check.ts";
 import type { DecisionStep } from "./step.ts";
+import type { Reaction } from "./reaction.ts";
+import type { VoteAddition } from "./vote-addition.ts";
 import type { Gauge } from "./gauge.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
 import type { ErrorKind } from "./errors.ts";
@@ -307,6 +309,9 @@ export interface CoreHost extends Host {
   /** The errors with which steps refuse submissions. */
   readonly stepErrors: readonly ErrorKind[];
   readonly openActionCanceller: OpenActionCanceller;
+  readonly reactions: readonly Reaction[];
+  /** What approvers can grant together with a vote; null if they cannot. */
+  readonly voteAddition: VoteAddition<CoreHost> | null;
   /** Returns the trace of the running request; null if it is not traced. */
   trace(): RequestTrace | null;
   /** Available after start. */

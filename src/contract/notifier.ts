@@ -47,24 +47,8 @@ export interface MessageAction {
   plan: { id: string; position: number } | null;
   /** Questions of approvers to the agent, and its answers. */
   questions: readonly { asked_by: string; question: string; answer: string | null }[];
-  /**
-   * Grants that an approver could create together with the approval, the narrowest first; empty if the rules do not
-   * allow grants. The approval page offers them.
-   */
-  grants: readonly {
-    /** Condition in CEL. It fixes every parameter and the whole context, except for `varying`. */
-    scope: string;
-    /** The members that may differ from this request, and the values that they may have. */
-    varying: readonly { member: string; values: string }[];
-    /**
-     * Number of the last `considered` requests of this kind that the grant would have covered, and the newest covered
-     * requests.
-     */
-    covered: number;
-    considered: number;
-    /** Each request in one line that is safe to display. */
-    requests: readonly string[];
-  }[];
+  /** What an approval can also allow, in one line each that is safe to display. The approval page offers it. */
+  offers: readonly string[];
   /** Number of people who must approve. */
   quorum: number;
   votes: readonly {

@@ -6,7 +6,6 @@ import type { ApprovalMessage, ClosedMessage, MessageAction } from "../contract/
 import type { JsonObject } from "../domain/json.ts";
 import { outlineLines } from "../domain/outline.ts";
 import { displayPrincipal } from "../domain/principals.ts";
-import { describeSuggestedScope } from "../domain/scope-words.ts";
 import { clipText } from "../domain/text.ts";
 import { renderMarkedText } from "../domain/visible-text.ts";
 
@@ -143,23 +142,6 @@ export function requestSections(
     part("Parameters", "/params", params, MAX_PARAMETERS),
     ...(Object.keys(context).length === 0 ? [] : [part("Context", "/context", context, MAX_CONTEXT)]),
   ];
-}
-
-const MAX_NAMED = 3;
-
-/**
- * Returns one line for each grant that the approval page offers: the names of all members that may differ from this
- * request, and how many earlier requests the grant would have covered. Returns an empty list if the rules do not allow
- * grants.
- * @example
- * renderGrantLines(message.action);
- * // ['equal requests, except that params.env may be "qa" or "test": 12 of the last 40 requests, such as Deploy "web" to "test"']
- */
-export function renderGrantLines({ grants }: Pick<MessageAction, "grants">): string[] {
-  return grants.map(({ varying, covered, considered, requests }) => {
-    const named = requests.slice(0, MAX_NAMED).join("; ");
-    return `${renderMarkedText(describeSuggestedScope(varying))}: ${covered} of the last ${considered} requests${named === "" ? "" : `, such as ${named}`}`;
-  });
 }
 
 /**

@@ -27,7 +27,7 @@ export interface LinkResponse {
   names: MessageAction["names"];
   refusal: string | null;
   signature_required: boolean;
-  action: Omit<MessageAction, "names" | "submitted_by" | "edited_by" | "plan" | "grants" | "quorum" | "votes"> & {
+  action: Omit<MessageAction, "names" | "submitted_by" | "edited_by" | "plan" | "offers" | "quorum" | "votes"> & {
     approvals: readonly (Omit<MessageAction["votes"][number], "at"> & { created_at: string })[];
     approvals_needed: number | null;
     /** What the agent submitted, if an approver changed the request. */
@@ -51,7 +51,7 @@ export function listLinkFacts({ action, names }: Pick<LinkResponse, "action" | "
     submitted_by: "",
     edited_by: proposed?.edited_by ?? null,
     plan: null,
-    grants: [],
+    offers: [],
   });
   if (proposed === null) return facts;
   const [[, lines] = ["", []]] = requestSections({ params: proposed.params, context: {}, shown_first });

@@ -9,7 +9,6 @@ import {
   listMessageFacts,
   messageTitle,
   otherRequestLines,
-  renderGrantLines,
   requestSections,
 } from "./approval-message-text.ts";
 
@@ -25,7 +24,7 @@ export interface MessageSheet {
   /** More requests of a digest, each with its own link. */
   others: readonly { text: string; link: string }[];
   facts: readonly (readonly [name: string, value: string])[];
-  /** Parameters and context, and the grants that the page offers, as lines. */
+  /** Parameters and context, and what the page offers with an approval, as lines. */
   sections: readonly (readonly [name: string, lines: readonly string[]])[];
 }
 
@@ -41,10 +40,12 @@ export function messageSheet(message: PersonalMessage): MessageSheet {
     return { title, opening, link, others: [], facts, sections: [] };
   }
   const { action } = message;
-  const offers = renderGrantLines(action);
-  const sections: [string, string[]][] = [
+  const { offers } = action;
+  const sections: [string, readonly string[]][] = [
     ...requestSections(action),
-    ...(offers.length === 0 ? [] : [["Your approval can also cover later requests", offers] as [string, string[]]]),
+    ...(offers.length === 0
+      ? []
+      : [["Your approval can also cover later requests", offers] as [string, readonly string[]]]),
   ];
   const shared = { title: messageTitle(message), facts: listMessageFacts(action), sections };
   if (!("link" in message)) return { ...shared, opening: describeOutcome(message), link: null, others: [] };

@@ -2,6 +2,7 @@
  * Builds the message for a notifier from a row of the outbox: the current state of the action, and a link for the
  * recipient.
  */
+import type { VoteAddition } from "../contract/vote-addition.ts";
 import type { NoticeKind } from "../contract/notice.ts";
 import {
   type ApprovalMessage,
@@ -35,7 +36,6 @@ import { digestAddress, makeToken, type ComputeMac } from "../domain/tokens.ts";
 import type { Groups } from "../contract/core-host.ts";
 import type { Users } from "../domain/users.ts";
 import { readPrincipalNames } from "../identity/principal-names.ts";
-import { suggestGrants } from "../policies/suggest-grants.ts";
 import { formatPrincipal } from "./approval-message-text.ts";
 import { genuineDeliveriesOfAction } from "./genuine-deliveries.ts";
 import { mayNotify } from "./new-delivery.ts";
@@ -53,6 +53,8 @@ export interface MessageBuilder {
 interface MessageOptions {
   /** The kinds of notices of all features. */
   notices: readonly NoticeKind[];
+  /** What an approval can also do. Absent if it can do nothing else. */
+  voteAddition?: VoteAddition | null;
   storage: Storage;
   seals: RowSeals;
   clock(): number;
@@ -164,15 +166,15 @@ class StoredMessageBuilder implements MessageBuilder {
     const { storage, clock } = this.options;
     if (action.status !== "pending_approval" || (action.expires_at ?? 0) <= clock())
       return { obsoleteReason: "the action is no longer waiting" };
-    const mayGrant = kind !== "approval_reminder" && action.plan_id === null;
-    const grants = !mayGrant ? [] : await readGrantOffers(storage, action, set);
+    const hasOffers = kind !== "approval_reminder" && action.plan_id === null;
+    const offers = hasOffers ? await listOffers(this.options.voteAddition ?? null, storage, action, set) : [];
     const { person } = common;
     if (votes.some((vote) => vote.principal === person)) return { obsoleteReason: "this person has voted" };
     if (kind === "approval_reminder" && request?.state !== "delivered")
       return { obsoleteReason: "the request itself was not delivered" };
     return {
       ...common,
-      action: { ...common.action, grants },
+      action: { ...common.action, offers },
       kind,
       link: this.linkTo(action, person, notifier, common.to),
       others: [],
@@ -250,37 +252,20 @@ function alteredDeliveryError(): NotifierError {
   );
 }
 
-/**
- * Maximum number of earlier requests against which the scope of each grant in a message is evaluated. Lower than on the
- * approval page, because bursts send many messages.
- */
-const MAX_EARLIER = 40;
-
-/**
- * Returns the grants that the approval page offers for a pending action. Everyone who can see the action can see the
- * earlier requests of the same agent and tool.
- */
-async function readGrantOffers(
+/** Returns what the approval page offers with an approval of a pending action. */
+async function listOffers(
+  voteAddition: VoteAddition | null,
   storage: Pick<Storage, "actions" | "entriesOfAction">,
   row: ActionRow,
   set: CompiledPolicySet,
-): Promise<MessageAction["grants"]> {
+): Promise<MessageAction["offers"]> {
+  if (voteAddition === null) return [];
   // Ignore corrupt entries, because an altered store must not suppress the notification.
   const entries = (await nullIfCorrupt(storage.entriesOfAction(row.id))) ?? [];
   const newest = entries.filter(({ type }) => type === "decision" || type === "redecision").at(-1);
   if (newest === undefined) return [];
-  const { decision } = decodeEntry<DecisionEntry | RedecisionEntry>(newest.bytes);
-  if (decision.approval?.grants === undefined) return [];
-  const offers = await suggestGrants(set, row, (filter) =>
-    storage.actions({ ...filter, visibility: { all: true }, limit: MAX_EARLIER }),
-  );
-  return (offers?.suggestions ?? []).map(({ scope, varying, covered, requests }) => ({
-    scope,
-    varying,
-    covered,
-    considered: offers?.considered ?? 0,
-    requests: requests.map(({ summary }) => summary),
-  }));
+  const { approval } = decodeEntry<DecisionEntry | RedecisionEntry>(newest.bytes).decision;
+  return approval === null ? [] : voteAddition.listOffers(storage, row, set, approval);
 }
 
 /** Returns the principals in a message. */
@@ -322,7 +307,7 @@ function describe(row: ActionRow, votes: readonly ApprovalRow[], set: CompiledPo
       question: question.text,
       answer: answer?.text ?? null,
     })),
-    grants: [],
+    offers: [],
     quorum: row.quorum ?? 1,
     votes: votes.map((vote) => ({
       approver: vote.principal,

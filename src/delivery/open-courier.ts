@@ -4,6 +4,7 @@ import type { Config } from "../config/index.ts";
 import type { Groups, Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { NoticeKind } from "../contract/notice.ts";
+import type { VoteAddition } from "../contract/vote-addition.ts";
 import type { Notifier } from "../contract/notifier.ts";
 import type { Policies } from "../contract/policies.ts";
 import type { RowSeals } from "../contract/row-seals.ts";
@@ -38,12 +39,13 @@ export function openCourier(
     clock(): number;
     notifiers: readonly Notifier[];
     notices: readonly NoticeKind[];
+    voteAddition: VoteAddition | null;
     channels: ReadonlyMap<string, Channel>;
     groups: Groups;
     instance: string;
   },
 ): Courier {
-  const { config, log, address, clock, notifiers, notices, channels, groups, instance } = options;
+  const { config, log, address, clock, notifiers, notices, voteAddition, channels, groups, instance } = options;
   if (channels.size > 0 && config.server.public_url === null)
     log.warn(
       "notifications contain links to this service, but ASSENT_PUBLIC_URL is not set; set it to the address that people use",
@@ -62,6 +64,7 @@ export function openCourier(
       seals,
       clock,
       notices,
+      voteAddition,
       publicUrl: () => address().replace(/\/+$/, ""),
       digests,
       users: () => users.refreshed(),

@@ -1,6 +1,5 @@
-/** Builds the entries that record changes of keys, grants, policies and suggested rules. */
-import type { Actor, GrantEntry, ApiKeyEntry, RecordedPolicyChange, SuggestedRuleEntry } from "./entries.ts";
-import type { Grant } from "./grants.ts";
+/** Builds the entries that record changes of keys, policies and suggested rules. */
+import type { Actor, ApiKeyEntry, RecordedPolicyChange, SuggestedRuleEntry } from "./entries.ts";
 import type { SuggestedRuleTerms } from "./suggested-rules.ts";
 import { toRfc3339 } from "./time.ts";
 
@@ -83,30 +82,6 @@ export function buildKeyEntry(
       owner,
       expires_at: expires_at === null ? null : toRfc3339(expires_at),
     },
-    by,
-  };
-}
-
-/**
- * Returns the entry that records the end of a grant.
- * @param at the time of the end in milliseconds
- */
-export function buildGrantEndEntry(
-  grant: Grant,
-  { cause, related_action, comment, by }: Pick<GrantEntry, "cause" | "related_action" | "comment" | "by">,
-  at: number,
-): GrantEntry {
-  const { id, agent_id, tool, operation, scope, count, sum, until, ends_on_failure, passkey } = grant;
-  return {
-    type: "grant",
-    v: 1,
-    at: toRfc3339(at),
-    change: "ended",
-    agent_id,
-    grant: { id, tool, operation, scope, count, sum, until: toRfc3339(until), ends_on_failure, passkey },
-    cause,
-    related_action,
-    comment,
     by,
   };
 }

@@ -21,7 +21,6 @@ import type {
   AgentEntry,
   BreakGlassEntry,
   DelegationEntry,
-  GrantEntry,
   ApiKeyEntry,
   LegalHoldEntry,
   LogKeyEntry,
@@ -75,7 +74,6 @@ type CoreEntry =
   | AgentEntry
   | UserEntry
   | LegalHoldEntry
-  | GrantEntry
   | DelegationEntry
   | BreakGlassEntry
   | SuggestedRuleEntry
@@ -100,7 +98,6 @@ export const ENTRY_TYPES = [
   "agent",
   "user",
   "legal_hold",
-  "grant",
   "delegation",
   "break_glass",
   "suggested_rule",

@@ -1,5 +1,5 @@
 /**
- * Finds what the scope of a grant leaves free. A member of the request is fixed only if the scope compares it with a
+ * Finds what a scope, a condition on later requests, leaves free. A member of the request is fixed only if the scope compares it with a
  * constant by `==`, and new members are excluded only if the scope also fixes how many there are. Everything else
  * counts as free, so no one can mistake a loose condition for a narrow one.
  */
@@ -25,7 +25,7 @@ interface PartScope {
  * Returns the members that later requests may change, in CEL: such as `params.amount`, and `params.*` or `context.*`
  * if they may have members that are not in the list. An empty list means that only equal requests are covered.
  * @param scope null covers every request. The scope must be valid
- * @param request a request that the grant is about, whose members are listed by name; null if there is none
+ * @param request a request that the scope is about, whose members are listed by name; null if there is none
  */
 export function findFreeMembers(scope: string | null, request: Readonly<Record<RequestPart, object>> | null): string[] {
   const parts = readScope(scope);

@@ -2,14 +2,12 @@
 import { breakGlassState } from "../domain/break-glass.ts";
 import { delegationState } from "../domain/delegations.ts";
 import type { Fold } from "../domain/fold.ts";
-import { grantState } from "../domain/grants.ts";
 import { legalHoldState } from "../domain/legal-holds.ts";
 import { recordedPolicyState } from "../domain/recorded-policies.ts";
 import { suggestedRuleState } from "../domain/suggested-rules.ts";
 
 export const CORE_FOLDS: readonly Fold<unknown>[] = [
   legalHoldState,
-  grantState,
   delegationState,
   breakGlassState,
   recordedPolicyState,

@@ -189,6 +189,8 @@ function createPrivileged(
     },
     barErrors: declared.bars.errors,
     stepErrors: declared.stepErrors,
+    reactions: declared.reactions,
+    voteAddition: declared.voteAddition as CoreHost["voteAddition"],
     async snapshot() {
       const states = await part("states")();
       return createSnapshot(clock(), () => states, declared.bars);

@@ -214,7 +214,7 @@ class ServiceRuntime implements Runtime {
 
   /** Starts to publish checkpoints and to deliver messages. */
   private startPublishing(parts: ServiceParts): void {
-    const { config, state, origin, contributions, groups, outbox, log, clock, instance } = this.assembly;
+    const { config, state, origin, contributions, groups, outbox, log, clock, instance, declared } = this.assembly;
     const createLease = (name: string) => createLeaderLease(parts.storage, name, instance);
     this.opened.push(...publishCheckpoints(config.ledger, parts, createLease, log, verifyEd25519));
     if (outbox.write === null) return;
@@ -226,6 +226,7 @@ class ServiceRuntime implements Runtime {
       clock: clock.now,
       notifiers,
       notices: notices.map(({ kind }) => kind),
+      voteAddition: declared.voteAddition,
       channels: state.channels,
       groups,
       instance,

@@ -59,13 +59,20 @@ describe("imports", () => {
   /** What pages of the console are built from: `assent/console`. */
   const KIT = "plugins/console/app/kit.ts";
   const isPage = (file: string): boolean => /^plugins\/[^/]+\/page\//.test(file);
-  test("the core imports no plugin, and no plugin imports another", () => {
+  /** Returns the `api.ts` of each plugin that the file's plugin names in `needs`. */
+  const neededApis = (file: string): string[] => {
+    const index = join(ROOT, file.split("/").slice(0, 2).join("/"), "index.ts");
+    const [, names = ""] = existsSync(index) ? (/^  needs: \[([^\]]*)\]/m.exec(readFileSync(index, "utf8")) ?? []) : [];
+    return [...names.matchAll(/"([^"]+)"/g)].map(([, name]) => `plugins/${name}/api.ts`);
+  };
+  test("the core imports no plugin, and a plugin imports only the api.ts of another that it needs", () => {
     for (const file of sources) {
       for (const specifier of importsOf(file)) {
         const to = target(file, specifier);
         if (to === null || !to.startsWith("plugins/") || (isPage(file) && to === KIT)) continue;
         const own = file.split("/").slice(0, 2).join("/");
-        assert.ok(file.startsWith("plugins/") && to.startsWith(`${own}/`), `${file} imports ${specifier}`);
+        const isAllowed = to.startsWith(`${own}/`) || (!isPage(file) && neededApis(file).includes(to));
+        assert.ok(file.startsWith("plugins/") && isAllowed, `${file} imports ${specifier}`);
       }
     }
   });
@@ -97,13 +104,14 @@ describe("imports", () => {
     }
   });
 
-  test("a page imports only the kit, packages and files of its own folder, and nothing else imports a page", () => {
+  test("a page imports only the kit, packages, its own folder and files of its plugin without imports; nothing else imports a page", () => {
     for (const file of sources) {
       const own = file.split("/").slice(0, 3).join("/");
       for (const specifier of importsOf(file)) {
         const to = target(file, specifier);
         if (to === null) continue;
-        const isAllowed = isPage(file) ? to === KIT || to.startsWith(`${own}/`) : !isPage(to);
+        const isOwn = to.startsWith(`${own}/`) || (to.startsWith(dirname(own)) && importsOf(to).length === 0);
+        const isAllowed = isPage(file) ? to === KIT || isOwn : !isPage(to);
         assert.ok(isAllowed, `${file} imports ${specifier}`);
       }
     }

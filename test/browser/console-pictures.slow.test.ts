@@ -2,7 +2,7 @@
  * Opens each page with a week of actions, in light and dark mode and at a phone's width. No element overflows, nothing
  * is logged, and no page has more than 2,000 nodes. `SCREENSHOTS=docs/images` with only this file creates the images of
  * the documentation.
- * @needs console, evidence, users
+ * @needs console, evidence, grants, users
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync } from "node:fs";

@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { needs } from "../support/features.ts";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { signInTerminal } from "../../src/cli/watch/terminal-session.ts";
 import type { ApprovalMessage } from "../../src/contract/notifier.ts";
@@ -267,21 +268,25 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       );
     });
 
-    it("allows later requests of the person's own agent, with a signature that covers the grant", async () => {
-      const about = { name: "graces agent", owner: await principalOf("Grace"), preset: "agent", agent_id: "own-bot" };
-      const { key } = await makeKey(service, about);
-      const body = { agent_id: "own-bot", tool: "editor", operation: "write", params: { file: "a.ts" } };
-      const ask = async () => (await service.call("POST", "/v1/actions", { key, body })).body;
-      const { id } = await ask();
-      await openRequest(page, id);
-      await page.getByText("Also allow later requests").click();
-      await page.getByRole("radio").nth(1).check();
-      await page.getByRole("button", { name: "Approve and grant" }).click();
-      await inboxRow(page, id).getByText("settled").waitFor();
-      const [{ entry }] = (await approvalEntries(id)) as unknown as [{ entry: { gesture: object; grant: object } }];
-      assert.ok(entry.gesture !== null && entry.grant !== null, JSON.stringify(entry));
-      assert.equal((await ask()).reason_code, "GRANTED");
-    });
+    it(
+      "allows later requests of the person's own agent, with a signature that covers the grant",
+      needs("grants"),
+      async () => {
+        const about = { name: "graces agent", owner: await principalOf("Grace"), preset: "agent", agent_id: "own-bot" };
+        const { key } = await makeKey(service, about);
+        const body = { agent_id: "own-bot", tool: "editor", operation: "write", params: { file: "a.ts" } };
+        const ask = async () => (await service.call("POST", "/v1/actions", { key, body })).body;
+        const { id } = await ask();
+        await openRequest(page, id);
+        await page.getByText("Also allow later requests").click();
+        await page.getByRole("radio").nth(1).check();
+        await page.getByRole("button", { name: "Approve and grant" }).click();
+        await inboxRow(page, id).getByText("settled").waitFor();
+        const [{ entry }] = (await approvalEntries(id)) as unknown as [{ entry: { gesture: object; grant: object } }];
+        assert.ok(entry.gesture !== null && entry.grant !== null, JSON.stringify(entry));
+        assert.equal((await ask()).reason_code, "GRANTED");
+      },
+    );
 
     it("signs the votes on a selection with one gesture, and reports the one that came too late", async () => {
       const ids = [];

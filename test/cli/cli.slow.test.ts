@@ -411,7 +411,7 @@ describe("against a running service", () => {
     assert.match((await as(`${grace.key.slice(0, -1)}x`, ["actions"])).err, /checksum is wrong/);
   });
 
-  test("approve grants later actions, and grants lists and revokes them", async () => {
+  test("approve grants later actions, and grants lists and revokes them", needs("grants"), async () => {
     const rule = { name: "r", tool: "ci", effect: "require_approval", approval: { grants: { for: "8h", count: 50 } } };
     const post = async (path: string, body: object): Promise<{ id: string }> =>
       (await fetch(`${server.url}${path}`, of(running.admin, body))).json() as Promise<{ id: string }>;

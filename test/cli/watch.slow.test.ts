@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { needs } from "../support/features.ts";
 import type { ActionRecord } from "../../clients/typescript/index.ts";
 import type { Output } from "../../src/cli/command.ts";
 import { requestSummary } from "../../src/cli/request-summary.ts";
@@ -160,7 +161,7 @@ describe("a terminal session", () => {
     await session.end();
   });
 
-  test("a terminal session cannot approve with break-glass or grant future actions", async () => {
+  test("a terminal session cannot approve with break-glass or grant future actions", needs("grants"), async () => {
     const session = await signIn();
     const id = await submit("4711");
     const path = `/v1/actions/${id}/approval`;

@@ -160,7 +160,7 @@ const action: MessageAction = {
   edited_by: null,
   plan: null,
   questions: [],
-  grants: [],
+  offers: [],
   shown_first: ["/params/amount"],
   quorum: 1,
   votes: [],

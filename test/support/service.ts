@@ -40,6 +40,7 @@ const NAMES = [
   "stop",
   "suggestions",
   "throttle",
+  "grants",
   "analytics",
   "events",
   "provenance",

@@ -24,7 +24,6 @@ export default {
   ],
   entries: {
     plan: [],
-    grant: ["person"],
     legal_hold: ["system"],
     break_glass: ["person", "system"],
   },

@@ -1,4 +1,4 @@
-/** Texts of plans, grants, emergency approvals, legal holds and credentials on pages of other features. */
+/** Texts of plans, emergency approvals, legal holds and credentials on pages of other features. */
 import { type EntryOf, formatCounted, MarkedValue, type PartTexts, Time } from "../../console/app/kit.ts";
 
 /** The reasons why a credential ended. */
@@ -39,16 +39,6 @@ export const texts: PartTexts = {
         return <MarkedValue value={`legal hold ${change.replaceAll("_", " ")}: ${hold.reason}`} />;
       },
       describe: (entry) => <MarkedValue value={`(${(entry as unknown as EntryOf<"legal_hold">).hold.reason})`} />,
-    },
-    grant: {
-      summarize(entry) {
-        const { grant, change, agent_id } = entry as unknown as EntryOf<"grant">;
-        return <MarkedValue value={`grant ${change}: ${grant.tool} ${grant.operation} by ${agent_id}`} />;
-      },
-      describe(entry) {
-        const { grant } = entry as unknown as EntryOf<"grant">;
-        return <MarkedValue value={`for ${grant.tool} ${grant.operation}`} />;
-      },
     },
     "actions:credential_issued": {
       summarize: () => null,

@@ -6,13 +6,14 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, encodeSegment, serviceNow, request } from "./core/api.ts";
 import type { LinkAnswer } from "./core/api-types.ts";
+import { loadParts } from "./core/load-parts.ts";
 import { loadMe, storeNames } from "./core/me.ts";
+import { type ConsolePart, hasPanels, type VoteAddition, type VoteTerms } from "./core/parts.ts";
 import { isUserSession, userSignInAddress } from "./core/session.ts";
-import type { GrantLimits, GrantTerms } from "./grants/offer.tsx";
-import { VoteWithGrant } from "./grants/vote-with-grant.tsx";
 import { readDraft } from "./inbox/drafts.ts";
 import { IconChip, VoteList } from "./inbox/request-pane.tsx";
 import { castVote } from "./inbox/vote.ts";
+import { VoteWithAddition } from "./inbox/vote-with-addition.tsx";
 import { Badge, OutageBanner, Notice, ErrorNotice, MarkedValue, TimeLeft } from "./ui/elements.tsx";
 import { useNow } from "./ui/hooks.ts";
 import { PrincipalName } from "./ui/person.tsx";
@@ -48,8 +49,7 @@ interface Lost {
 interface Signer {
   name: string;
   principal: string;
-  /** The largest grant that the rules allow with the vote; null if they do not allow grants. */
-  grants: GrantLimits | null;
+  terms: VoteTerms | null;
 }
 
 /** Returns the user of this browser's session if they may vote on the action; null for anyone else. */
@@ -59,7 +59,7 @@ async function findSigner(id: string): Promise<Signer | null> {
     const { approval_token, approval_terms } = await request("GET /v1/actions/{id}", { path: [id] });
     if (approval_token === undefined) return null;
     const { principal, key: user } = await loadMe();
-    return { name: user.name, principal, grants: approval_terms?.grants ?? null };
+    return { name: user.name, principal, terms: approval_terms ?? null };
   } catch {
     // The session has ended, or its user cannot see the action. The person can still vote with the link.
     return null;
@@ -100,12 +100,12 @@ function Approve() {
       </main>
     );
   const { action, approver, refusal, signature_required, grants, shown } = seen;
-  const cast = async (approve: boolean, reason: string, grant: GrantTerms | null): Promise<boolean> => {
+  const cast = async (approve: boolean, reason: string, addition: VoteAddition | null): Promise<boolean> => {
     setLost(null);
     try {
       const status = await (signer === null
         ? voteByLink(shown ?? "", approve, reason)
-        : voteSigned(action, approve, reason, grant));
+        : voteSigned(action, approve, reason, addition));
       setDone(
         status === "pending_approval"
           ? "Your approval is recorded; the request needs more approvals."
@@ -147,8 +147,8 @@ function Approve() {
           <RequestOrigin action={action} />
           <RequestHash action={action} />
           <ErrorNotice error={error} />
-          {isOpen ? <VoteWithGrant id={action.id} limits={signer?.grants ?? null} cast={cast} /> : null}
-          {isOpen && signer === null && grants !== null ? <SignInToGrant /> : null}
+          {isOpen ? <VoteWithAddition id={action.id} terms={signer?.terms ?? null} cast={cast} /> : null}
+          {isOpen && signer === null && grants !== null && hasPanels("vote") ? <SignInToGrant /> : null}
           {isPending && !isLate && signature_required && signer === null ? <SignInToSign /> : null}
         </article>
         <p class="quiet">
@@ -176,9 +176,9 @@ async function voteSigned(
   action: LinkAnswer["action"],
   approve: boolean,
   reason: string,
-  grant: GrantTerms | null,
+  addition: VoteAddition | null,
 ): Promise<string> {
-  const result = await castVote(action, { approve, reason, grant });
+  const result = await castVote(action, { approve, reason, addition });
   if (result.kind === "failed") throw result.error;
   if (result.kind === "late") throw new Error(result.outcome.text);
   return result.action.status;
@@ -335,10 +335,17 @@ function NoLink() {
   );
 }
 
-const isActionId = /^[0-9a-f-]{36}$/.test(token);
-const place = document.getElementById("console");
-if (isActionId) location.replace(`/#/approvals/${encodeSegment(token)}`);
-else if (place !== null) {
+/**
+ * Renders the page. The build calls it with the parts in `plugins/<name>/page`.
+ * @param bundled the parts in the bundle, keyed by plugin
+ */
+export async function startApprove(bundled: Readonly<Record<string, ConsolePart>>): Promise<void> {
+  const isActionId = /^[0-9a-f-]{36}$/.test(token);
+  if (isActionId) return location.replace(`/#/approvals/${encodeSegment(token)}`);
+  const place = document.getElementById("console");
+  if (place === null) return;
+  // Without the parts of plugins, a person can still vote.
+  await loadParts([], bundled);
   place.replaceChildren();
   render(token === "" ? <NoLink /> : <Approve />, place);
 }

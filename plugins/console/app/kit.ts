@@ -16,6 +16,8 @@ export type {
   Places,
   Section,
   TimelineName,
+  VoteAddition,
+  VoteTerms,
 } from "./core/parts.ts";
 export { hasPanels, listEntryTypes, loadTexts, scopeTexts } from "./core/parts.ts";
 
@@ -51,6 +53,7 @@ export { deletePageDraft, readPageDraft, writePageDraft } from "./core/page-draf
 export { type LoadState, useLoad, useNow } from "./ui/hooks.ts";
 export { type PagedRows, usePaged } from "./ui/paged.ts";
 export { Panels } from "./ui/panels.tsx";
+export { FlagUse } from "./ui/flag-use.tsx";
 
 // Pages, cards, dialogs and forms
 export { Dialog } from "./ui/dialog.tsx";

@@ -13,6 +13,9 @@ export default {
       scopes: ["policies:read"],
     },
   ],
+  panels: [
+    { place: "action-allowed", load: () => import("./allowed-by-rule.tsx").then((module) => module.AllowedByRule) },
+  ],
   entries: { suggested_rule: ["person", "system"] },
   texts: () => import("./texts.tsx").then((module) => module.texts),
 } satisfies ConsolePart;

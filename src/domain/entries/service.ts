@@ -162,49 +162,6 @@ export interface LegalHoldEntry {
 }
 
 /**
- * An approver granted later actions, or a grant ended. A grant also ends without an entry when it expires or a stop
- * applies.
- */
-export interface GrantEntry {
-  type: "grant";
-  v: 1;
-  at: string;
-  change: "granted" | "ended";
-  /** The agent that may act. */
-  agent_id: string;
-  /** The grant as it was when it was created. */
-  grant: {
-    id: string;
-    tool: string;
-    operation: string;
-    /** CEL over the request; null covers every request. */
-    scope: string | null;
-    /** Maximum number of uses. */
-    count: number;
-    /** Cap of the sum of a CEL expression over all uses; null if there is no cap. */
-    sum: { of: string; at_most: number } | null;
-    until: string;
-    /** Whether the grant ends when a use reports failure. */
-    ends_on_failure: boolean;
-    /**
-     * Credential id of the passkey that signed the vote with the grant; null if the vote was not signed. While the
-     * grantor has this passkey, the grant can cover the grantor's own agent, if the rules have the mode `self_confirm`.
-     */
-    passkey: string | null;
-  };
-  /** Cause of the end; null when the grant was created. */
-  cause: "revoked" | "rejection" | "flag" | "failure" | "suspension" | null;
-  /**
-   * The action whose approval created the grant, or whose rejection, flag or failure ended it; null if there is no such
-   * action.
-   */
-  related_action: string | null;
-  comment: string | null;
-  /** The grantor, or the credential that ended the grant. */
-  by: Actor;
-}
-
-/**
  * A delegation was created or ended: one user lets another approve on their behalf. A delegation also becomes inactive
  * without an entry: at the time `until`, and when either user is deactivated.
  */

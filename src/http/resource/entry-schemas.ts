@@ -9,7 +9,6 @@ import type {
   ENTRY_TYPES,
   ErasureEntry,
   ExecutionEntry,
-  GrantEntry,
   ApiKeyEntry,
   LegalHoldEntry,
   LogKeyEntry,
@@ -38,7 +37,6 @@ import {
   Actor,
   ApproverPlans,
   Facts,
-  GrantSum,
   DecisionInEntry,
   VOTED_GRANT,
 } from "./entry-parts.ts";
@@ -438,40 +436,6 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     comment: orNull(textSchema("Why the hold can be released.")),
     approvals: countSchema("Number of people who have requested to release the hold."),
     needed: countSchema("Number of people who must request to release the hold."),
-    by: Actor,
-  }),
-  grant: entry<GrantEntry>("GrantEntry", "grant", {
-    at: timeSchema("Time of the entry."),
-    change: oneOfSchema("The change.", "granted", "ended"),
-    agent_id: textSchema("The agent that can use the grant."),
-    grant: Type.Object(
-      {
-        id: Type.String(),
-        tool: Type.String(),
-        operation: Type.String(),
-        scope: orNull(textSchema("CEL over the request; null covers every request.")),
-        count: countSchema("Maximum number of uses."),
-        sum: orNull(GrantSum),
-        until: timeSchema("When the grant ends."),
-        ends_on_failure: Type.Boolean({ description: "Whether a failed result of a use ends the grant." }),
-        passkey: orNull(textSchema("Credential id of the passkey that signed the vote with the grant.")),
-      },
-      { description: "The grant as it was when it was created.", ...closed },
-    ),
-    cause: orNull(
-      oneOfSchema(
-        "Why the grant ended; null when it is created.",
-        "revoked",
-        "rejection",
-        "flag",
-        "failure",
-        "suspension",
-      ),
-    ),
-    related_action: orNull(
-      textSchema("The action that the grant was created with, that was rejected or flagged, or that failed."),
-    ),
-    comment: orNull(textSchema("Comment of the grantor, or of the person who ended the grant.")),
     by: Actor,
   }),
   delegation: entry<DelegationEntry>("DelegationEntry", "delegation", {

@@ -7,6 +7,8 @@ import { combineBars } from "../../contract/bar.ts";
 import { CORE_COMMANDS } from "../../contract/command.ts";
 import type { Host } from "../../contract/host.ts";
 import { ERRORS, errorCodePrefix, type ErrorKind } from "../../contract/errors.ts";
+import type { Reaction } from "../../contract/reaction.ts";
+import type { VoteAddition } from "../../contract/vote-addition.ts";
 import { ENTRY_TYPES, type EntryBody, isPluginEntry, type PluginEntry } from "../../domain/entries.ts";
 import { SCOPES, type PluginScope, type Scope } from "../../domain/scopes.ts";
 import { explainFault, siblingNames } from "../../domain/validation.ts";
@@ -26,6 +28,9 @@ export interface Declarations extends AuditedFeatures {
   readonly errors: readonly ErrorKind[];
   /** The errors with which steps refuse submissions. */
   readonly stepErrors: readonly ErrorKind[];
+  readonly reactions: readonly Reaction[];
+  /** What approvers can grant together with a vote; null if they cannot. */
+  readonly voteAddition: VoteAddition | null;
   /** Returns the fault of a plugin's entry; null if the entry is valid. */
   entryFault(entry: EntryBody): string | null;
 }
@@ -34,6 +39,13 @@ export interface Declarations extends AuditedFeatures {
  * Collects the declarations. Throws PluginError for a name that the plugin must not use, or that another plugin uses.
  */
 export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarations {
+  assertNeeds(plugins);
+  for (const { plugin } of plugins)
+    if (plugin.reactions !== undefined && plugin.core !== true)
+      throw new PluginError(
+        plugin.name,
+        "it declares reactions, which record entries; define it with defineCorePlugin",
+      );
   const scopes = new Names("scope", SCOPES);
   const errors = new Names("error", Object.keys(ERRORS));
   const entries = new Names("entry type", ENTRY_TYPES);
@@ -80,6 +92,8 @@ export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarati
     notices: plugins.flatMap(({ plugin }) => plugin.notices ?? []),
     auditors: plugins.flatMap(({ plugin }) => plugin.auditors ?? []),
     bars: combineBars(plugins.flatMap(({ plugin }) => plugin.bars ?? [])),
+    reactions: plugins.flatMap(({ plugin }) => plugin.reactions ?? []),
+    voteAddition: findVoteAddition(plugins),
     stepErrors: plugins.flatMap(({ plugin }) => plugin.stepErrors ?? []),
     scopes: [...SCOPES, ...brought.scopes],
     errors: brought.errors,
@@ -92,6 +106,32 @@ export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarati
       return form(isPluginEntry(entry) ? entry.data : { ...entry, seq: 0 });
     },
   });
+}
+
+/** Throws PluginError if a plugin needs another one that is not loaded. */
+function assertNeeds(plugins: readonly LoadedPlugin[]): void {
+  const names = plugins.map(({ plugin }) => plugin.name);
+  for (const { plugin } of plugins)
+    for (const name of plugin.needs ?? [])
+      if (!names.includes(name))
+        throw new PluginError(
+          plugin.name,
+          `it needs the plugin "${name}", which is not loaded; load it, or remove both`,
+        );
+}
+
+/** Throws PluginError if a plugin declares vote grants without the privilege, or if two plugins do. */
+function findVoteAddition(plugins: readonly LoadedPlugin[]): VoteAddition | null {
+  const [first, second] = plugins.filter(({ plugin }) => plugin.voteAddition !== undefined);
+  const faulty = second ?? (first?.plugin.core === true ? undefined : first);
+  if (faulty !== undefined)
+    throw new PluginError(
+      faulty.plugin.name,
+      second === undefined
+        ? "it declares grants of votes; define it with defineCorePlugin"
+        : `it declares grants of votes, as the plugin "${first?.plugin.name}" does; load one of them`,
+    );
+  return first?.plugin.voteAddition ?? null;
 }
 
 /** Names of one kind, each with the plugin that owns it. */

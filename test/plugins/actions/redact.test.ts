@@ -70,7 +70,7 @@ const submit = async (amount: number, operation = "charge"): Promise<any> => {
 
 test(
   "no display or delivery contains a redacted value, and the key that runs the action receives it",
-  needs("analytics", "coverage", "deliveries", "provenance", "replay", "suggestions"),
+  needs("analytics", "coverage", "deliveries", "grants", "provenance", "replay", "suggestions"),
   async () => {
     const denied = await submit(901);
     assert.equal(denied.status, "denied");
@@ -156,7 +156,7 @@ const GUESSES = [
   '[params].exists(p, p.card.number == "4111-1111")',
 ];
 
-test("no one can find out a redacted value with a grant or an edit", async () => {
+test("no one can find out a redacted value with a grant or an edit", needs("grants"), async () => {
   const { id } = await submit(300, "change");
   const read = (await service.call("GET", `/v1/actions/${id}`, { key: approver })).body;
   assert.deepEqual(read.approval_terms.editable, [{ path: "params.amount" }]);
@@ -207,7 +207,7 @@ test(
   },
 );
 
-test("a grant covers nothing once its scope reads a parameter that a policy redacts now", async () => {
+test("a grant covers nothing once its scope reads a parameter that a policy redacts now", needs("grants"), async () => {
   const { id } = await submit(500);
   const { approval_token: token } = (await service.call("GET", `/v1/actions/${id}`, { key: approver })).body;
   const grant = { for: "1h", count: 5, scope: "params.card.month == 4" };

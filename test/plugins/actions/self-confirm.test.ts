@@ -102,7 +102,7 @@ test("another person can approve a self_confirm request without a gesture", asyn
 
 test(
   "the person behind the agent allows later requests with a signed confirmation, within its terms",
-  needs("replay"),
+  needs("grants", "replay"),
   async () => {
     const grant = { for: "1h", count: 2, scope: "!has(params.wide)" };
     const { body } = await signVotes(person, [{ action_id: await submit("session"), approve: true, grant }]);
@@ -131,35 +131,39 @@ test(
   },
 );
 
-test("a self-confirmation grants only what its signature covers, and nothing without a signature", async () => {
-  const action_id = await submit("session");
-  const grant = { for: "1h", count: 1 };
-  const vote = { action_id, approve: true, grant };
-  for (const other of [
-    { action_id, approve: true },
-    { ...vote, grant: { ...grant, count: 2 } },
-    { ...vote, grant: { ...grant, for: "2h" } },
-    { ...vote, grant: { ...grant, scope: "true" } },
-    { ...vote, grant: { ...grant, sum: { of: "params.n", at_most: 1 } } },
-    { ...vote, grant: { ...grant, ends_on_failure: true } },
-  ]) {
-    const signed = await signature(person, [vote]);
-    const { body } = await person.call("POST", "/v1/votes", { ...signed, votes: [other] });
-    assert.equal(body.code, "VOTE_SIGNATURE_INVALID", JSON.stringify(other));
-  }
-  const codeOf = async (votes: Parameters<typeof signVotes>[1]): Promise<string> =>
-    (await signVotes(person, votes)).body.code;
-  assert.equal(await codeOf([{ ...vote, grant: { ...grant, count: 3 } }]), "GRANT_NOT_ALLOWED");
-  assert.equal(await codeOf([{ ...vote, approve: false }]), "VALIDATION_FAILED");
-  const alone = { agent_id: "bot", tool: "session", operation: "x", ...grant };
-  assert.equal((await person.call("POST", "/v1/grants", alone)).body.code, "SELF_APPROVAL");
-  const { approval_token: token } = (await person.call("GET", `/v1/actions/${action_id}`)).body;
-  const unsigned = await person.call("POST", `/v1/actions/${action_id}/approval`, { token, approve: true, grant });
-  assert.equal(unsigned.body.code, "SELF_APPROVAL");
-  assert.equal((await submitted("session")).status, "pending_approval");
-});
+test(
+  "a self-confirmation grants only what its signature covers, and nothing without a signature",
+  needs("grants"),
+  async () => {
+    const action_id = await submit("session");
+    const grant = { for: "1h", count: 1 };
+    const vote = { action_id, approve: true, grant };
+    for (const other of [
+      { action_id, approve: true },
+      { ...vote, grant: { ...grant, count: 2 } },
+      { ...vote, grant: { ...grant, for: "2h" } },
+      { ...vote, grant: { ...grant, scope: "true" } },
+      { ...vote, grant: { ...grant, sum: { of: "params.n", at_most: 1 } } },
+      { ...vote, grant: { ...grant, ends_on_failure: true } },
+    ]) {
+      const signed = await signature(person, [vote]);
+      const { body } = await person.call("POST", "/v1/votes", { ...signed, votes: [other] });
+      assert.equal(body.code, "VOTE_SIGNATURE_INVALID", JSON.stringify(other));
+    }
+    const codeOf = async (votes: Parameters<typeof signVotes>[1]): Promise<string> =>
+      (await signVotes(person, votes)).body.code;
+    assert.equal(await codeOf([{ ...vote, grant: { ...grant, count: 3 } }]), "GRANT_NOT_ALLOWED");
+    assert.equal(await codeOf([{ ...vote, approve: false }]), "VALIDATION_FAILED");
+    const alone = { agent_id: "bot", tool: "session", operation: "x", ...grant };
+    assert.equal((await person.call("POST", "/v1/grants", alone)).body.code, "SELF_APPROVAL");
+    const { approval_token: token } = (await person.call("GET", `/v1/actions/${action_id}`)).body;
+    const unsigned = await person.call("POST", `/v1/actions/${action_id}/approval`, { token, approve: true, grant });
+    assert.equal(unsigned.body.code, "SELF_APPROVAL");
+    assert.equal((await submitted("session")).status, "pending_approval");
+  },
+);
 
-test("a grant for the grantor's own agent covers nothing after its passkey was removed", async () => {
+test("a grant for the grantor's own agent covers nothing after its passkey was removed", needs("grants"), async () => {
   const grant = { for: "1h", count: 2 };
   const { body } = await signVotes(person, [{ action_id: await submit("session"), approve: true, grant }]);
   const { grant_id } = body.results[0];
@@ -174,21 +178,25 @@ test("a grant for the grantor's own agent covers nothing after its passkey was r
   assert.equal(start.body.code, "MORE_APPROVALS_NEEDED", JSON.stringify(start.body));
 });
 
-test("the audit finds a signed grant that is for another tool than the action of its vote", async () => {
-  const entries: Storage["entries"] = async (...range) =>
-    (await service.storage.entries(...range)).map((row) => {
-      if (row.type !== "grant") return row;
-      const bytes = utf8(new TextDecoder().decode(row.bytes).replace('"tool":"session"', '"tool":"own"'));
-      return { ...row, bytes, leaf_hash: hashLeaf(bytes) };
+test(
+  "the audit finds a signed grant that is for another tool than the action of its vote",
+  needs("grants"),
+  async () => {
+    const entries: Storage["entries"] = async (...range) =>
+      (await service.storage.entries(...range)).map((row) => {
+        if (row.type !== "grant") return row;
+        const bytes = utf8(new TextDecoder().decode(row.bytes).replace('"tool":"session"', '"tool":"own"'));
+        return { ...row, bytes, leaf_hash: hashLeaf(bytes) };
+      });
+    const altered = new Proxy(service.storage, {
+      get(target, name: keyof Storage) {
+        const value: unknown = name === "entries" ? entries : target[name];
+        return typeof value === "function" ? value.bind(target) : value;
+      },
     });
-  const altered = new Proxy(service.storage, {
-    get(target, name: keyof Storage) {
-      const value: unknown = name === "entries" ? entries : target[name];
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
-  assert.match(
-    (await auditStore(altered)).faults.join("\n"),
-    /gives the grant .* for another agent, tool or operation/,
-  );
-});
+    assert.match(
+      (await auditStore(altered)).faults.join("\n"),
+      /gives the grant .* for another agent, tool or operation/,
+    );
+  },
+);

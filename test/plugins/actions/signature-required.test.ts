@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import type { ApprovalMessage } from "../../../src/contract/notifier.ts";
 import { testNotifier } from "../../support/notifier.ts";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
@@ -70,7 +71,7 @@ test("a rule cannot offer grants and require signatures", async () => {
   assert.match(JSON.stringify(refused.errors), /its own signature/);
 });
 
-test("a grant does not cover an action once a different policy requires a signature", async () => {
+test("a grant does not cover an action once a different policy requires a signature", needs("grants"), async () => {
   await addUser(service, { name: "bob" });
   const bob = (await makeKey(service, { name: "bob", owner: "bob", preset: "approver" })).key;
   const { body: grant, status } = await service.call("POST", "/v1/grants", {

@@ -47,6 +47,7 @@ const audit = {
     stopAuditor.check?.(entry as never, {
       now,
       state: (fold) => ((fold as unknown) === stopState ? stops : null) as never,
+      placedBar: () => null,
     });
     if (entry.type === "stop") stops = applyStopEntry(stops, entry as unknown as StopEntry & { seq: number });
   },

@@ -45,7 +45,7 @@ const message: Message = {
     edited_by: null,
     plan: null,
     questions: [],
-    grants: [],
+    offers: [],
     shown_first: [],
     quorum: 1,
     votes: [],

@@ -52,6 +52,10 @@ export interface Places {
   agent: { agent: string; actions: readonly Action[] };
   /** Cards of the page about an action. */
   action: { action: Action };
+  /** Above the request on the page about an action: what allowed the action without a vote. */
+  "action-allowed": { action: Action; entries: readonly object[]; onChange(message: string): void };
+  /** Above the vote buttons of a request. */
+  vote: { id: string; terms: VoteTerms; onChoose(addition: VoteAddition | null): void };
   /** Below the outcome of a test request in the inbox. */
   "test-request": { action: Action };
   /** Next to a policy that is not active: what it would change. */
@@ -68,6 +72,18 @@ export interface Places {
   };
   /** Cards of the page about a user. */
   person: { user: string };
+}
+
+/** What the rules allow with a vote. */
+export type VoteTerms = NonNullable<Action["approval_terms"]>;
+
+/** What an approval also does. A panel lets the voter choose it. */
+export interface VoteAddition {
+  /** Member `grant` of the vote's body, and of the statement that the voter signs. */
+  body: object;
+  signed: Readonly<Record<string, unknown>>;
+  /** Label of the approve button. */
+  label: string;
 }
 
 /** A piece of a page that belongs to another feature. */

@@ -26,7 +26,6 @@ import {
 } from "../ui/request-view.tsx";
 import { AgentQuestions } from "../ui/agent-questions.tsx";
 import { EditedParameters } from "../ui/edited.tsx";
-import { VoteWithGrant } from "../grants/vote-with-grant.tsx";
 import { QuestionForm } from "./ask.tsx";
 import { EditForm } from "./edit-form.tsx";
 import { readDraft, writeDraft } from "./drafts.ts";
@@ -40,6 +39,7 @@ import { TEXTS } from "./strings.ts";
 import { isTestRequest } from "./is-test-request.ts";
 import { castVote, type VoteResult } from "./vote.ts";
 import type { VoteBarHandle } from "./vote-bar.tsx";
+import { VoteWithAddition } from "./vote-with-addition.tsx";
 
 interface Props {
   item: QueueItem;
@@ -191,20 +191,20 @@ function Answer({
     <div class="pane-foot">
       <ErrorNotice error={item.error} />
       <VotingCapacity action={action} onVoted={onVoted} />
-      <VoteWithGrant
+      <VoteWithAddition
         key={action.id}
         id={action.id}
-        limits={action.approval_terms?.grants ?? null}
+        terms={action.approval_terms ?? null}
         handle={handle}
         onLeave={onLeave}
         canUndo={(approve) => canHold(action, approve)}
-        cast={async (approve, reason, grant) => {
-          if (grant === null && canHold(action, approve)) {
+        cast={async (approve, reason, addition) => {
+          if (addition === null && canHold(action, approve)) {
             holdVote(action, approve, reason);
             onHeld();
             return true;
           }
-          const result = await castVote(action, { approve, reason, grant });
+          const result = await castVote(action, { approve, reason, addition });
           onVoted(result);
           return result.kind === "settled" || result.kind === "recorded";
         }}

@@ -5,7 +5,7 @@
 import { decodeBase64Url } from "../core/base64url.ts";
 import type { Action, Api } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
-import type { GrantTerms } from "../grants/offer.tsx";
+import type { VoteAddition } from "../core/parts.ts";
 
 /** Maximum number of votes that one signature covers. */
 export const MAX_SIGNED_VOTES = 100;
@@ -21,17 +21,17 @@ export interface VoteToSign {
   reason: string;
   /** Approves in an emergency, without other approvers. */
   break_glass?: boolean;
-  /** Grant for later requests, created together with the approval. */
-  grant?: GrantTerms | null;
+  /** What the approval also does. */
+  addition?: VoteAddition | null;
 }
 
 /** Returns the vote in the format of the API. */
-export function buildVoteBody({ approve, reason, break_glass, grant = null }: VoteToSign) {
+export function buildVoteBody({ approve, reason, break_glass, addition = null }: VoteToSign) {
   return {
     approve,
     ...(reason === "" ? {} : { reason }),
     ...(break_glass === true ? { break_glass } : {}),
-    ...(grant === null ? {} : { grant }),
+    ...(addition === null ? {} : { grant: addition.body }),
   };
 }
 
@@ -39,6 +39,12 @@ const NOT_SIGNED = "the passkey did not sign, so no vote is recorded; vote again
 /** Message for a challenge whose statements do not match the votes. */
 export const DIFFERENT_VOTES_MESSAGE =
   "the service requested a signature for votes other than yours; nothing was signed; report this to its operator";
+
+/** A vote on an action. */
+interface Ballot {
+  current: Pick<Action, "id">;
+  vote: VoteToSign;
+}
 
 /** Votes, and the challenge that the user signs to cast them. */
 interface SignatureRequest {
@@ -51,13 +57,11 @@ interface SignatureRequest {
  * for this site. Rejects with an `ApiError` if the service refuses, and with an Error if the service's response
  * is for different votes.
  */
-export async function requestSignature(
-  ballots: readonly { current: Pick<Action, "id">; vote: VoteToSign }[],
-): Promise<SignatureRequest | null> {
+export async function requestSignature(ballots: readonly Ballot[]): Promise<SignatureRequest | null> {
   const votes: Votes = ballots.map(({ current, vote }) => ({ action_id: current.id, ...buildVoteBody(vote) }));
   const challenge = await nullWithoutPasskey(request("POST /v1/votes/challenge", { body: { votes } }));
   if (challenge === null) return null;
-  assertSameVotes(challenge, votes);
+  assertSameVotes(challenge, ballots);
   return { votes, challenge };
 }
 
@@ -81,36 +85,26 @@ export async function nullWithoutPasskey<T>(challenge: Promise<T>): Promise<T | 
   }
 }
 
-function assertSameVotes({ statements, nonce }: Challenge, votes: Votes): void {
-  const areSame = votes.every(({ action_id, approve, reason = null, break_glass = false, grant }, i) => {
+function assertSameVotes({ statements, nonce }: Challenge, ballots: readonly Ballot[]): void {
+  const areSame = ballots.every(({ current, vote: { approve, reason, break_glass = false, addition = null } }, i) => {
     const statement = statements[i];
     return (
-      statement?.action_id === action_id &&
+      statement?.action_id === current.id &&
       statement.vote === (break_glass ? "break_glass" : approve ? "approve" : "deny") &&
-      statement.reason === reason &&
-      isSameGrant(statement.grant, grant) &&
+      statement.reason === (reason === "" ? null : reason) &&
+      sortMembers(statement.grant) === sortMembers(addition?.signed ?? null) &&
       statement.nonce === nonce
     );
   });
-  if (!areSame || statements.length !== votes.length) throw new Error(DIFFERENT_VOTES_MESSAGE);
+  if (!areSame || statements.length !== ballots.length) throw new Error(DIFFERENT_VOTES_MESSAGE);
 }
 
-function isSameGrant(signed: Challenge["statements"][number]["grant"], chosen: GrantTerms | undefined): boolean {
-  if (signed === null || chosen === undefined) return signed === null && chosen === undefined;
-  const { count, scope = null, sum = null, ends_on_failure = false, for: duration } = chosen;
-  return (
-    signed.for_ms === durationMs(duration) &&
-    JSON.stringify([signed.count, signed.scope, signed.sum, signed.ends_on_failure]) ===
-      JSON.stringify([count, scope, sum, ends_on_failure])
-  );
-}
-
-const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** Returns the milliseconds of a duration such as `8h`. */
-function durationMs(text: string): number {
-  return Number(text.slice(0, -1)) * (UNITS[text.slice(-1)] ?? Number.NaN);
-}
+/** Returns a text that is equal for objects with the same members. */
+const sortMembers = (value: object | null): string =>
+  Object.entries(value ?? {})
+    .map((member) => JSON.stringify(member))
+    .sort()
+    .join();
 
 type Signature = Api["POST /v1/votes"]["body"]["response"];
 interface Options {

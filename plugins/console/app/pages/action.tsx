@@ -23,11 +23,9 @@ import {
   TimeLeft,
 } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
-import { PersonLink } from "../ui/person.tsx";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { Panels } from "../ui/panels.tsx";
 import { FullRequest, MachineReviews } from "../ui/request-view.tsx";
-import { FlagUse } from "./flag-use.tsx";
 
 const TEXTS = {
   title: "Action",
@@ -35,8 +33,6 @@ const TEXTS = {
   inInbox: "Open it in the inbox",
   history: "History",
   approvals: "Approvals",
-  byGrant: "A grant allowed it, so no one was asked.",
-  showGrant: "Show its uses",
   result: "Result",
   decision: "Decision as recorded",
   noPolicySet: "none was active",
@@ -132,11 +128,12 @@ function Detail({ action, events, reload }: DetailProps) {
           reload();
         }}
       />
-      <FlagUse
+      <Panels
+        place="action-allowed"
         action={action}
-        events={events}
-        onFlagged={(flagged) => {
-          setMessage(flagged);
+        entries={events.map(({ entry }) => entry)}
+        onChange={(changed) => {
+          setMessage(changed);
           reload();
         }}
       />
@@ -168,21 +165,15 @@ function Detail({ action, events, reload }: DetailProps) {
   );
 }
 
-/** Says who let the action run, or did not, and how: people, a grant, or machine reviewers. */
+/** Says who let the action run, or did not, and how: people or machine reviewers. */
 function Approvals({ action, events }: Pick<DetailProps, "action" | "events">) {
   const votes = events.filter(
     ({ type, entry }) => type === "approval" && ["approve", "deny"].includes(String(entry["verdict"])),
   );
-  if (votes.length === 0 && action.grant === null && (action.reviews ?? []).length === 0) return null;
+  if (votes.length === 0 && (action.reviews ?? []).length === 0) return null;
   return (
     <section class="card" aria-labelledby="approvals">
       <h2 id="approvals">{TEXTS.approvals}</h2>
-      {action.grant === null ? null : (
-        <p>
-          {TEXTS.byGrant} <GrantedBy id={action.grant} />{" "}
-          <a href={`#/actions?grant_id=${encodeSegment(action.grant)}`}>{TEXTS.showGrant}</a>
-        </p>
-      )}
       <ul class="votes">
         {votes.map(({ seq, type, entry }) => (
           <li key={seq}>{describeActionEntry({ type, entry })}</li>
@@ -190,17 +181,6 @@ function Approvals({ action, events }: Pick<DetailProps, "action" | "events">) {
       </ul>
       <MachineReviews action={action} level={3} />
     </section>
-  );
-}
-
-/** Renders who made the grant. */
-function GrantedBy({ id }: { id: string }) {
-  const { data } = useLoad((signal) => request("GET /v1/grants/{id}", { path: [id], signal }), [id]);
-  if (data === null) return null;
-  return (
-    <>
-      <PersonLink principal={data.granted_by} /> made it <Time at={data.granted_at} />.
-    </>
   );
 }
 

@@ -23,15 +23,6 @@ export const OWN_PART: ConsolePart = {
       scopes: READ_ACTIONS,
     },
     {
-      name: "grants",
-      title: "Grants",
-      icon: "check",
-      section: "Control",
-      order: 10,
-      load: () => import("../grants/grants.tsx").then((module) => module.Grants),
-      scopes: ["grants:write", "actions:read"],
-    },
-    {
       name: "events",
       title: "Events",
       icon: "list",
@@ -48,14 +39,6 @@ export const OWN_PART: ConsolePart = {
       order: 20,
       load: () => import("../system/system.tsx").then((module) => module.System),
       scopes: [],
-    },
-  ],
-  panels: [
-    {
-      place: "agent",
-      order: 10,
-      scopes: ["grants:write", "actions:read"],
-      load: () => import("../grants/agent-grants.tsx").then((module) => module.AgentGrants),
     },
   ],
 };

@@ -1,0 +1,8 @@
+/** What features that name `actions` in `needs` may use of this one. */
+export { maySelfConfirm, readApproverEligibility } from "./approver-plans.ts";
+export { readRequest } from "./prefetch-redecision.ts";
+export { readRecordedName } from "./recorded-name.ts";
+export { ActionRecord, IdParams } from "./schemas.ts";
+export { findSelfApproval } from "./self-approval.ts";
+export { recordAlteredError, verifyAgainstLedger } from "./verify-record.ts";
+export { assertNotErased, isOverdue, visibleAction } from "./visible-action.ts";

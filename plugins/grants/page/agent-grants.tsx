@@ -1,0 +1,63 @@
+/** The card with the active grants of an agent. */
+import {
+  type Api,
+  encodeSegment,
+  LoadedCard,
+  MarkedValue,
+  PersonLink,
+  request,
+  Table,
+  Time,
+  useLoad,
+} from "../../console/app/kit.ts";
+
+type Grant = Api["GET /v1/grants"]["response"]["grants"][number];
+
+const TEXTS = {
+  grants: "Grants in use",
+  activeGrants: "Active grants",
+  noGrants: "No grant is active: each action that requires approval needs a person's approval.",
+} as const;
+
+export function AgentGrants({ agent }: { agent: string }) {
+  const loaded = useLoad(
+    (signal) => request("GET /v1/grants", { query: { agent_id: agent, active: true, limit: 100 }, signal }),
+    [agent],
+  );
+  return (
+    <LoadedCard id="grants" title={TEXTS.grants} what="grants" loaded={loaded} side={<a href="#/grants">All grants</a>}>
+      {({ grants }) => (grants.length === 0 ? <p class="quiet">{TEXTS.noGrants}</p> : <Grants grants={grants} />)}
+    </LoadedCard>
+  );
+}
+
+function Grants({ grants }: { grants: readonly Grant[] }) {
+  return (
+    <Table label={TEXTS.activeGrants} head={["Covers", "Used", "Granted by", "Until"]}>
+      {grants.map(({ id, tool, operation, scope, count, used, granted_by, until }) => (
+        <tr key={id}>
+          <td>
+            <strong>
+              <MarkedValue value={`${tool} ${operation}`} />
+            </strong>
+            <br />
+            <code>
+              <MarkedValue value={scope ?? "every request"} />
+            </code>
+          </td>
+          <td data-label="Used">
+            <a href={`#/actions?grant_id=${encodeSegment(id)}`}>
+              {used === null ? "uses" : `${used.count} of ${count}`}
+            </a>
+          </td>
+          <td data-label="Granted by">
+            <PersonLink principal={granted_by} />
+          </td>
+          <td data-label="Until">
+            <Time at={until} />
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}

@@ -1,0 +1,173 @@
+/**
+ * Lets the approver create a grant with the vote on a pending request. Displays possible scopes, and the earlier
+ * requests that each scope would have covered.
+ */
+import { useEffect, useId, useState } from "preact/hooks";
+import {
+  type Api,
+  Badge,
+  encodeSegment,
+  ErrorNotice,
+  formatCounted,
+  Loading,
+  MarkedValue,
+  type Places,
+  request,
+  Time,
+  useLoad,
+  type VoteAddition,
+  type VoteTerms,
+} from "../../console/app/kit.ts";
+import { DURATIONS, TEXTS } from "./strings.ts";
+
+type Suggestion = Api["GET /v1/actions/{id}/grant-suggestions"]["response"]["suggestions"][number];
+
+const USUAL_COUNT = 20;
+
+interface Props {
+  id: string;
+  /** The largest grant that the rules allow. */
+  limits: NonNullable<VoteTerms["grants"]>;
+  /** Receives the chosen grant; null if no grant is chosen. */
+  onChoose(grant: VoteAddition | null): void;
+}
+
+/** Renders the collapsed offer of a grant. Loads its content when the approver expands it. */
+export function GrantOffer({ id, terms: { grants: limits }, onChoose }: Places["vote"]) {
+  const [isOpen, setOpen] = useState(false);
+  if (limits === null) return null;
+  return (
+    <details
+      class="grant-offer"
+      onToggle={(event) => {
+        setOpen(event.currentTarget.open);
+        if (!event.currentTarget.open) onChoose(null);
+      }}
+    >
+      <summary>{TEXTS.offer}</summary>
+      {isOpen ? <Offer {...{ id, limits, onChoose }} /> : null}
+    </details>
+  );
+}
+
+function Offer({ id, limits, onChoose }: Props) {
+  const name = useId();
+  const { data, error, reload } = useLoad(
+    (signal) => request("GET /v1/actions/{id}/grant-suggestions", { path: [id], signal }),
+    [id],
+  );
+  const durations = DURATIONS.filter(({ seconds }) => seconds <= limits.for_seconds);
+  const longest = `${limits.for_seconds}s`;
+  const [chosen, setChosen] = useState(-1);
+  const [duration, setDuration] = useState(durations.at(-1)?.value ?? longest);
+  const [count, setCount] = useState(String(Math.min(USUAL_COUNT, limits.count)));
+  const suggestion = data?.suggestions[chosen];
+  const isValid = /^[1-9]\d*$/.test(count) && Number(count) <= limits.count;
+  useEffect(() => {
+    if (suggestion === undefined || !isValid) return onChoose(null);
+    const terms = { count: Number(count), scope: suggestion.scope };
+    const seconds = durations.find(({ value }) => value === duration)?.seconds ?? limits.for_seconds;
+    onChoose({
+      body: { ...terms, for: duration },
+      signed: { ...terms, for_ms: seconds * 1000, ends_on_failure: false, sum: null },
+      label: TEXTS.approve,
+    });
+  }, [suggestion, duration, count]);
+  if (data === null)
+    return error === null ? <Loading what="suggestions" /> : <ErrorNotice error={error} onRetry={reload} />;
+  if (data.suggestions.length === 0) return <p class="quiet">{TEXTS.noScope}</p>;
+  return (
+    <fieldset class="grant-scopes">
+      <legend>{TEXTS.considered(data.considered)}</legend>
+      <label class="check">
+        <input type="radio" name={name} checked={chosen === -1} onChange={() => setChosen(-1)} /> {TEXTS.onlyThis}
+      </label>
+      {data.suggestions.map((each, i) => (
+        <Scope key={each.scope} name={name} {...each} isChosen={chosen === i} onChoose={() => setChosen(i)} />
+      ))}
+      <p class="row">
+        <label>
+          For{" "}
+          <select value={duration} onChange={(event) => setDuration(event.currentTarget.value)}>
+            {durations.map(({ value, label }) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+            {durations.length === 0 ? (
+              <option value={longest}>{formatCounted(limits.for_seconds, "second")}</option>
+            ) : null}
+          </select>
+        </label>
+        <label>
+          Up to{" "}
+          <input
+            type="number"
+            min={1}
+            max={limits.count}
+            value={count}
+            onInput={(event) => setCount(event.currentTarget.value)}
+          />{" "}
+          times
+        </label>
+      </p>
+      {isValid ? null : <p class="said">{TEXTS.count(limits.count)}</p>}
+      <p class="quiet">{TEXTS.ends}</p>
+    </fieldset>
+  );
+}
+
+function Scope({
+  scope,
+  varying,
+  covered,
+  requests,
+  name,
+  isChosen,
+  onChoose,
+}: Suggestion & { name: string; isChosen: boolean; onChoose(): void }) {
+  return (
+    <div>
+      <label class="check">
+        <input type="radio" name={name} checked={isChosen} onChange={onChoose} />{" "}
+        {varying.length === 0 ? TEXTS.equal : TEXTS.except} <span class="quiet">{TEXTS.covered(covered)}</span>
+      </label>
+      {varying.length === 0 ? null : (
+        <ul class="grant-varying">
+          {varying.map(({ member, values }) => (
+            <li key={member}>
+              <code>
+                <MarkedValue value={member} />
+              </code>{" "}
+              may be <MarkedValue value={values} />
+            </li>
+          ))}
+        </ul>
+      )}
+      <details class="grant-past">
+        <summary>{TEXTS.condition}</summary>
+        <code>
+          <MarkedValue value={scope} />
+        </code>
+      </details>
+      {requests.length === 0 ? null : (
+        <details class="grant-past">
+          <summary>{TEXTS.newest(requests.length)}</summary>
+          <ul>
+            {requests.map(({ id, status, created_at, summary }) => (
+              <li key={id}>
+                <Badge value={status} /> {/* In a new tab: a vote is being prepared here. */}
+                <a href={`/#/actions/${encodeSegment(id)}`} target="_blank" rel="noreferrer">
+                  <MarkedValue value={summary} />
+                </a>{" "}
+                <span class="quiet">
+                  <Time at={created_at} />
+                </span>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </div>
+  );
+}

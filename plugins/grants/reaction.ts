@@ -1,0 +1,55 @@
+/** Ends grants whose reason has ended. The transaction of the cause records each end as an entry. */
+import { type Actor, foldName, type Reaction, type ReactionTransaction } from "../../src/core.ts";
+import { toRfc3339 } from "../../src/plugin.ts";
+import type { GrantEntry } from "./entry.ts";
+import { findGrantEnd, findOpenGrants, type Grant, grantState } from "./state.ts";
+
+type End = Pick<GrantEntry, "cause" | "related_action" | "comment"> & { by: Actor };
+
+export const grantReaction: Reaction = {
+  /** Ends the grants for the agent, tool and operation. */
+  actionRejected(tx, action, by) {
+    for (const grant of findOpenGrants(tx.state(grantState), action, tx.placedBar, tx.now))
+      endGrant(tx, grant, { cause: "rejection", related_action: action.id, comment: null, by });
+  },
+  /** Ends the grant with `ends_on_failure` that covered the action. */
+  actionFailed(tx, { id, grant_id }, by) {
+    const grant = grant_id === null ? undefined : tx.state(grantState).all.get(grant_id);
+    if (grant === undefined || !grant.ends_on_failure || grant.ended !== null) return;
+    endGrant(tx, grant, { cause: "failure", related_action: id, comment: null, by });
+  },
+  /**
+   * Ends the grants for the agent, under every spelling of its name. A grant states that a person trusts the agent with
+   * later actions, and a suspension states that this trust has ended, so a grant does not apply again when the agent is
+   * resumed.
+   */
+  agentSuspended(tx, agentId, by) {
+    const end = { cause: "suspension", related_action: null, comment: null, by } as const;
+    endWhere(tx, ({ agent_id }) => foldName(agent_id) === foldName(agentId), end);
+  },
+  /** Ends the grants that the user gave in a session or with one of these keys. */
+  userDeactivated(tx, { id, name }, keyIds, by) {
+    const comment = `the user "${name}", who granted it, was deactivated`;
+    const end = { cause: "revoked", related_action: null, comment, by } as const;
+    endWhere(tx, (grant) => [id, ...keyIds].includes(grant.by.key_id), end);
+  },
+};
+
+function endWhere(tx: ReactionTransaction, matches: (grant: Grant) => boolean, end: End): void {
+  for (const grant of tx.state(grantState).all.values())
+    if (matches(grant) && findGrantEnd(grant, tx.placedBar, tx.now) === null) endGrant(tx, grant, end);
+}
+
+/** Records the end of an open grant in the ledger. After the commit, every process applies the end. */
+export function endGrant(tx: Pick<ReactionTransaction, "record" | "now">, grant: Grant, end: End): void {
+  const { id, agent_id, tool, operation, scope, count, sum, until, ends_on_failure, passkey } = grant;
+  tx.record({
+    type: "grant",
+    v: 1,
+    at: toRfc3339(tx.now),
+    change: "ended",
+    agent_id,
+    grant: { id, tool, operation, scope, count, sum, until: toRfc3339(until), ends_on_failure, passkey },
+    ...end,
+  });
+}

@@ -1,0 +1,133 @@
+/** Finds the grant that covers an action: for its decision, and again for votes, permits and its start. */
+import {
+  canSee,
+  type CoreHost,
+  type Decision,
+  type DecisionStep,
+  type Facts,
+  findGrantUsage,
+  type GrantFact,
+  grantUsageFacts,
+  type GrantUsage,
+  grantUseLimitPolicy,
+  matchGrant,
+  type RelaxableAction,
+  type Rights,
+  type StepFacts,
+  type StepReader,
+  type SubmittedAction,
+  userState,
+} from "../../src/core.ts";
+import { toRfc3339 } from "../../src/plugin.ts";
+import { findSelfApproval, maySelfConfirm, readApproverEligibility, readRecordedName } from "../actions/api.ts";
+import { findGrantEnd, findOpenGrants, type Grant, grantState, isGrantFor } from "./state.ts";
+
+/** Allows actions that require approval if a grant covers them. */
+export const grantStep = (host: CoreHost): DecisionStep => ({
+  name: "grants",
+  relax(action) {
+    return action.counted === null ? findCoveringGrants(host, action) : findRecordedGrant(host, action, action.counted);
+  },
+});
+
+/** Returns the facts of each open grant that can cover a new request, oldest first. */
+function findCoveringGrants(host: CoreHost, use: RelaxableAction): AsyncIterable<StepFacts> | null {
+  const { reader, action, decided } = use;
+  if (decided.decision.approval?.grants === undefined) return null;
+  const grants = findOpenGrants(reader.state(grantState), action, reader.placedBar, reader.now).filter((grant) =>
+    isGrantFor(grant, action),
+  );
+  return grants.length === 0 ? null : toStepFacts(host, use, grants, (grant) => readGrantUsage(reader, grant));
+}
+
+/**
+ * Returns the facts of the grant that covered an action when it was decided, if the grant is still open. Uses the
+ * grant's usage from that decision, because the current usage already includes this action.
+ * @param counted the facts of the decision that counted the action against limits and the grant
+ */
+function findRecordedGrant(host: CoreHost, use: RelaxableAction, counted: Facts): AsyncIterable<StepFacts> | null {
+  const { reader, action } = use;
+  if (counted.grant === undefined) return null;
+  const grant = reader.state(grantState).all.get(counted.grant.id);
+  const usage = findGrantUsage(counted);
+  if (grant === undefined || usage === null || !isGrantFor(grant, action)) return null;
+  if (findGrantEnd(grant, reader.placedBar, reader.now) !== null) return null;
+  return toStepFacts(host, use, [grant], () => Promise.resolve(usage));
+}
+
+async function* toStepFacts(
+  host: CoreHost,
+  { reader, action, evaluation, decided }: RelaxableAction,
+  grants: readonly Grant[],
+  readUsage: (grant: Grant) => Promise<GrantUsage>,
+): AsyncGenerator<StepFacts> {
+  for (const grant of grants) {
+    // Compare the scope first, because that does not read from the store.
+    if (matchGrant(grant, evaluation) === null) continue;
+    const eligibility = await findGrantorEligibility(host, reader, action, decided.decision, grant);
+    if (eligibility === null) continue;
+    const { id, by, granted_at, until, count, scope, sum } = grant;
+    const fact: GrantFact = {
+      id,
+      by: by.principal,
+      by_name: await readRecordedName(reader, reader.state(userState), by.principal),
+      granted_at: toRfc3339(granted_at),
+      until: toRfc3339(until),
+      count,
+      scope,
+      sum,
+      ...eligibility,
+    };
+    yield { grant: fact, limits: grantUsageFacts(grant, await readUsage(grant)) };
+  }
+}
+
+/** Returns the usage of a grant so far, including earlier actions of this batch. */
+async function readGrantUsage(
+  reader: Pick<StepReader, "limitUsed">,
+  { id, granted_at }: Pick<Grant, "id" | "granted_at">,
+): Promise<GrantUsage> {
+  return reader.limitUsed(grantUseLimitPolicy(id), "uses", "", granted_at);
+}
+
+/**
+ * Returns how a vote of the grantor on this action would count now: the groups for which it would count, whether it
+ * would be independent, and whether the grantor is the person behind the agent. Null if the vote would not be accepted.
+ */
+async function findGrantorEligibility(
+  host: CoreHost,
+  tx: StepReader,
+  action: SubmittedAction,
+  decision: Decision,
+  grant: Grant,
+): Promise<Pick<GrantFact, "groups" | "independent" | "self"> | null> {
+  const rights = await host.keys.rightsOf(tx, grant.by.key_id);
+  if (rights === null || !canCreateGrants(rights, grant) || !canSee(rights.visibility, action)) return null;
+  const plans = decision.approval?.approvers ?? [];
+  const self = findSelfApproval(host, action, rights);
+  // A grant by the person behind the agent has the same conditions as their vote: it must be signed, and every rule
+  // must allow self-confirmation.
+  if (self !== null && !(isSignedByHeldPasskey(tx, grant) && maySelfConfirm(self, plans))) return null;
+  const approver = { principal: rights.principal, key_id: rights.key.id, groups: rights.groups };
+  const { groups, independent } = readApproverEligibility(host, action, approver, plans, tx);
+  return { groups: [...groups].sort(), independent, self: self !== null };
+}
+
+/**
+ * Whether the grant was signed with a passkey that the grantor still has. Users remove a passkey that was lost or
+ * stolen.
+ */
+function isSignedByHeldPasskey({ state }: Pick<StepReader, "state">, { passkey, by }: Grant): boolean {
+  return (
+    passkey !== null &&
+    state(userState)
+      .get(by.key_id)
+      ?.passkeys.some(({ id }) => id === passkey) === true
+  );
+}
+
+/** Whether the grantor still has the rights to vote and to create grants. */
+export function canCreateGrants({ key, principal, hasScope }: Rights, { by }: Pick<Grant, "by">): boolean {
+  const isSame = principal === by.principal && key.agent_id === null;
+  return isSame && hasScope("approvals:decide") && hasScope("grants:write");
+}
