@@ -9,7 +9,7 @@ import { CLIENTS, compile, ensureBuilt } from "../.ci/build.mjs";
 import { bundlePackages } from "../.ci/bundle.mjs";
 import { copyVendored } from "../.ci/vendor.mjs";
 import { bundleService } from "./bundle.mjs";
-import "./tools/installed.mjs";
+import "./tools/install.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const BUILD = join(ROOT, "build");

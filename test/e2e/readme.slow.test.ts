@@ -22,7 +22,9 @@ test("the two commands are the ones that package.json and CI know", () => {
     scripts: Record<string, string>;
   };
   assert.match(readme, /^npm ci && npm start$/m);
-  assert.match(readme, /^npm ci --workspaces --include-workspace-root && npm test$/m);
+  assert.match(readme, /^npm test$/m);
+  assert.match(scripts["test"] ?? "", /^npm run --silent check && /);
+  assert.match(scripts["check"] ?? "", /^node test\/tools\/install\.mjs && /);
   assert.match(scripts["start"] ?? "", /src\/cli\/assent\.mjs serve$/);
   const ci = readFileSync(join(ROOT, ".ci/run"), "utf8");
   assert.deepEqual(
