@@ -25,8 +25,12 @@ import { decodeEntry } from "../../domain/entries.ts";
 const MAX_ACTIONS = 50_000;
 /** Maximum number of characters in the requests of remembered actions. */
 const MAX_CHARACTERS = 16_777_216;
-/** Maximum number of rows that are remembered for each limit, history or key, because a read compares all of them. */
+/** Maximum number of uses that are remembered for each limit and subject. */
+const MAX_USES = 16_384;
+/** Maximum number of rows that are remembered for each history, request or key, because a read compares all of them. */
 const MAX_PER_OWNER = 1024;
+/** Number of actions that are read at once to explain a difference. */
+const EXPLAINED_AT_ONCE = 256;
 
 type Usage = Awaited<ReturnType<StorageReader["limitUsed"]>>;
 type Reader = Pick<StorageReader, "actionsById" | "entriesOfAction">;
@@ -70,7 +74,12 @@ interface Counted {
   readonly amount: number;
 }
 
-const NO_ROWS = { rows: [], sum: 0 } as const;
+/** The rows of an owner, in order of time, and the sum of their amounts, which can exceed 2^53. */
+interface OwnedRows {
+  rows: Counted[];
+  sum: bigint;
+}
+const NO_ROWS: OwnedRows = { rows: [], sum: 0n };
 
 const keyOf = (...parts: readonly string[]): string => JSON.stringify(parts);
 const useOwner = ({ policy, limit_name, subject }: Pick<LimitUseRow, "policy" | "limit_name" | "subject">): string =>
@@ -83,8 +92,9 @@ export class WrittenRows {
   private readonly log: Pick<Logger, "error">;
   /** The actions, in the order in which they were first remembered. */
   private readonly actions = new Map<string, WrittenAction>();
-  /** The rows of each owner, in order of time, and the sum of their amounts. */
-  private readonly byOwner = new Map<string, { rows: Counted[]; sum: number }>();
+  private readonly byOwner = new Map<string, OwnedRows>();
+  /** The actions from before the start of this process, the oldest last. */
+  private readonly restored: string[] = [];
   private characters = 0;
   /** For each kind of rows, the first action whose rows cannot be restored; null if all rows are known. */
   private readonly unknown: { counted: string | null; rejection: string | null } = { counted: null, rejection: null };
@@ -99,12 +109,14 @@ export class WrittenRows {
   }
 
   /**
-   * Remembers the rows of an action that were compared with the ledger.
+   * Remembers the rows of an action that were compared with the ledger. Call it for the newest action first.
    * @param size size of the ledger before the rows were read
    */
   remember(row: ActionRow, { uses, places }: Pick<WrittenAction, "uses" | "places">, size: number): void {
     if (this.actions.has(row.id)) return;
     const shown = row.erased_at === null ? shownOf(row) : null;
+    // Before `put`, which evicts this action if there is no space for it.
+    this.restored.push(row.id);
     this.put({ ...withoutRows(row), size, shown, uses, places, rejection: rejectionOf(row) });
   }
 
@@ -123,8 +135,12 @@ export class WrittenRows {
     return this.actions.get(id);
   }
 
-  rowsOf(owner: string): { readonly rows: readonly Counted[]; readonly sum: number } {
-    return this.byOwner.get(owner) ?? NO_ROWS;
+  /** Returns the rows of an owner. Removes the oldest ones that count no longer. */
+  rowsOf(owner: string, now: number): Readonly<OwnedRows> {
+    const owned = this.byOwner.get(owner) ?? NO_ROWS;
+    const ended = owned.rows.findIndex(({ until }) => until > now);
+    removeRows(owned, 0, ended === -1 ? owned.rows.length : ended);
+    return owned;
   }
 
   put(action: WrittenAction): void {
@@ -134,15 +150,16 @@ export class WrittenRows {
     this.actions.set(action.id, action);
     this.characters += lengthOf(action);
     for (const [owner, row] of counted) {
-      const owned = this.byOwner.get(owner) ?? { rows: [], sum: 0 };
-      // Rows of one owner are usually written in order of time.
-      owned.rows.splice(owned.rows.findLastIndex(({ at }) => at <= row.at) + 1, 0, row);
-      owned.sum += row.amount;
-      if (owned.rows.length > MAX_PER_OWNER) owned.sum -= owned.rows.shift()?.amount ?? 0;
+      const owned = this.byOwner.get(owner) ?? { rows: [], sum: 0n };
+      owned.rows.splice(findPlace(owned.rows, row.at + 1), 0, row);
+      owned.sum += BigInt(row.amount);
+      const most = action.uses.some((use) => useOwner(use) === owner) ? MAX_USES : MAX_PER_OWNER;
+      removeRows(owned, 0, Math.max(0, owned.rows.length - most));
       this.byOwner.set(owner, owned);
     }
-    for (const [oldest] of this.actions) {
-      if (this.actions.size <= MAX_ACTIONS && this.characters <= MAX_CHARACTERS) break;
+    while (this.actions.size > MAX_ACTIONS || this.characters > MAX_CHARACTERS) {
+      const oldest = this.restored.pop() ?? this.actions.keys().next().value;
+      if (oldest === undefined) break;
       this.forget(oldest);
     }
   }
@@ -152,10 +169,12 @@ export class WrittenRows {
     if (action === undefined) return;
     this.actions.delete(id);
     this.characters -= lengthOf(action);
-    for (const [owner] of listCounted(action)) {
-      const rows = this.rowsOf(owner).rows.filter((row) => row.action !== action);
-      if (rows.length === 0) this.byOwner.delete(owner);
-      else this.byOwner.set(owner, { rows, sum: rows.reduce((sum, { amount }) => sum + amount, 0) });
+    for (const [owner, { at }] of listCounted(action)) {
+      const owned = this.byOwner.get(owner) ?? NO_ROWS;
+      for (let i = findPlace(owned.rows, at); owned.rows[i]?.at === at;)
+        if (owned.rows[i]?.action === action) removeRows(owned, i, 1);
+        else i++;
+      if (owned.rows.length === 0) this.byOwner.delete(owner);
     }
   }
 
@@ -167,6 +186,21 @@ export class WrittenRows {
       `${detail}, so nothing was decided; the operator has to run assent audit, and to restart the service, which restores such rows from the ledger`,
     );
   }
+}
+
+/** Returns the index of the first row at this time or later. */
+function findPlace(rows: readonly Counted[], at: number): number {
+  let [low, high] = [0, rows.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((rows[middle] as Counted).at < at) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function removeRows(owned: OwnedRows, start: number, count: number): void {
+  for (const { amount } of owned.rows.splice(start, count)) owned.sum -= BigInt(amount);
 }
 
 const lengthOf = ({ shown }: WrittenAction): number => (shown?.request.length ?? 0) + (shown?.effective?.length ?? 0);
@@ -265,8 +299,8 @@ export class BatchRows {
     this.all.assertKnown("counted");
     const owner = useOwner({ policy, limit_name, subject });
     // Usually, the store counts at least all remembered uses, so that their times do not matter.
-    const all = this.all.rowsOf(owner);
-    if (used.count >= all.rows.length && used.sum >= all.sum) return used;
+    const all = this.all.rowsOf(owner, this.now);
+    if (used.count >= all.rows.length && BigInt(used.sum) >= all.sum) return used;
     const isLess = (): boolean => {
       const rows = this.countedSince(owner, since);
       if (used.count < rows.length) return true;
@@ -281,7 +315,7 @@ export class BatchRows {
   async checkHistory(span: HistorySpan, found: PastActionRow[]): Promise<PastActionRow[]> {
     this.all.assertKnown("counted");
     const owner = placeOwner(span);
-    if (this.all.rowsOf(owner).rows.length === 0) return found;
+    if (this.all.rowsOf(owner, this.now).rows.length === 0) return found;
     const byId = new Map(found.map((row) => [row.id, row]));
     const start = found.length < span.limit ? span.since : (found.at(-1)?.at ?? 0) + 1;
     const isAltered = (): boolean =>
@@ -315,11 +349,9 @@ export class BatchRows {
 
   /** Returns the remembered rows since a time that have not expired. Omits actions that this batch has changed. */
   private countedSince(owner: string, since: number): readonly Counted[] {
-    const { rows } = this.all.rowsOf(owner);
-    let first = rows.length;
-    while (first > 0 && (rows[first - 1] as Counted).at >= since) first--;
+    const { rows } = this.all.rowsOf(owner, this.now);
     return rows
-      .slice(first)
+      .slice(findPlace(rows, since))
       .filter(({ action: { id }, until }) => until > this.now && !this.changed.has(id) && !this.touched.has(id));
   }
 
@@ -328,7 +360,14 @@ export class BatchRows {
    * @param isAltered whether a remembered row is still missing
    */
   private async explain(rows: readonly Counted[], isAltered: () => boolean): Promise<boolean> {
-    const actions = [...new Set(rows.map(({ action }) => action))];
+    // Newest first, because they change most.
+    const actions = [...new Set(rows.map(({ action }) => action))].reverse();
+    for (let i = 0; i < actions.length && isAltered(); i += EXPLAINED_AT_ONCE)
+      await this.forgetChanged(actions.slice(i, i + EXPLAINED_AT_ONCE));
+    return !isAltered();
+  }
+
+  private async forgetChanged(actions: readonly WrittenAction[]): Promise<void> {
     const stored = new Map((await this.reader.actionsById(actions.map(({ id }) => id))).map((row) => [row.id, row]));
     for (const { id, status, updatedAt, size } of actions) {
       const row = stored.get(id);
@@ -338,7 +377,6 @@ export class BatchRows {
       const entry = decodeEntry<{ type: string; action_id?: string }>(newest.bytes);
       if (entry.action_id === id) this.all.forget(id);
     }
-    return !isAltered();
   }
 
   private find(id: string): WrittenAction | null {

@@ -1,0 +1,73 @@
+/** Remembered rows that later decisions count (src/ledger/commit/written-rows.ts). */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ActionRow } from "../../src/contract/storage.ts";
+import { WrittenRows } from "../../src/ledger/commit/written-rows.ts";
+
+const HOUR = 3_600_000;
+const START = 1_800_000_000_000;
+const LIMIT = { policy: "p", limit_name: "l", subject: "bot" };
+
+/** Returns the remembered rows of actions with one use each, one a second, of an amount of 2. */
+function remembered(count: number): WrittenRows {
+  const all = new WrittenRows({ error() {} });
+  for (let i = 0; i < count; i++) {
+    const at = START + i * 1000;
+    const use = { ...LIMIT, action_id: `a${i}`, at, amount: 2, until: at + HOUR };
+    all.remember(actionRow(`a${i}`), { uses: [use], places: [] }, 0);
+  }
+  return all;
+}
+
+const actionRow = (id: string): ActionRow =>
+  ({
+    id,
+    submitted_by: "key",
+    status: "allowed",
+    updated_at: START,
+    request: "{}",
+    rejection_until: null,
+  }) as ActionRow;
+/** No action has changed, so that no difference is explained. */
+const reader = {
+  actionsById: (ids: readonly string[]) => Promise.resolve(ids.map(actionRow)),
+  entriesOfAction: () => Promise.resolve([]),
+};
+
+test("a read of a limit lacks one of several thousand uses in its window", async () => {
+  const batch = remembered(3000).batch(reader, START + HOUR - 1);
+  const span = { ...LIMIT, since: START };
+  assert.deepEqual(await batch.checkLimit(span, { count: 3000, sum: 6000 }), { count: 3000, sum: 6000 });
+  for (const used of [
+    { count: 2999, sum: 5998 },
+    { count: 3000, sum: 5999 },
+    { count: 1024, sum: 2048 },
+  ])
+    await assert.rejects(batch.checkLimit(span, used), { code: "STORE_ALTERED" });
+});
+
+test("uses that have left the window of their limit are not missed", async () => {
+  const all = remembered(3000);
+  const later = START + HOUR + 1000 * 1000;
+  // A use counts until its end, exclusively.
+  const rows = 3000 - 1001;
+  const span = { ...LIMIT, since: later - HOUR };
+  assert.equal((await all.batch(reader, later).checkLimit(span, { count: rows, sum: 2 * rows })).count, rows);
+  await assert.rejects(all.batch(reader, later).checkLimit(span, { count: rows - 1, sum: 2 * rows }), {
+    code: "STORE_ALTERED",
+  });
+});
+
+test("the rows of the oldest actions are evicted first, also of those from before the start", async () => {
+  const all = new WrittenRows({ error() {} });
+  const count = 50_100;
+  for (let i = count; i > 0; i--) {
+    const use = { ...LIMIT, subject: `s${i}`, action_id: `a${i}`, at: START + i, amount: 1, until: START + HOUR };
+    all.remember(actionRow(`a${i}`), { uses: [use], places: [] }, 0);
+  }
+  const batch = all.batch(reader, START + HOUR / 2);
+  const read = (i: number): Promise<unknown> =>
+    batch.checkLimit({ ...LIMIT, subject: `s${i}`, since: START }, { count: 0, sum: 0 });
+  await assert.rejects(read(count), { code: "STORE_ALTERED" });
+  await read(1);
+});
