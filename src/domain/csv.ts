@@ -5,7 +5,7 @@
  * such as `＝`, after characters that spreadsheets ignore. Some spreadsheets separate cells by semicolons or tabs, so a
  * formula can also start after these.
  */
-const FORMULA = /(^|[;\t\r\n])([\p{Cf}\p{Zs}"']*[=＝﹦+＋﹢\-－﹣−@＠﹫])/gu;
+const FORMULA = /(^|[;\t\r\n])((?:(?![\t\r\n])[\p{C}\p{Z}"'])*[=＝﹦+＋﹢\-－﹣−@＠﹫])/gu;
 
 /**
  * Renders a cell. Marks what looks like a formula as text with an apostrophe.

@@ -111,3 +111,19 @@ test("a host has one spelling", () => {
   ])
     assert.throws(() => paramsOf("/", host), UnreadableRequest, host);
 });
+
+test("query parameters that servers read differently are refused", () => {
+  for (const query of [
+    "amount=5&AMOUNT=500",
+    "order_id=1&order.id=2",
+    "order_id=1&order%20id=2",
+    "order_id=1&order[id=2",
+    "%20amount=500",
+    "+amount=500",
+    "amount%00=500",
+    "a%0ab=1",
+    "a=1;b=2",
+  ])
+    assert.throws(() => paramsOf(`/docs?${query}`), UnreadableRequest, query);
+  assert.deepEqual(paramsOf("/docs?a=1&a=2&b[]=3&c.d=+x")["query"], { a: ["1", "2"], "b[]": "3", "c.d": " x" });
+});

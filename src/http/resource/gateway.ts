@@ -123,13 +123,25 @@ const countSpecialCharacters = (path: string): number => path.match(/[./\\%;?#]/
 
 function queryOf(query: string): JsonObject {
   const values = new Map<string, JsonValue>();
+  const spellings = new Map<string, string>();
   for (const pair of query === "" ? [] : query.split("&")) {
     const [name = "", value = ""] = splitOnce(pair, "=").map((part) => decoded(part.replaceAll("+", " ")));
+    if (/^\p{Z}|\p{Cc}/u.test(name))
+      throw new UnreadableRequest("the name of a query parameter begins with a space or contains a control character");
+    const read = readName(name);
+    if ((spellings.get(read) ?? name) !== name)
+      throw new UnreadableRequest(
+        "the query has two parameters whose names some servers treat as one, because they differ in case or punctuation",
+      );
+    spellings.set(read, name);
     const earlier = values.get(name);
     values.set(name, earlier === undefined ? value : [...(Array.isArray(earlier) ? earlier : [earlier]), value]);
   }
   return Object.fromEntries(values);
 }
+
+/** Returns the name that ASP.NET, which ignores case, or PHP, which replaces dots, spaces and `[`, could read. */
+const readName = (name: string): string => name.toLowerCase().replace(/[ .[]/g, "_");
 
 function decoded(text: string): string {
   try {

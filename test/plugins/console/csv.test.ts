@@ -23,6 +23,8 @@ it("marks formulas in compatibility characters, after characters that spreadshee
     [" =1+1", "' =1+1"],
     ["\u200b\ufeff=1+1", "'\u200b\ufeff=1+1"],
     ["\u00a0@x", "'\u00a0@x"],
+    ["\u000b=1+1", "'\u000b=1+1"],
+    ["\u2028\u0000=1+1", "'\u2028\u0000=1+1"],
     ["'=1+1", "''=1+1"],
     ['"=1+1', `"'""=1+1"`],
     ["\n=1+1", `"'\n'=1+1"`],
