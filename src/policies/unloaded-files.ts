@@ -1,7 +1,7 @@
 /** Finds files that look like policies, but that no source loads, because of their names or folders. */
 import { type Dirent } from "node:fs";
-import { readdir, readFile, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, readFile, realpath, stat } from "node:fs/promises";
+import { join, sep } from "node:path";
 import type { UnloadedFile } from "../contract/policy-source.ts";
 import { decodeUtf8, isJsonObject } from "../domain/json.ts";
 import { readYaml } from "../domain/yaml.ts";
@@ -53,7 +53,9 @@ export async function findUnloadedFiles(path: string, recursive: boolean): Promi
   const found: UnloadedFile[] = [];
   for (const { file, reason } of await walk(path, recursive)) {
     try {
-      if ((await stat(join(path, file))).size > MAX_UNLOADED_BYTES) continue;
+      const stats = await stat(join(path, file));
+      // A read of a pipe would not end.
+      if (!stats.isFile() || stats.size > MAX_UNLOADED_BYTES) continue;
       if (looksLikePolicy(await readFile(join(path, file)))) found.push({ file, reason });
     } catch {
       // The file is gone or cannot be read, so it cannot be told whether it is a policy.
@@ -63,8 +65,7 @@ export async function findUnloadedFiles(path: string, recursive: boolean): Promi
 }
 
 /**
- * Returns the relative paths of the files below a folder that can be unloaded policies. Does not follow links to
- * folders. Never rejects.
+ * Returns the relative paths of the files below a folder that can be unloaded policies. Follows links. Never rejects.
  * @example
  * const names = await listCandidates("policies", false); // ["refunds.YAML"]
  */
@@ -75,11 +76,12 @@ export async function listCandidates(path: string, recursive: boolean): Promise<
 async function walk(path: string, recursive: boolean): Promise<UnloadedFile[]> {
   const found: UnloadedFile[] = [];
   const folders = [""];
+  const linked = new Set<string>();
   for (let folder = folders.shift(); folder !== undefined; folder = folders.shift()) {
     const entries: Dirent[] = await readdir(join(path, folder), { withFileTypes: true }).catch(() => []);
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const file = folder === "" ? entry.name : `${folder}/${entry.name}`;
-      if (entry.isDirectory()) {
+      if (entry.isDirectory() || (entry.isSymbolicLink() && (await leadsToNewFolder(path, file, linked)))) {
         if (!FOREIGN_FOLDER.test(entry.name)) folders.push(file);
       } else {
         const reason = findReason(file, recursive);
@@ -89,4 +91,18 @@ async function walk(path: string, recursive: boolean): Promise<UnloadedFile[]> {
     }
   }
   return found;
+}
+
+/** Returns true for a link to a folder that contains neither `path` nor the target of an earlier link. */
+async function leadsToNewFolder(path: string, link: string, linked: Set<string>): Promise<boolean> {
+  try {
+    if (!(await stat(join(path, link))).isDirectory()) return false;
+    const [target, root] = await Promise.all([realpath(join(path, link)), realpath(path)]);
+    if (linked.has(target) || `${root}${sep}`.startsWith(target.endsWith(sep) ? target : `${target}${sep}`))
+      return false;
+    linked.add(target);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -272,6 +272,9 @@ test("files that look like policies and are not loaded are listed with the reaso
     "node_modules/x/s.yaml": good("s"),
     "..2026_01_15/a.yaml": good("a"),
   });
+  // Links to a folder elsewhere, and to one that contains the policies.
+  symlinkSync(folderOf(t, { "t.yaml": good("t") }), join(folder, "linked"));
+  symlinkSync(folder, join(folder, "team", "loop"));
   const { documents, faults, unloaded } = await loadPolicyFolder(folder);
   assert.deepEqual(faults, []);
   assert.equal(documents.length, 1);
@@ -286,11 +289,13 @@ test("files that look like policies and are not loaded are listed with the reaso
     "g.json ending",
     "i.yaml~ ending",
     "j.limits ending",
+    "linked/t.yaml subfolder",
     "policy ending",
     "team/deep/n.yml subfolder",
     "team/m.yaml subfolder",
     "team/o.yaml.orig ending",
   ]);
+  rmSync(join(folder, "team", "loop"));
   const deep = await loadPolicyFolder(folder, { recursive: true });
   assert.deepEqual(
     deep.unloaded.filter(({ reason }) => reason === "subfolder"),
