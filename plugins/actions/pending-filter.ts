@@ -121,7 +121,7 @@ export async function findMatchingActions(
   const isBounded = text !== undefined && (await host.storage.pendingCount({ all: true }, now)) <= MAX_READ;
   const contained = isBounded ? text : undefined;
   for (let read = 0; read < MAX_READ; read += SLICE) {
-    await host.waitForReadSlot();
+    await host.waitForReadSlot(credential.key.id);
     const rows = await host.storage.pendingActions(credential.visibility, after, SLICE, contained);
     for (const row of rows) {
       if (!matchesFields(filter, row) || !matchesWords(words, row, set)) continue;

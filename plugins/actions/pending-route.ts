@@ -89,7 +89,7 @@ export function pendingRoute(host: CoreHost, tag: string) {
             size: contentByteLength,
             position: read.position,
             render: (row) => readActionRecord(host, row, credential, { token: false, set }),
-            turn: host.waitForReadSlot,
+            turn: () => host.waitForReadSlot(credential.key.id),
             hold: reserveResponseBytes,
           },
         ),

@@ -31,7 +31,7 @@ export function planListRoute(host: CoreHost, tag: string) {
       const page = cutPage(LIST, firsts, limit, ({ decision_seq }) => decision_seq);
       const plans: schema.PlanSummary[] = [];
       for (const { plan_id } of page.rows) {
-        await host.waitForReadSlot();
+        await host.waitForReadSlot(credential.key.id);
         const rows = await readRowsOfVisiblePlan(host.storage, plan_id ?? "", credential).catch(nullIfInvisible);
         if (rows !== null) plans.push(await renderSummary(host, rows));
       }

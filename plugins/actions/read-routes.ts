@@ -35,7 +35,7 @@ export function readRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, wait
       async handle({ query, credential, reserveResponseBytes: holdResponse }) {
         const now = host.clock();
         const filter = { ...filterOf(query, credential), as_of: now };
-        const search = isSearch(query) ? createActionSearch(host, filter, query) : null;
+        const search = isSearch(query) ? createActionSearch(host, credential.key.id, filter, query) : null;
         const { compiled: set } = await host.policies.current();
         const page = await readPage<ActionRow>(
           LIST,
@@ -52,7 +52,7 @@ export function readRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, wait
               if (isOverdue(row, now)) expiry.notice();
               return readActionRecord(host, row, credential, { token: false, set });
             },
-            turn: host.waitForReadSlot,
+            turn: () => host.waitForReadSlot(credential.key.id),
             hold: holdResponse,
           },
         );

@@ -44,7 +44,12 @@ interface ActionSearch {
   cutAt(): number | null;
 }
 
-export function createActionSearch(host: CoreHost, filter: Filter, searched: SearchFilter): ActionSearch {
+export function createActionSearch(
+  host: CoreHost,
+  keyId: string,
+  filter: Filter,
+  searched: SearchFilter,
+): ActionSearch {
   const words = splitWords(searched.q);
   let read = 0;
   let cut: number | null = null;
@@ -82,7 +87,7 @@ export function createActionSearch(host: CoreHost, filter: Filter, searched: Sea
           cut = before ?? null;
           return found;
         }
-        await host.waitForReadSlot();
+        await host.waitForReadSlot(keyId);
         const { compiled } = await host.policies.current();
         const { rows, count, end } = await readSlice(before, compiled);
         for (const [i, row] of rows.entries()) {

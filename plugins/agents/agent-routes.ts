@@ -57,7 +57,8 @@ function listRoute(host: CoreHost, tag: string) {
       "A key that is bound to an agent sees only that agent, and a member of a group with limits only agents within the limits.",
     responses: { 200: { description: "A page.", schema: schema.AgentList } },
     errors: ["INVALID_CURSOR"],
-    async handle({ query, credential: { visibility }, reserveResponseBytes }) {
+    async handle({ query, credential, reserveResponseBytes }) {
+      const { visibility } = credential;
       // A bound key must not see other agents.
       if ("agent_id" in visibility) {
         const boundAgent = await host.storage.agent(visibility.agent_id);
@@ -79,7 +80,7 @@ function listRoute(host: CoreHost, tag: string) {
           size: ({ metadata, allowed_tools }) => metadata.length + JSON.stringify(allowed_tools).length,
           position: (row) => row.registered_seq,
           render: renderAgent,
-          turn: host.waitForReadSlot,
+          turn: () => host.waitForReadSlot(credential.key.id),
           hold: reserveResponseBytes,
         },
       );

@@ -1,5 +1,6 @@
 /** Stops: one request denies actions in every process, with precedence over all policies. */
 import {
+  canSeeAgent,
   type CoreHost,
   defineCorePlugin,
   matchesAnyName,
@@ -51,7 +52,7 @@ function routes(host: CoreHost, needed: number) {
       summary: "List active stops",
       scope: READERS,
       description:
-        "A key that is bound to an agent sees only stops that affect the agent. The reason and the person who placed a stop are visible to keys that see all actions or have `stop:write`.",
+        "A key that is bound to an agent sees only stops that affect the agent, and a member of groups with limits no stops of other agents. The reason and the person who placed a stop are visible to keys that see all actions or have `stop:write`.",
       responses: { 200: { description: "The active stops.", schema: schema.StopList } },
       async handle({ credential }) {
         const stops = listActiveStops(await host.state(stopState), host.clock()).filter((stop) =>
@@ -128,7 +129,10 @@ function routes(host: CoreHost, needed: number) {
 }
 
 function canSee({ visibility }: Credential, { agent }: Stop): boolean {
-  return !("agent_id" in visibility) || agent === null || matchesAnyName([agent], visibility.agent_id);
+  if (agent === null) return true;
+  if ("agent_id" in visibility) return matchesAnyName([agent], visibility.agent_id);
+  // A pattern can cover agents within the limits of the caller's groups.
+  return agent.includes("*") || agent.includes("?") || canSeeAgent(visibility, agent);
 }
 
 function renderStop(host: CoreHost, needed: number, credential: Credential, stop: Stop): schema.StopRecord {

@@ -283,8 +283,9 @@ export interface CoreHost extends Host {
   /**
    * Resolves in a later turn of the event loop, one caller in each turn. Await it before each slice of a long read, so
    * that decisions run between slices even with many readers.
+   * @param key the id of the key that reads, so that its many reads do not delay the reads of others
    */
-  waitForReadSlot(): Promise<void>;
+  waitForReadSlot(key?: string): Promise<void>;
   /** All scopes of the core, then the scopes of plugins. */
   readonly scopes: readonly Scope[];
   /** This plugin's private documents. Available after start. */

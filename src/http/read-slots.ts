@@ -1,11 +1,15 @@
 /**
  * Runs long reads in slices, at most one slice in each turn of the event loop. An embedded store reads synchronously.
- * Without slices, many concurrent readers would delay decisions and health checks until all of them are done.
+ * Without slices, many concurrent readers would delay decisions and health checks until all of them are done. Keys take
+ * turns, so that the many lists of one key do not delay the list of another.
  */
 import { setImmediate, setTimeout } from "node:timers";
 
-/** Resolves in a later turn of the event loop. Each turn resolves the caller that has waited longest. */
-type ReadSlot = () => Promise<void>;
+/**
+ * Resolves in a later turn of the event loop. Each turn resolves one caller: of the key that has waited longest, the
+ * caller that has waited longest.
+ */
+type ReadSlot = (key?: string) => Promise<void>;
 
 /** Maximum pause after a slice. Milliseconds. */
 const MAX_PAUSE_MS = 50;
@@ -19,11 +23,24 @@ export function createReadSlots(
   now: () => number = () => performance.now(),
   pause: (resume: () => void, ms: number) => void = setTimeout,
 ): ReadSlot {
-  const waiting: (() => void)[] = [];
+  /** The waiting callers by key. The key whose turn it is comes first. */
+  const waiting = new Map<string, (() => void)[]>();
+  let isRunning = false;
+  function resumeFirst(): void {
+    for (const [key, callers] of waiting) {
+      const resume = callers.shift();
+      waiting.delete(key);
+      if (callers.length > 0) waiting.set(key, callers);
+      return resume?.();
+    }
+  }
   function next(): void {
     const begin = now();
-    waiting.shift()?.();
-    if (waiting.length === 0) return;
+    resumeFirst();
+    if (waiting.size === 0) {
+      isRunning = false;
+      return;
+    }
     // This callback runs after the caller's slice.
     setImmediate(() => {
       const spent = Math.min(now() - begin, MAX_PAUSE_MS);
@@ -31,9 +48,13 @@ export function createReadSlots(
       else pause(next, spent);
     });
   }
-  return () =>
+  return (key = "") =>
     new Promise((resolve) => {
-      waiting.push(resolve);
-      if (waiting.length === 1) setImmediate(next);
+      const callers = waiting.get(key);
+      if (callers === undefined) waiting.set(key, [resolve]);
+      else callers.push(resolve);
+      if (isRunning) return;
+      isRunning = true;
+      setImmediate(next);
     });
 }

@@ -33,3 +33,14 @@ test("a single reader, and slices that take no time, are not delayed", async () 
   assert.deepEqual(await pausesOf(1, 20), []);
   assert.deepEqual(await pausesOf(4, 0), []);
 });
+
+test("keys take turns, so that many readers of one key do not delay another key's", async () => {
+  const slot = createReadSlots(undefined, (resume) => resume());
+  const order: string[] = [];
+  const read = async (key: string): Promise<void> => {
+    await slot(key);
+    order.push(key);
+  };
+  await Promise.all(["a", "a", "a", "a", "b", "b", "c"].map(read));
+  assert.deepEqual(order, ["a", "b", "c", "a", "b", "a", "a"]);
+});

@@ -112,22 +112,22 @@ describe("response bytes", () => {
 });
 
 describe("a share of responses", () => {
-  it("refuses a page before its rows are read, if the limit is reached", async () => {
+  it("refuses a page before it waits and its rows are read, if the limit is reached", async () => {
     const all = createResponseByteBudget({ total: 300_000, perKey: 200_000 });
     const [first, second] = [all.share("a"), all.share("a")];
-    let reads = 0;
+    let [reads, turns] = [0, 0];
     const source = {
       read: () => Promise.resolve(Array.from({ length: ++reads }, () => 1)),
       size: () => 1,
       position: () => "1",
       render: () => ({}),
-      turn: () => Promise.resolve(),
+      turn: () => Promise.resolve(void turns++),
       hold: (bytes: number) => second.hold(bytes),
     };
     const page = (limit: number) => readPage("refunds", { limit, bytes: MIB }, source);
     first.hold(190_000);
     await assert.rejects(page(1000), { code: "TOO_MANY_BYTES" });
-    assert.equal(reads, 0);
+    assert.deepEqual([reads, turns], [0, 0]);
     assert.equal((await page(10)).items.length, 1);
     second.release();
     first.release();

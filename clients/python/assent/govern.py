@@ -43,7 +43,9 @@ def govern(
 
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
-        name = operation or function.__name__
+        name = operation or getattr(function, "__name__", None)
+        if name is None or name == "<lambda>":
+            raise TypeError("the governed function has no name; pass the name of its action as operation")
         if any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in signature.parameters.values()):
             raise TypeError("a governed function cannot have *args, because policies read arguments by name")
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):

@@ -1,4 +1,5 @@
 import asyncio
+import functools
 import threading
 import unittest
 import uuid
@@ -366,6 +367,13 @@ class Governed(unittest.TestCase):
             @govern(self.client, agent_id=AGENT, tool="stripe", operation="refund")
             def refund(*amounts):
                 self.ran.append(amounts)
+
+    def test_a_function_without_a_name_needs_an_operation(self):
+        refund = functools.partial(lambda amount, currency: "done", currency="USD")
+        for function in refund, (lambda amount: "done"):
+            with self.assertRaisesRegex(TypeError, "pass the name of its action as operation"):
+                govern(self.client, agent_id=AGENT, tool="stripe")(function)
+        self.assertEqual(govern(self.client, agent_id=AGENT, tool="stripe", operation="refund")(refund)(50), "done")
 
     def test_async(self):
         client = AsyncAssent()

@@ -155,14 +155,14 @@ export async function readPage<Row>(
   let [bytes, seen] = [0, 0];
   let slice = FIRST_READ;
   for (;;) {
-    await turn();
     // Read one row more than fits, to determine whether there is another page.
     const count = Math.min(slice, max.limit + 1 - items.length);
-    // Reserve bytes before the read, so that a request at the limit is refused before it reads. Few rows can be a small
+    // Reserve bytes first, so that a request at the limit is refused before it waits and reads. Few rows can be a small
     // response, which is always admitted.
     const expected = count * (measuredRowBytes.get(list) ?? OVERHEAD);
     const reserved = expected > SMALL_RESPONSE_BYTES ? expected : 0;
     hold(reserved);
+    await turn();
     const rows = await read(last, count);
     const needed = rows.reduce((sum, row) => sum + size(row) + OVERHEAD, 0);
     hold(needed - reserved);

@@ -240,6 +240,18 @@ test(
     assert.deepEqual(agents, ["bot"]);
     assert.deepEqual((await limited.call("GET", "/v1/agents?offset=1")).body.agents, []);
     assert.equal((await limited.call("GET", "/v1/agents/secret")).status, 404);
+    const stop = await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "x", agent: "secret" } });
+    if (stop.status === 201) assert.equal((await limited.call("GET", `/v1/stop/${stop.body.id}`)).status, 404);
+    // No other page without parameters names the agent, its key or its action.
+    const { paths } = service.runtime.host.openapi({ description: "", tags: {} }) as { paths: Record<string, object> };
+    for (const path of Object.keys(paths).filter(
+      (each) =>
+        "get" in (paths[each] as object) && each.startsWith("/v1/") && each !== "/v1/events" && !each.includes("{"),
+    )) {
+      const text = JSON.stringify((await limited.call("GET", path)).body);
+      for (const word of ['"secret', hidden.id, bound.id]) assert.ok(!text.includes(word), `${path} has ${word}`);
+    }
+    await service.call("POST", `/v1/stop/${stop.body.id}/lift`, { key: service.admin, body: { reason: "over" } });
     for (const { id } of all)
       await service.call("POST", `/v1/holds/${id}/release`, { key: service.admin, body: { reason: "over" } });
   },
