@@ -1,6 +1,6 @@
 /**
- * The client that `@modelcontextprotocol/conformance` starts for a scenario. It connects through the proxy to the
- * server whose address is the last argument.
+ * The client that `@modelcontextprotocol/conformance` starts for a scenario, with the protocol revision as argument. It
+ * connects through the proxy to the server whose address is the last argument.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,12 +8,19 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { ASSENT } from "./process.ts";
 
-const url = process.argv.at(-1) as string;
+const [version, url] = process.argv.slice(-2) as [string, string];
+/** The calls that the scenario asks for; by default, one call of each tool. */
+const { toolCalls } = JSON.parse(process.env["MCP_CONFORMANCE_CONTEXT"] ?? "{}") as {
+  toolCalls?: { name: string; arguments: Record<string, unknown> }[];
+};
 const config = join(process.env["ASSENT_STATE"] as string, "conformance.yaml");
 writeFileSync(config, JSON.stringify({ servers: { conformance: { url } } }));
 const client = new Client(
   { name: "conformance", version: "1.0.0" },
-  { capabilities: { elicitation: { form: { applyDefaults: true } } } },
+  {
+    capabilities: { elicitation: { form: { applyDefaults: true } } },
+    versionNegotiation: { mode: version === "2025-11-25" ? "legacy" : { pin: version } },
+  },
 );
 client.setRequestHandler("elicitation/create", () => ({ action: "accept" as const, content: {} }));
 await client.connect(
@@ -25,5 +32,10 @@ await client.connect(
   }),
 );
 const { tools } = await client.listTools();
-for (const { name } of tools) await client.callTool({ name, arguments: name === "add_numbers" ? { a: 5, b: 3 } : {} });
+const argumentsOf: Record<string, Record<string, unknown>> = {
+  add_numbers: { a: 5, b: 3 },
+  valid_tool: { region: "us" },
+};
+for (const call of toolCalls ?? tools.map(({ name }) => ({ name, arguments: argumentsOf[name] ?? {} })))
+  await client.callTool(call);
 await client.close();

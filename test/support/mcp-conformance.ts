@@ -5,13 +5,13 @@
 import { Server, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 
-type Json = Record<string, unknown>;
+export type Json = Record<string, unknown>;
 
-const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-const SILENCE = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
-const text = (said: string): Json => ({ type: "text", text: said });
-const image: Json = { type: "image", data: PIXEL, mimeType: "image/png" };
-const embedded = (uri: string): Json => ({
+export const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+export const SILENCE = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
+export const text = (said: string): Json => ({ type: "text", text: said });
+export const image: Json = { type: "image", data: PIXEL, mimeType: "image/png" };
+export const embedded = (uri: string): Json => ({
   type: "resource",
   resource: { uri, mimeType: "text/plain", text: "A resource inside of an answer." },
 });
@@ -22,11 +22,27 @@ const properties = (...names: string[]): Json => ({
   required: names,
 });
 /** Keywords of JSON Schema 2020-12 that a tool list must preserve. */
-const RICH = {
+export const RICH = {
   $schema: "https://json-schema.org/draft/2020-12/schema",
   type: "object",
-  $defs: { address: { type: "object", properties: { street: { type: "string" }, city: { type: "string" } } } },
-  properties: { name: { type: "string" }, address: { $ref: "#/$defs/address" } },
+  $defs: {
+    address: {
+      $anchor: "addressDef",
+      type: "object",
+      properties: { street: { type: "string" }, city: { type: "string" } },
+    },
+  },
+  properties: {
+    name: { type: "string" },
+    address: { $ref: "#/$defs/address" },
+    contactMethod: { type: "string", enum: ["phone", "email"] },
+    phone: { type: "string" },
+    email: { type: "string" },
+  },
+  allOf: [{ anyOf: [{ required: ["phone"] }, { required: ["email"] }] }],
+  if: { properties: { contactMethod: { const: "phone" } }, required: ["contactMethod"] },
+  then: { required: ["phone"] },
+  else: { required: ["email"] },
   additionalProperties: false,
 };
 const SCHEMAS: Record<string, Json> = {
@@ -124,7 +140,7 @@ function server(): Server {
   return made;
 }
 
-const PROMPTS: Record<string, string[]> = {
+export const PROMPTS: Record<string, string[]> = {
   test_simple_prompt: [],
   test_prompt_with_arguments: ["arg1", "arg2"],
   test_prompt_with_embedded_resource: ["resourceUri"],

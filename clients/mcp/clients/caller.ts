@@ -25,4 +25,11 @@ export interface Caller {
   notify(method: string, params: JsonObject): void;
   /** Asks the client for input as part of this request. */
   askClient(question: RequestFromServer): Promise<Reply>;
+  /** Least severe level of the log messages that the client wants; absent if it wants none or the session decides. */
+  readonly logLevel?: string | undefined;
+  /**
+   * Replies to the request with a task, so that the client can disconnect. Returns the number of seconds that the task
+   * may still run; null if the client does not support tasks.
+   */
+  continueAsTask?(): number | null;
 }

@@ -20,12 +20,10 @@ import {
 import { CLIENT_CLOSED, connectClient, type ClientConnection } from "./connection.ts";
 import {
   ERROR_CODE,
-  META_KEY,
   MODERN_VERSION,
   MessageError,
   isObject,
   isRequest,
-  readMeta,
   parseMessage,
   type JsonObject,
   type Message,
@@ -151,28 +149,36 @@ export class HttpEndpoint {
   private async handleStatelessRequest(request: Request, message: RpcRequest): Promise<Response> {
     const mismatch = headerMismatch(request.headers, message) ?? (await this.paramMismatch(request.headers, message));
     if (mismatch !== null) return errorResponse(400, ERROR_CODE.headerMismatch, mismatch, message.id);
-    if (readMeta(message.params)[META_KEY.version] !== MODERN_VERSION)
-      return errorResponse(
-        400,
-        ERROR_CODE.unsupportedVersion,
-        `only ${MODERN_VERSION} is served without a session`,
-        message.id,
-        {
-          supported: [MODERN_VERSION],
-        },
-      );
     const transport = new PerRequestHTTPServerTransport({
       classification: { era: "modern", revision: MODERN_VERSION },
       responseMode: STREAMED_METHODS.has(message.method) ? "sse" : "auto",
     });
+    /** Resolves to a reply that nothing preceded; null once the response is a stream for another reason. */
+    let settleFirst = (_reply: Reply | null): void => {};
+    const first = new Promise<Reply | null>((resolve) => (settleFirst = resolve));
+    const timer = setTimeout(() => settleFirst(null), OPEN_STREAM_MS);
     const peer = new Peer(toChannel(transport), {
-      onrequest: (incoming) =>
-        this.modern.answer(incoming, (method, params) => void peer.notify(method, params, message.id)),
+      async onrequest(incoming) {
+        const reply = await modern.answer(incoming, (method, params) => {
+          settleFirst(null);
+          void peer.notify(method, params, message.id);
+        });
+        settleFirst(reply);
+        return reply;
+      },
       onnotification() {},
-      onclose() {},
+      onclose: () => settleFirst(null),
     });
+    const { modern } = this;
     await transport.start();
-    return transport.handleMessage(message as never, { request });
+    const response = await transport.handleMessage(message as never, { request });
+    // The revision states the status of some errors. A stream has status 200, so return it only after a while.
+    const reply = await first;
+    clearTimeout(timer);
+    const status = reply !== null && "error" in reply ? ERROR_STATUS[reply.error.code] : undefined;
+    if (reply === null || status === undefined) return response;
+    await response.body?.cancel();
+    return Response.json({ jsonrpc: "2.0", id: message.id, ...reply }, { status });
   }
 
   private async paramMismatch(headers: Headers, message: RpcRequest): Promise<string | null> {
@@ -279,10 +285,18 @@ export class HttpEndpoint {
 }
 
 /**
- * Methods whose requests may wait for an approval. Their response stream opens immediately, so that the client sees
- * progress.
+ * Methods whose requests may wait for an approval. Their response is a stream, so that the client sees progress.
  */
 const STREAMED_METHODS = new Set(["tools/call", "prompts/get", "resources/read"]);
+/** Maximum delay before such a stream opens. Milliseconds. */
+const OPEN_STREAM_MS = 5000;
+/** HTTP status of errors of 2026-07-28. Other errors have the status 200. */
+const ERROR_STATUS: Readonly<Record<number, number>> = {
+  [ERROR_CODE.methodNotFound]: 404,
+  [ERROR_CODE.headerMismatch]: 400,
+  [ERROR_CODE.missingCapability]: 400,
+  [ERROR_CODE.unsupportedVersion]: 400,
+};
 
 function hasBearerToken(header: string | null, token: string): boolean {
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();

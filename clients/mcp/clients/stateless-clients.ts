@@ -7,6 +7,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { canonicalText } from "../../../src/domain/canonical.ts";
 import type { Caller } from "./caller.ts";
 import { LIST_TIMEOUT_MS, settlesWithin } from "../upstreams/slow-upstreams.ts";
+import { ClientTasks, TASK_METHODS } from "./client-tasks.ts";
 import { createSubscriptions } from "./subscriptions.ts";
 import {
   ERROR_CODE,
@@ -15,6 +16,7 @@ import {
   errorReply,
   isObject,
   readMeta,
+  unsupportedVersionReply,
   type JsonObject,
   type Reply,
   type Request,
@@ -41,11 +43,22 @@ const CACHEABLE_METHODS = new Set([
   "server/discover",
 ]);
 
+/** All methods of the revision and of the extension for tasks. */
+const METHODS = new Set([
+  ...CACHEABLE_METHODS,
+  ...TASK_METHODS,
+  "subscriptions/listen",
+  "tools/call",
+  "prompts/get",
+  "completion/complete",
+]);
+
 export class StatelessEndpoint {
   private readonly options: SessionOptions;
   private readonly onEnded: (reason: string) => void;
   private readonly subscriptions = createSubscriptions();
   private readonly waitingRequests = new Map<string, MultiRoundRequest>();
+  private readonly tasks = new ClientTasks((task) => this.subscriptions.publishTask(task));
   private sharedSession: Promise<ClientSession> | null = null;
 
   constructor(options: SessionOptions, onEnded: (reason: string) => void) {
@@ -55,12 +68,10 @@ export class StatelessEndpoint {
 
   /** Returns the tool of a call; undefined if the tool does not exist, or cannot be called. */
   async findTool({ params }: Request): Promise<Tool | undefined> {
-    const { [META_KEY.client]: info, [META_KEY.capabilities]: capabilities } = readMeta(params);
+    const client = readClient(readMeta(params));
     const name = params?.["name"];
-    if (typeof name !== "string" || !isObject(info) || !isObject(capabilities)) return undefined;
-    const tool = await this.openSession({ version: MODERN_VERSION, info, capabilities }).then((session) =>
-      session.tool(name),
-    );
+    if (typeof name !== "string" || client === null) return undefined;
+    const tool = await this.openSession(client).then((session) => session.tool(name));
     return tool?.withheld === null ? tool : undefined;
   }
 
@@ -71,26 +82,26 @@ export class StatelessEndpoint {
   async close(): Promise<void> {
     for (const multiRound of this.waitingRequests.values()) multiRound.abandon();
     this.waitingRequests.clear();
+    this.tasks.close();
     this.subscriptions.close();
     await (await this.sharedSession?.catch(() => null))?.close();
   }
 
   async answer({ request, signal }: IncomingRequest, notify: SendNotification): Promise<Reply> {
     const meta = readMeta(request.params);
-    const [version, info, capabilities] = [meta[META_KEY.version], meta[META_KEY.client], meta[META_KEY.capabilities]];
-    if (version !== MODERN_VERSION)
-      return errorReply(ERROR_CODE.unsupportedVersion, `version ${JSON.stringify(version)} is not served`, {
-        supported: [MODERN_VERSION],
-        requested: version ?? null,
-      });
-    if (!isObject(info) || !isObject(capabilities))
+    if (meta[META_KEY.version] !== MODERN_VERSION) return unsupportedVersionReply(meta[META_KEY.version]);
+    const client = readClient(meta);
+    if (client === null)
       return errorReply(
         ERROR_CODE.invalidParams,
-        `_meta must contain the objects ${META_KEY.client} and ${META_KEY.capabilities}`,
+        `_meta must contain the object ${META_KEY.capabilities}, and ${META_KEY.client} must be an object`,
       );
+    const { info, capabilities } = client;
+    if (!METHODS.has(request.method))
+      return errorReply(ERROR_CODE.methodNotFound, `"${request.method}" is not supported by the proxy`);
     let session: ClientSession;
     try {
-      session = await this.openSession({ version: MODERN_VERSION, info, capabilities });
+      session = await this.openSession(client);
     } catch (error) {
       return errorReply(
         ERROR_CODE.internal,
@@ -107,7 +118,10 @@ export class StatelessEndpoint {
           instructions: serverInfo.instructions,
         },
       });
+    if (TASK_METHODS.has(request.method)) return withMetadata(this.tasks.handle(request, capabilities));
     if (request.method === "subscriptions/listen") {
+      const refusal = this.tasks.checkSubscription(request.params, capabilities);
+      if (refusal !== null) return refusal;
       const uris = this.subscriptions.requestedUris(request, serverInfo.capabilities);
       const updateSubscriptions = async (verb: string, resourceUris: string[]): Promise<void> => {
         const caller = silentCaller(AbortSignal.timeout(LIST_TIMEOUT_MS), info, capabilities);
@@ -122,7 +136,7 @@ export class StatelessEndpoint {
       void updateSubscriptions("unsubscribe", unusedUris);
       return reply;
     }
-    return withMetadata(await this.handleRequest(session, request, signal, notify, info, capabilities));
+    return this.handleRequest(session, request, signal, notify, client, withMetadata);
   }
 
   /**
@@ -154,14 +168,14 @@ export class StatelessEndpoint {
     request: Request,
     signal: AbortSignal,
     notify: SendNotification,
-    info: JsonObject,
-    capabilities: JsonObject,
+    client: ClientInfo,
+    withMetadata: (reply: Reply) => Reply,
   ): Promise<Reply> {
     const { requestState, inputResponses, ...rest } = request.params ?? {};
     const digest = requestDigest(request.method, rest);
     let multiRound: MultiRoundRequest;
     if (requestState === undefined)
-      multiRound = this.startRequest(session, { ...request, params: rest }, digest, info, capabilities);
+      multiRound = this.startRequest(session, { ...request, params: rest }, digest, client, withMetadata);
     else {
       const waitingRequest = typeof requestState === "string" ? this.waitingRequests.get(requestState) : undefined;
       if (waitingRequest === undefined || waitingRequest.digest !== digest)
@@ -172,26 +186,27 @@ export class StatelessEndpoint {
       this.waitingRequests.delete(requestState as string);
       multiRound = waitingRequest;
     }
-    return multiRound.attach(
+    const reply = await multiRound.attach(
       signal,
       notify,
       readMeta(request.params)["progressToken"],
       isObject(inputResponses) ? inputResponses : {},
     );
+    return withMetadata(reply);
   }
 
   private startRequest(
     session: ClientSession,
     request: Request,
     digest: string,
-    info: JsonObject,
-    capabilities: JsonObject,
+    { info, capabilities }: ClientInfo,
+    withMetadata: (reply: Reply) => Reply,
   ): MultiRoundRequest {
-    return new MultiRoundRequest(
-      digest,
-      { info, capabilities },
-      (caller) => session.handle(request, caller),
-      (multiRound) => {
+    const logLevel = readMeta(request.params)[META_KEY.logLevel];
+    const facts = { info, capabilities, logLevel: typeof logLevel === "string" ? logLevel : undefined };
+    return new MultiRoundRequest(digest, facts, {
+      work: async (caller) => withMetadata(await session.handle(request, caller)),
+      store: (multiRound) => {
         const token = randomUUID();
         this.waitingRequests.set(token, multiRound);
         setTimeout(() => {
@@ -199,8 +214,14 @@ export class StatelessEndpoint {
         }, ROUND_TIMEOUT_MS).unref();
         return token;
       },
-    );
+      createTask: (multiRound) => (request.method === "tools/call" ? this.tasks.create(multiRound) : null),
+    });
   }
+}
+
+/** Returns what a request says about its client; null if it is invalid. A client need not send its name. */
+function readClient({ [META_KEY.client]: info = {}, [META_KEY.capabilities]: capabilities }: JsonObject) {
+  return isObject(info) && isObject(capabilities) ? { version: MODERN_VERSION, info, capabilities } : null;
 }
 
 /**

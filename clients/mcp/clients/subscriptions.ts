@@ -5,6 +5,8 @@
 import {
   META_KEY,
   isObject,
+  readMeta,
+  withMeta,
   type RequestId,
   type JsonObject,
   type Reply,
@@ -18,6 +20,9 @@ const LIST_CHANGE_FILTERS: Readonly<Record<string, [string, string]>> = {
   "notifications/prompts/list_changed": ["promptsListChanged", "prompts"],
   "notifications/resources/list_changed": ["resourcesListChanged", "resources"],
 };
+
+const withSubscription = (params: JsonObject, id: RequestId): JsonObject =>
+  withMeta(params, { ...readMeta(params), [META_KEY.subscription]: id });
 
 export function createSubscriptions() {
   const subscriptions = new Map<symbol, { id: RequestId; filter: JsonObject; notify: SendNotification; end(): void }>();
@@ -34,6 +39,8 @@ export function createSubscriptions() {
     const uris = requested["resourceSubscriptions"];
     if (Array.isArray(uris) && supports("resources", "subscribe"))
       filter["resourceSubscriptions"] = uris.filter((uri) => typeof uri === "string");
+    const taskIds = requested["taskIds"];
+    if (Array.isArray(taskIds)) filter["taskIds"] = taskIds.filter((id) => typeof id === "string");
     return filter;
   }
 
@@ -71,12 +78,14 @@ export function createSubscriptions() {
           name === undefined
             ? method === "notifications/resources/updated" && filterUris(filter).some((uri) => uri === params["uri"])
             : filter[name] === true;
-        if (requested)
-          notify(method, {
-            ...params,
-            _meta: { ...(isObject(params["_meta"]) ? params["_meta"] : {}), [META_KEY.subscription]: id },
-          });
+        if (requested) notify(method, withSubscription(params, id));
       }
+    },
+    /** Sends the state of a task to the subscriptions that requested it. */
+    publishTask(task: JsonObject): void {
+      for (const { id, filter, notify } of subscriptions.values())
+        if (((filter["taskIds"] ?? []) as unknown[]).includes(task["taskId"]))
+          notify("notifications/tasks", withSubscription(task, id));
     },
     close(): void {
       for (const { end } of subscriptions.values()) end();

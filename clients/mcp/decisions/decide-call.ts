@@ -148,21 +148,26 @@ export class CallGate {
     signal: AbortSignal,
   ): Promise<ActionRecord> {
     const startedAt = performance.now();
+    // A client that supports tasks need not keep its connection open.
+    const taskSeconds = caller.continueAsTask?.() ?? null;
+    const page = taskSeconds === null ? null : (this.options.approvalPage?.(action.id) ?? null);
     const sendProgress = (): void => {
       const waitedSeconds = Math.round((performance.now() - startedAt) / 1000);
       // MCP requires increasing progress values. Values close to 0 leave room for the server's own progress, which
       // follows.
       caller.sendProgress({
         progress: waitedSeconds / 1e6,
-        message: markText(`waiting for approval ${action.id} (${waitedSeconds} s)`),
+        message: markText(
+          `waiting for approval ${action.id} (${waitedSeconds} s)${page === null ? "" : `; approvers decide at ${page}`}`,
+        ),
       });
     };
     if (caller.wantsProgress) sendProgress();
     const timer = caller.wantsProgress ? setInterval(sendProgress, this.progressIntervalMs) : undefined;
     try {
       // Do not wait for the client's answer, because an approval can arrive before it or without it.
-      const pageShown = this.showApprovalPage(action, caller);
-      const timeout = Math.max(0, (deadline - performance.now()) / 1000);
+      const pageShown = taskSeconds === null && this.showApprovalPage(action, caller);
+      const timeout = taskSeconds ?? Math.max(0, (deadline - performance.now()) / 1000);
       const decision = await this.options.assent.wait(action.id, { timeout, signal });
       if (pageShown && decision.status !== "pending_approval") {
         this.shownPages.delete(action.id);

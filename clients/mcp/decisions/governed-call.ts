@@ -17,7 +17,8 @@ import {
 import { NotSentError, readErrorMessage, RequestCancelledError, rethrowAsLost } from "../transport/peer.ts";
 import { proxyRefusal, refusalToolResult, serverDisconnectedRefusal, type ToolRefusal } from "./refusal-result.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
-import type { SendToClient, Upstream } from "../upstreams/upstream.ts";
+import { followServerTask } from "./server-task.ts";
+import type { AnswerQuestions, Upstream } from "../upstreams/upstream.ts";
 
 /**
  * JSON-RPC error code of a refusal, for requests whose result cannot express a refusal. It is outside the range that
@@ -97,19 +98,22 @@ function recordedMeta(otherMeta: JsonObject): JsonObject {
 export async function forwardCall(
   { upstream, method, params, headers }: UpstreamCall,
   caller: Caller,
-  ask: SendToClient,
+  ask: AnswerQuestions,
   keys: readonly string[],
   credentialHeaders?: Readonly<Record<string, string>>,
 ): Promise<Reply> {
   const options = {
     signal: caller.signal,
     capabilities: caller.capabilities,
+    logLevel: caller.logLevel,
     ask,
     ...(caller.wantsProgress ? { onprogress: (progress: JsonObject) => caller.sendProgress(progress) } : {}),
   };
   const { sent } = readCallMeta(readMeta(params), keys);
   const reply = await upstream.request(method, withMeta(params, sent), { ...options, headers, credentialHeaders });
-  if (params["task"] === undefined || "error" in reply) return reply;
+  if ("error" in reply) return reply;
+  if (reply.result["resultType"] === "task") return followServerTask(upstream, reply.result, caller, ask);
+  if (params["task"] === undefined) return reply;
   const { task } = reply.result;
   if (!isObject(task) || typeof task["taskId"] !== "string") return reply;
   // The server runs the call as a task. Wait for its result, because the client sees a different task, which belongs to
@@ -132,7 +136,7 @@ export async function forwardCall(
 export async function runGovernedCall(
   call: UpstreamCall,
   caller: Caller,
-  ask: SendToClient,
+  ask: AnswerQuestions,
   tool: Tool | null,
   options: DecisionOptions,
 ): Promise<Reply> {

@@ -30,8 +30,8 @@ import { GOVERNED_METHODS, type GovernedMethod, type ServerConfig } from "../con
 import { RequestRouter } from "./request-routing.ts";
 import { TaskStore } from "./tasks.ts";
 import { ToolCatalog, type Tool } from "../tools/tool-catalog.ts";
-import type { SendToClient, ClientInfo, RequestFromServer, Upstream } from "../upstreams/upstream.ts";
-import { mergeServerInfo, type ServerInfo } from "../upstreams/merged-server-info.ts";
+import type { AnswerQuestions, ClientInfo, RequestFromServer, SendToClient, Upstream } from "../upstreams/upstream.ts";
+import { BUILT_IN_TASKS_VERSION, mergeServerInfo, type ServerInfo } from "../upstreams/merged-server-info.ts";
 
 /** The session's client. Messages that belong to a request go to the request's `Caller` instead. */
 interface SessionClient {
@@ -67,9 +67,6 @@ const PROXY_NOTIFICATIONS = new Set([
  * client's tasks that the server started.
  */
 const UNDECIDED_METHODS = /^(?:roots\/list|tasks\/(?:get|list|result|cancel))$/;
-
-/** The only revision with built-in tasks. In later revisions, tasks are an extension. */
-const TASKS_VERSION = "2025-11-25";
 
 export class ClientSession {
   private readonly options: SessionOptions;
@@ -133,7 +130,7 @@ export class ClientSession {
 
   /** Returns the merged capabilities and instructions of the servers. */
   serverInfo(): Promise<ServerInfo> {
-    return mergeServerInfo(this.live(), this.options.servers.length, this.supportsTasks(), (upstream) =>
+    return mergeServerInfo(this.live(), this.options.servers.length, this.pool.facts.version, (upstream) =>
       this.toolCatalog.instructions(upstream, this.options.servers.length === 1),
     );
   }
@@ -187,16 +184,38 @@ export class ClientSession {
     else this.client.notify(method, params);
   }
 
-  /**
-   * Handles a server's request to the client. It requires a decision unless the configuration lists its method in
-   * `open`.
-   */
+  /** Handles a server's request to the client. */
   private async askClient(
     upstream: Upstream,
     question: RequestFromServer,
     signal: AbortSignal,
     of: Caller | null,
   ): Promise<Reply> {
+    const forward = await this.decideQuestion(upstream, question, signal, of);
+    return forward();
+  }
+
+  /** Returns a function that handles the questions that a server asks as part of a request of this caller. */
+  private answerQuestions(upstream: Upstream, caller: Caller): AnswerQuestions {
+    return async (questions, signal) => {
+      // Decide on all questions before forwarding any, so that the client gets them together.
+      const decisions = questions.map((question) => this.decideQuestion(upstream, question, signal, caller));
+      await Promise.allSettled(decisions);
+      return Promise.all(decisions.map(async (decision) => (await decision)()));
+    };
+  }
+
+  /**
+   * Requests a decision on a server's request to the client, unless the configuration lists its method in `open`. Resolves
+   * to a function that forwards the request, or that returns the refusal.
+   */
+  private async decideQuestion(
+    upstream: Upstream,
+    question: RequestFromServer,
+    signal: AbortSignal,
+    of: Caller | null,
+  ): Promise<() => Promise<Reply>> {
+    const answer = (reply: Reply) => () => Promise.resolve(reply);
     const caller = of ?? this.onlyCaller(upstream);
     const forwardQuestion = (forwarded: RequestFromServer): Promise<Reply> => {
       if (caller !== null) return caller.askClient(forwarded);
@@ -210,8 +229,8 @@ export class ClientSession {
     };
     const { method, params } = question;
     if (!isGovernedMethod(method) && !UNDECIDED_METHODS.test(method))
-      return errorReply(ERROR_CODE.methodNotFound, `"${method}" is not supported by the proxy`);
-    if (!isGovernedMethod(method) || upstream.config.open.includes(method)) return forwardQuestion(question);
+      return answer(errorReply(ERROR_CODE.methodNotFound, `"${method}" is not supported by the proxy`));
+    if (!isGovernedMethod(method) || upstream.config.open.includes(method)) return () => forwardQuestion(question);
     const questionCaller: Caller = caller ?? {
       signal,
       info: this.pool.facts.info,
@@ -228,18 +247,22 @@ export class ClientSession {
       server: upstream,
     });
     if (!decision.mayRun)
-      return method === "elicitation/create"
-        ? { result: { action: "decline" } }
-        : errorReply(-1, decision.refusal.text, { ...decision.refusal.facts });
-    try {
-      const { sent } = readCallMeta(readMeta(params), upstream.config.meta);
-      const reply = await forwardQuestion({ method, params: withMeta(params, sent) });
-      decision.report("result" in reply, "error" in reply ? reply.error.message : undefined);
-      return reply;
-    } catch (error) {
-      decision.report(false, `the client did not answer: ${error instanceof Error ? error.message : String(error)}`);
-      throw error;
-    }
+      return answer(
+        method === "elicitation/create"
+          ? { result: { action: "decline" } }
+          : errorReply(-1, decision.refusal.text, { ...decision.refusal.facts }),
+      );
+    return async () => {
+      try {
+        const { sent } = readCallMeta(readMeta(params), upstream.config.meta);
+        const reply = await forwardQuestion({ ...question, params: withMeta(params, sent) });
+        decision.report("result" in reply, "error" in reply ? reply.error.message : undefined);
+        return reply;
+      } catch (error) {
+        decision.report(false, `the client did not answer: ${error instanceof Error ? error.message : String(error)}`);
+        throw error;
+      }
+    };
   }
 
   /** Records the caller as active on this server until `work` is done. */
@@ -255,7 +278,7 @@ export class ClientSession {
 
   /** Forwards a request. Requests a decision first if the method requires a decision. */
   private send(call: UpstreamCall, caller: Caller): Promise<Reply> {
-    const ask: SendToClient = (question, signal) => this.askClient(call.upstream, question, signal, caller);
+    const ask = this.answerQuestions(call.upstream, caller);
     const { open, meta } = call.upstream.config;
     return this.trackCaller(call.upstream, caller, () => {
       if (!isGovernedMethod(call.method)) return forwardCall(call, caller, ask, []);
@@ -266,7 +289,7 @@ export class ClientSession {
   }
 
   private async callTool(call: UpstreamCall, tool: Tool, caller: Caller): Promise<Reply> {
-    const ask: SendToClient = (question, signal) => this.askClient(tool.upstream, question, signal, caller);
+    const ask = this.answerQuestions(tool.upstream, caller);
     const reply = await this.trackCaller(tool.upstream, caller, () =>
       runGovernedCall(call, caller, ask, tool, this.options),
     );
@@ -278,7 +301,7 @@ export class ClientSession {
   }
 
   private supportsTasks(): boolean {
-    return this.pool.facts.version === TASKS_VERSION;
+    return this.pool.facts.version === BUILT_IN_TASKS_VERSION;
   }
 
   private isHidden(tool: Tool, signal: AbortSignal): Promise<boolean> {

@@ -12,6 +12,7 @@ import {
   type AcceptedDefinitions,
   type DefinitionStore,
 } from "./accepted-definitions.ts";
+import { headerAnnotationFault } from "../transport/http-headers.ts";
 import { createListCache, LIST_TIMEOUT_MS, settlesWithin } from "../upstreams/slow-upstreams.ts";
 import {
   ListError,
@@ -138,17 +139,26 @@ export class ToolCatalog {
       // Omit tools with the name of an MCP method, because their calls would be decided as that method, and with the
       // name of the proxy's own tool, which a server could offer instead.
       tools.filter(
-        ({ name }) =>
+        ({ name, inputSchema }) =>
           typeof name === "string" &&
           name !== INSTRUCTIONS_KEY &&
           name !== ANSWER_TOOL &&
-          !(GOVERNED_METHODS as readonly string[]).includes(name),
+          !(GOVERNED_METHODS as readonly string[]).includes(name) &&
+          this.hasValidHeaders(upstream, name, inputSchema),
       ),
     );
     this.lists.set(upstream, list);
     // Evict a failed request, so that the next caller repeats it.
     list.catch(() => this.lists.get(upstream) === list && this.lists.delete(upstream));
     return list;
+  }
+
+  /** Clients must not use a tool whose `x-mcp-header` annotations are invalid. */
+  private hasValidHeaders({ config }: Upstream, name: string, inputSchema: unknown): boolean {
+    const fault = headerAnnotationFault(inputSchema);
+    if (fault !== null)
+      this.log(`the tool "${name}" of the server "${config.name}" is left out: its x-mcp-header is invalid: ${fault}`);
+    return fault === null;
   }
 
   private readAccepted(config: ServerConfig): AcceptedDefinitions | null {

@@ -8,6 +8,9 @@ const NAME_MEMBER: Readonly<Record<string, string>> = {
   "tools/call": "name",
   "prompts/get": "name",
   "resources/read": "uri",
+  "tasks/get": "taskId",
+  "tasks/update": "taskId",
+  "tasks/cancel": "taskId",
 };
 
 /**
@@ -31,7 +34,7 @@ export function paramHeaderMismatch(headers: Headers, schema: unknown, toolArgum
     const headerValue = decodeHeader(headers.get(header));
     const number = valueAt(toolArguments, path);
     const equal =
-      headerValue === value ||
+      (headerValue === value && (value !== null || headers.get(header) === null)) ||
       (typeof number === "number" && headerValue !== null && isDecimal(headerValue) && Number(headerValue) === number);
     if (!equal) return `${header} is missing, or differs from the body`;
   }
@@ -68,6 +71,63 @@ function headerParams(schema: unknown, path: string[] = []): { header: string; p
   return [...ownParam, ...nestedParams];
 }
 
+/** Types of members that a header can repeat. */
+const MEMBER_TYPES: ReadonlySet<JsonValue | undefined> = new Set(["string", "integer", "boolean"]);
+
+/**
+ * Returns why the `x-mcp-header` annotations of a tool's schema are invalid; null if they are valid. Clients must not use
+ * a tool with invalid annotations.
+ */
+export function headerAnnotationFault(schema: unknown): string | null {
+  const names = new Set<string>();
+  /** @param path path of the member that `value` describes; null if it does not describe exactly one member */
+  const visit = (value: unknown, path: string[] | null, depth: number): string | null => {
+    if (Array.isArray(value)) return firstFault(value.map((each) => () => visit(each, null, depth + 1)));
+    if (!isObject(value)) return null;
+    if (depth > MAX_DEPTH * 2) return "the schema is nested too deeply";
+    const { [HEADER_KEYWORD]: name, properties, ...others } = value;
+    if (HEADER_KEYWORD in value) {
+      if (path === null || path.length === 0) return "it annotates something that is not one member of the arguments";
+      if (typeof name !== "string" || !HEADER_NAME.test(name))
+        return `${JSON.stringify(name)} is not the name of a header`;
+      if (!MEMBER_TYPES.has(value["type"]))
+        return `"${name}" annotates a member that is not a string, integer or boolean`;
+      if (names.has(name.toLowerCase())) return `"${name}" is used twice`;
+      names.add(name.toLowerCase());
+    }
+    return firstFault([
+      ...Object.entries(isObject(properties) ? properties : {}).map(
+        ([key, member]) =>
+          () =>
+            visit(member, path === null ? null : [...path, key], depth + 1),
+      ),
+      // Values of these keywords are data, not schemas.
+      ...Object.entries(others)
+        .filter(([key]) => !DATA_KEYWORDS.has(key))
+        .map(
+          ([key, member]) =>
+            () =>
+              MAP_KEYWORDS.has(key) && isObject(member)
+                ? visit(Object.values(member), null, depth + 1)
+                : visit(member, null, depth + 1),
+        ),
+    ]);
+  };
+  return visit(schema, [], 0);
+}
+
+const DATA_KEYWORDS = new Set(["default", "const", "enum", "examples"]);
+/** Keywords whose value maps names to schemas, so that a name such as `x-mcp-header` is not an annotation. */
+const MAP_KEYWORDS = new Set(["$defs", "definitions", "patternProperties", "dependentSchemas"]);
+
+function firstFault(checks: (() => string | null)[]): string | null {
+  for (const check of checks) {
+    const fault = check();
+    if (fault !== null) return fault;
+  }
+  return null;
+}
+
 function valueAt(toolArguments: JsonObject, path: readonly string[]): JsonValue | undefined {
   let value: JsonValue | undefined = toolArguments;
   for (const key of path) value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
@@ -88,7 +148,10 @@ function encodeHeader(value: string): string {
     : `=?base64?${Buffer.from(value, "utf8").toString("base64")}?=`;
 }
 
+/** Returns null for base64 with invalid characters or padding, so that it equals no value. */
 function decodeHeader(value: string | null): string | null {
   const [, base64] = /^=\?base64\?(.*)\?=$/.exec(value?.trim() ?? "") ?? [];
-  return base64 === undefined ? (value?.trim() ?? null) : Buffer.from(base64, "base64").toString("utf8");
+  if (base64 === undefined) return value?.trim() ?? null;
+  const bytes = Buffer.from(base64, "base64");
+  return bytes.toString("base64") === base64 ? bytes.toString("utf8") : null;
 }

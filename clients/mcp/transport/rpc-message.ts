@@ -60,7 +60,25 @@ export const META_KEY = {
   capabilities: "io.modelcontextprotocol/clientCapabilities",
   server: "io.modelcontextprotocol/serverInfo",
   subscription: "io.modelcontextprotocol/subscriptionId",
+  logLevel: "io.modelcontextprotocol/logLevel",
 } as const;
+
+/** The extension of protocol revision 2026-07-28 for tasks. */
+const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
+/** The extension as a member of capabilities. */
+export const TASKS_EXTENSION_CAPABILITY: JsonObject = { [TASKS_EXTENSION]: {} };
+
+/** Whether a client's or server's capabilities include the extension for tasks. */
+export const supportsTaskExtension = ({ extensions }: JsonObject): boolean =>
+  isObject(extensions) && isObject(extensions[TASKS_EXTENSION]);
+
+/** Returns capabilities without the extension for tasks. */
+export function withoutTaskExtension(capabilities: JsonObject): JsonObject {
+  const { extensions, ...rest } = capabilities;
+  if (!isObject(extensions)) return capabilities;
+  const { [TASKS_EXTENSION]: _tasks, ...others } = extensions;
+  return Object.keys(others).length === 0 ? rest : { ...rest, extensions: others };
+}
 
 export const isRequest = (message: OutgoingMessage): message is Request => "method" in message && "id" in message;
 export const isResponse = (message: Message): message is Response => !("method" in message);
@@ -80,6 +98,17 @@ export function withMeta(params: JsonObject | undefined, meta: JsonObject): Json
 export const errorReply = (code: number, message: string, data?: JsonValue): Reply => ({
   error: { code, message, ...(data === undefined ? {} : { data }) },
 });
+
+/** Replies that the client would have to declare these capabilities. */
+export const missingCapabilityReply = (message: string, requiredCapabilities: JsonObject): Reply =>
+  errorReply(ERROR_CODE.missingCapability, message, { requiredCapabilities });
+
+/** Replies that a protocol revision is not served without a session. */
+export const unsupportedVersionReply = (requested: JsonValue | undefined): Reply =>
+  errorReply(ERROR_CODE.unsupportedVersion, `only ${MODERN_VERSION} is served without a session`, {
+    supported: [MODERN_VERSION],
+    requested: requested ?? null,
+  });
 
 /** A string that is not a message, or that JSON parsers would interpret differently. */
 export class MessageError extends Error {

@@ -1,6 +1,7 @@
 /** Handles `logging/setLevel`: sends the level to all servers, including those that connect later. */
 import { LIST_TIMEOUT_MS, settlesWithin } from "./slow-upstreams.ts";
-import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
+import { isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
+import { refuseQuestions } from "./merged-lists.ts";
 import type { Upstream } from "./upstream.ts";
 
 export function createLogLevel(log: (line: string) => void) {
@@ -12,7 +13,7 @@ export function createLogLevel(log: (line: string) => void) {
   const sendLevel = (upstream: Upstream, params: JsonObject): Promise<Reply> =>
     upstream.request("logging/setLevel", params, {
       signal: AbortSignal.timeout(LIST_TIMEOUT_MS),
-      ask: () => Promise.resolve(errorReply(ERROR_CODE.methodNotFound, "setting a log level asks no questions")),
+      ask: refuseQuestions("setting a log level asks no questions"),
     });
   const logFailure = (upstream: Upstream) => (error: unknown) =>
     log(`the server "${upstream.config.name}" did not receive the log level: ${String((error as Error).message)}`);

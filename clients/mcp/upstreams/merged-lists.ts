@@ -2,7 +2,7 @@
 import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
 import type { Caller } from "../clients/caller.ts";
 import { ResponseLostError } from "../transport/peer.ts";
-import type { Upstream } from "./upstream.ts";
+import type { AnswerQuestions, Upstream } from "./upstream.ts";
 
 /** An item of one server's list. */
 export interface ListedItem {
@@ -72,7 +72,7 @@ export async function listAllPages(
     const reply = await upstream.request(method, cursor === undefined ? {} : { cursor }, {
       signal: caller.signal,
       capabilities: caller.capabilities,
-      ask: () => Promise.resolve(errorReply(ERROR_CODE.methodNotFound, "a list request asks no questions")),
+      ask: refuseQuestions("a list request asks no questions"),
     });
     if ("error" in reply)
       throw new ListError(reply, `the server "${name}" did not return its list: ${reply.error.message}`);
@@ -91,6 +91,12 @@ export async function listAllPages(
   );
   return [...items.values()];
 }
+
+/** Answers every question of a server with an error, for requests that must not ask any. */
+export const refuseQuestions =
+  (reason: string): AnswerQuestions =>
+  (questions) =>
+    Promise.resolve(questions.map(() => errorReply(ERROR_CODE.methodNotFound, reason)));
 
 export class ListError extends Error {
   readonly reply: Reply;

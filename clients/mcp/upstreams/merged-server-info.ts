@@ -2,7 +2,13 @@
 import { MARK_INSTRUCTIONS } from "../decisions/mark.ts";
 import { VERSION } from "../../../src/version.ts";
 import { LIST_KINDS } from "./upstream-pool.ts";
-import { isObject, type JsonObject } from "../transport/rpc-message.ts";
+import {
+  isObject,
+  MODERN_VERSION,
+  TASKS_EXTENSION_CAPABILITY,
+  withoutTaskExtension,
+  type JsonObject,
+} from "../transport/rpc-message.ts";
 import { TASKS_CAPABILITY } from "../session/tasks.ts";
 import type { Upstream } from "./upstream.ts";
 
@@ -16,14 +22,17 @@ export interface ServerInfo {
   instructions: string;
 }
 
+/** The only revision with built-in tasks. In later revisions, tasks are an extension. */
+export const BUILT_IN_TASKS_VERSION = "2025-11-25";
+
 export async function mergeServerInfo(
   upstreams: readonly Upstream[],
   configured: number,
-  hasTasks: boolean,
+  clientVersion: string,
   instructionsOf: (upstream: Upstream) => Promise<string | null>,
 ): Promise<ServerInfo> {
   const isSingle = configured === 1;
-  const capabilities: JsonObject = {};
+  let capabilities: JsonObject = {};
   for (const upstream of upstreams)
     for (const [name, value] of Object.entries(upstream.capabilities)) {
       if (!isObject(value) || (!isSingle && SINGLE_SERVER_CAPABILITIES.has(name)) || name === "tasks") continue;
@@ -37,7 +46,15 @@ export async function mergeServerInfo(
       if (isObject(merged) || upstreams.length < configured)
         capabilities[kind] = { ...(isObject(merged) ? merged : {}), listChanged: true };
     }
-  if (hasTasks && isObject(capabilities["tools"])) capabilities["tasks"] = TASKS_CAPABILITY;
+  // Tasks belong to the proxy, whether or not the servers support them.
+  capabilities = withoutTaskExtension(capabilities);
+  if (isObject(capabilities["tools"])) {
+    if (clientVersion === BUILT_IN_TASKS_VERSION) capabilities["tasks"] = TASKS_CAPABILITY;
+    if (clientVersion === MODERN_VERSION) {
+      const { extensions } = capabilities;
+      capabilities["extensions"] = { ...(isObject(extensions) ? extensions : {}), ...TASKS_EXTENSION_CAPABILITY };
+    }
+  }
   const instructions = await Promise.all(
     upstreams.map(async (upstream) => {
       const text = await instructionsOf(upstream);

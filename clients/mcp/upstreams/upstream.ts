@@ -1,4 +1,5 @@
 /** A connected server, with one interface for both protocol revisions. */
+import { VERSION } from "../../../src/version.ts";
 import { removeMarks } from "../decisions/mark.ts";
 import type { HttpChannel } from "../transport/http-channel.ts";
 import { createNotificationStream } from "./notification-stream.ts";
@@ -37,7 +38,12 @@ export interface ClientInfo {
 export interface RequestFromServer {
   method: string;
   params: JsonObject;
+  /** Name of the question within its request (since 2026-07-28). */
+  key?: string;
 }
+
+/** Answers all questions that a server asks at once. */
+export type AnswerQuestions = (questions: readonly RequestFromServer[], signal: AbortSignal) => Promise<Reply[]>;
 
 export type SendToClient = (question: RequestFromServer, signal: AbortSignal) => Promise<Reply>;
 
@@ -54,7 +60,9 @@ interface UpstreamHandlers {
 interface UpstreamRequestOptions extends RequestOptions {
   signal: AbortSignal;
   /** Handles the server's questions that belong to this request (since 2026-07-28). */
-  ask: SendToClient;
+  ask: AnswerQuestions;
+  /** Level of the log messages that the client wants as part of this request (since 2026-07-28). */
+  logLevel?: string | undefined;
   /**
    * Capabilities of the client that sent this request. Default: the capabilities that the client sent at the
    * initialization.
@@ -212,7 +220,11 @@ async function connectLegacy(
   const reply = await initializeWith(
     peer,
     "initialize",
-    { protocolVersion: requestedVersion, capabilities: client.capabilities, clientInfo: client.info },
+    {
+      protocolVersion: requestedVersion,
+      capabilities: client.capabilities,
+      clientInfo: { name: "assent-mcp-proxy", version: VERSION, ...client.info },
+    },
     config.name,
   );
   if ("error" in reply)
@@ -270,27 +282,23 @@ async function connectModern(
       for (let round = 0; round < MAX_ROUNDS; round++) {
         const requestClient = { ...client, capabilities: options.capabilities ?? client.capabilities };
         const reply = await peer
-          .request(method, withEnvelope(requestClient, { ...params, ...answers }), options)
+          .request(method, withEnvelope(requestClient, { ...params, ...answers }, options.logLevel), options)
           .catch((error: unknown) => {
             if (round === 0) throw error;
             return rethrowAsLost(error);
           });
         if ("error" in reply || reply.result["resultType"] !== "input_required") return reply;
         const { inputRequests, requestState } = reply.result;
-        const inputResponses: JsonObject = {};
-        for (const [key, question] of Object.entries(isObject(inputRequests) ? inputRequests : {})) {
-          if (!isObject(question) || typeof question["method"] !== "string")
-            return errorReply(ERROR_CODE.internal, `the server "${config.name}" asked for input in an invalid form`);
-          const answer = await options
-            .ask(
-              { method: question["method"], params: isObject(question["params"]) ? question["params"] : {} },
-              options.signal,
-            )
-            .catch(rethrowAsLost);
-          if ("error" in answer) return answer;
-          inputResponses[key] = answer.result;
-        }
-        answers = { inputResponses, ...(requestState === undefined ? {} : { requestState }) };
+        const questions = readQuestions(inputRequests);
+        if (questions === null)
+          return errorReply(ERROR_CODE.internal, `the server "${config.name}" asked for input in an invalid form`);
+        const replies = await options.ask(questions, options.signal).catch(rethrowAsLost);
+        const inputResponses = collectAnswers(questions, replies);
+        if ("error" in inputResponses) return inputResponses.error;
+        answers = {
+          inputResponses: inputResponses.answers,
+          ...(requestState === undefined ? {} : { requestState }),
+        };
       }
       return errorReply(
         ERROR_CODE.internal,
@@ -305,12 +313,38 @@ async function connectModern(
   return upstream;
 }
 
-function withEnvelope(client: ClientInfo, params: JsonObject): JsonObject {
+/** Reads the questions of a result or task; null if they are invalid. */
+export function readQuestions(inputRequests: unknown): RequestFromServer[] | null {
+  const questions: RequestFromServer[] = [];
+  for (const [key, question] of Object.entries(isObject(inputRequests) ? inputRequests : {})) {
+    if (!isObject(question) || typeof question["method"] !== "string") return null;
+    questions.push({ key, method: question["method"], params: isObject(question["params"]) ? question["params"] : {} });
+  }
+  return questions;
+}
+
+/** Returns the answers by the names of their questions, or the first reply that is an error. */
+export function collectAnswers(
+  questions: readonly RequestFromServer[],
+  replies: readonly Reply[],
+): { answers: JsonObject } | { error: Reply } {
+  const answers: [string, JsonObject][] = [];
+  for (const [i, reply] of replies.entries()) {
+    if ("error" in reply) return { error: reply };
+    answers.push([questions[i]?.key as string, reply.result]);
+  }
+  return { answers: Object.fromEntries(answers) };
+}
+
+/** @param logLevel absent if the server must send no log messages */
+function withEnvelope(client: ClientInfo, params: JsonObject, logLevel?: string): JsonObject {
   return withMeta(params, {
     ...readMeta(params),
     [META_KEY.version]: MODERN_VERSION,
-    [META_KEY.client]: client.info,
+    // A client need not send its name.
+    ...(Object.keys(client.info).length === 0 ? {} : { [META_KEY.client]: client.info }),
     [META_KEY.capabilities]: client.capabilities,
+    ...(logLevel === undefined ? {} : { [META_KEY.logLevel]: logLevel }),
   });
 }
 
