@@ -5,7 +5,17 @@
 import { createHmac, randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
-import { embedded, image, PIXEL, PROMPTS, RICH, SILENCE, text, type Json } from "./mcp-conformance.ts";
+import {
+  embedded,
+  image,
+  isFromThisMachine,
+  PIXEL,
+  PROMPTS,
+  RICH,
+  SILENCE,
+  text,
+  type Json,
+} from "./mcp-conformance.ts";
 
 const VERSION = "2026-07-28";
 const KEY = "io.modelcontextprotocol/";
@@ -417,10 +427,7 @@ function conformanceServer() {
   }
 
   return async (request: Request): Promise<Response> => {
-    const host = new URL(`http://${request.headers.get("host")}`).hostname;
-    const origin = request.headers.get("origin");
-    if (![host, origin === null ? host : new URL(origin).hostname].every((name) => /^(127\.|localhost$)/.test(name)))
-      return new Response(null, { status: 403 });
+    if (!isFromThisMachine(request)) return new Response(null, { status: 403 });
     if (request.method !== "POST") return new Response(null, { status: 405 });
     const { id, method, params = {} } = (await request.json()) as { id?: unknown; method: string; params?: Json };
     if (id === undefined) return new Response(null, { status: 202 });

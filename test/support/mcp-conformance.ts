@@ -41,6 +41,7 @@ export const RICH = {
   },
   allOf: [{ anyOf: [{ required: ["phone"] }, { required: ["email"] }] }],
   if: { properties: { contactMethod: { const: "phone" } }, required: ["contactMethod"] },
+  // eslint-disable-next-line unicorn/no-thenable
   then: { required: ["phone"] },
   else: { required: ["email"] },
   additionalProperties: false,
@@ -205,12 +206,19 @@ async function call(
   return { content: [text("This is a simple text response for testing.")] };
 }
 
+/** Whether host and origin are this machine, as the scenario `dns-rebinding-protection` requires. */
+export function isFromThisMachine({ headers }: Request): boolean {
+  const addresses = [`http://${headers.get("host")}`, headers.get("origin") ?? "http://localhost"];
+  return addresses.every((address) => /^(?:127\.0\.0\.1|localhost)$/.test(new URL(address).hostname));
+}
+
 /** Starts the server. Resolves to its address, which ends with `/mcp`. */
 export function startConformanceServer(): Promise<RunningServer> {
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
   return serve(
     async (request) => {
       const id = request.headers.get("mcp-session-id");
+      if (!isFromThisMachine(request)) return new Response(null, { status: 403 });
       if (request.headers.get("mcp-protocol-version") === "2026-07-28") return new Response(null, { status: 400 });
       if (id !== null) return sessions.get(id)?.handleRequest(request) ?? new Response(null, { status: 404 });
       const transport = new WebStandardStreamableHTTPServerTransport({

@@ -17,7 +17,7 @@ import {
   type Request,
 } from "../transport/rpc-message.ts";
 import { NotSentError } from "../transport/peer.ts";
-import type { MultiRoundRequest } from "./multi-round-request.ts";
+import type { ClientTask, MultiRoundRequest } from "./multi-round-request.ts";
 
 export const TASK_METHODS = new Set(["tasks/get", "tasks/update", "tasks/cancel"]);
 
@@ -30,19 +30,6 @@ const ENDED_TTL_MS = 3_600_000;
 const POLL_INTERVAL_MS = 2000;
 /** A client that has not polled for this time counts as disconnected, and its call does not start. Milliseconds. */
 const CLIENT_TIMEOUT_MS = 60_000;
-
-export interface ClientTask {
-  /** Returns the reply to the call. */
-  created(): Reply;
-  /** Ends the task with the reply that the call gets. */
-  follow(reply: Promise<Reply>): void;
-  remainingSeconds(): number;
-  /** Whether the client has polled recently. */
-  isPolled(): boolean;
-  setMessage(message: string): void;
-  /** Publishes the state, because the open questions have changed. */
-  questionsChanged(): void;
-}
 
 interface Task {
   facts: JsonObject;

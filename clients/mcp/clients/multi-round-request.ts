@@ -4,7 +4,6 @@
  * response for good: the client reads the questions from the task, and answers them there.
  */
 import type { Caller } from "./caller.ts";
-import type { ClientTask } from "./client-tasks.ts";
 import {
   ERROR_CODE,
   errorReply,
@@ -33,6 +32,20 @@ interface Round {
   notify: SendNotification;
   token: unknown;
   settle(reply: Reply): void;
+}
+
+/** The task that a request has become. */
+export interface ClientTask {
+  /** Returns the reply to the call. */
+  created(): Reply;
+  /** Ends the task with the reply that the call gets. */
+  follow(reply: Promise<Reply>): void;
+  remainingSeconds(): number;
+  /** Whether the client has polled recently. */
+  isPolled(): boolean;
+  setMessage(message: string): void;
+  /** Publishes the state, because the open questions have changed. */
+  questionsChanged(): void;
 }
 
 interface RequestFacts {
@@ -215,6 +228,7 @@ export class MultiRoundRequest implements Caller {
         this.questions.delete(key);
         delete this.earlyAnswers[key];
         settle({ result: answers[key] as JsonObject });
+        this.task?.questionsChanged();
       }
   }
 
