@@ -18,7 +18,9 @@ const PACKAGE = "@modelcontextprotocol/conformance";
 const CLI = join(ROOT, "node_modules", PACKAGE, "dist/index.js");
 
 /** The program uses features that Node has since 22. */
-const skip = existsSync(CLI) ? withoutRuntime("deno") : `${PACKAGE} is not installed; run npm ci`;
+const skip = existsSync(CLI)
+  ? withoutRuntime("deno")
+  : `${PACKAGE} is not installed; run npm ci --workspaces --include-workspace-root`;
 
 /** Known servers of both revisions, and the number of checks that each passes. */
 const REVISIONS = {
