@@ -183,7 +183,7 @@ function conformanceServer() {
     ],
     test_missing_capability: [
       none,
-      ({}, { capabilities }) => {
+      (_given, { capabilities }) => {
         if (capabilities["sampling"] === undefined)
           throw new Failure(-32021, "sampling is required", { requiredCapabilities: { sampling: {} } });
         return said("done");
