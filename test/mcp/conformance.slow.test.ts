@@ -63,7 +63,7 @@ describe(PACKAGE, { skip }, () => {
       }
     });
 
-  test("every call of the scenarios was decided, and every call ended", async () => {
+  test("every call of the scenarios was decided, and every call that its client finished has ended", async () => {
     const { service } = setup;
     for (const operation of [
       "test_simple_text",
@@ -79,7 +79,9 @@ describe(PACKAGE, { skip }, () => {
       });
       const statuses = new Set((body.actions as { status: string }[]).map(({ status }) => status));
       assert.ok(statuses.has("succeeded"), operation);
-      assert.ok(!statuses.has("executing"), `${operation}: ${[...statuses].join(", ")}`);
+      // A scenario leaves a question unanswered on purpose, so questions can still wait.
+      if (operation !== "sampling/createMessage")
+        assert.ok(!statuses.has("executing"), `${operation}: ${[...statuses].join(", ")}`);
     }
   });
 
