@@ -439,7 +439,6 @@ export async function cancelVisibleAction(
   row: ActionRow,
   reason: string | null,
 ): Promise<ActionRow> {
-  const { id } = row;
   if (!isSubmitter(row, caller) && !caller.hasScope("admin")) {
     throw new Refusal(
       "NOT_THE_SUBMITTER",
@@ -448,8 +447,19 @@ export async function cancelVisibleAction(
   }
   if (isOverdue(row, tx.now)) return expirePending(tx, row);
   // A startable action may already have run, and its cancellation frees its limits, so only an admin may cancel it.
+  if (!(isStartable(row, tx.now) && caller.hasScope("admin"))) assertPending(row);
+  return recordCancellation(tx, caller, row, reason);
+}
+
+/** Records the cancellation of a pending action, or of one that may start and has not run. */
+async function recordCancellation(
+  tx: LedgerTransaction,
+  caller: Credential,
+  row: ActionRow,
+  reason: string | null,
+): Promise<ActionRow> {
+  const { id } = row;
   const startable = isStartable(row, tx.now);
-  if (!(startable && caller.hasScope("admin"))) assertPending(row);
   const approvals = (await tx.approvals(id)).filter((vote) => vote.approve).length;
   const by = toActor(caller.key, caller.principal);
   tx.record(cancellationEntry(row, tx.now, { by, comment: reason, approvals }), row.submitted_by);
@@ -457,11 +467,43 @@ export async function cancelVisibleAction(
     ? { status: row.status, approved_after: tx.now }
     : { status: row.status, expires_after: tx.now };
   await updateStatus(tx, id, guard, "cancelled");
-  // By cancelling a startable action, the admin states that it has not run.
+  // A startable action is cancelled only if it has not run.
   if (startable) await tx.releaseLimitUses(id);
   else await releaseLimitUses(tx, row);
   return rereadAction(tx, id);
 }
+
+/**
+ * Withdraws the caller's approval, which cancels the action. Throws APPROVAL_NOT_WITHDRAWN if the action was started, or
+ * if a permit was issued: a tool that verifies permits itself could still run the action.
+ */
+export function withdrawApproval(
+  host: CoreHost,
+  credential: Credential,
+  id: string,
+  reason: string | null,
+): Promise<ActionRow> {
+  return transactAndReport(host, async (tx) => {
+    const caller = await confirmCredential(tx, credential, "approvals:decide");
+    const row = await visibleAction(tx, id, caller);
+    assertNotErased(row);
+    const votes = await tx.approvals(id);
+    const { permits } = await verifyAgainstLedger(host, tx, row, votes);
+    if (!votes.some(({ principal, approve }) => approve && principal === caller.principal))
+      throw notWithdrawnError("you have not approved the action");
+    if (isOverdue(row, tx.now)) return expirePending(tx, row);
+    const startable = isStartable(row, tx.now);
+    if (!startable && row.status !== "pending_approval")
+      throw notWithdrawnError(`the action is ${row.status}, so it can no longer be withdrawn`);
+    if (startable && permits > 0)
+      throw notWithdrawnError(
+        "a permit was issued for the action, so a tool may already run it; to prevent its start, stop or suspend the agent, or have an admin cancel the action",
+      );
+    return recordCancellation(tx, caller, row, reason);
+  });
+}
+
+const notWithdrawnError = (detail: string): Refusal => new Refusal("APPROVAL_NOT_WITHDRAWN", detail);
 
 /** Marks overdue pending actions as expired, oldest first. Returns the number of marked actions. */
 export function expireOverdue(host: CoreHost, limit: number): Promise<number> {

@@ -1,7 +1,7 @@
 /** Routes that vote on, cancel and list pending actions. */
 import type { CoreHost } from "../../src/core.ts";
 import { defineRoute } from "../../src/plugin.ts";
-import { cancelAction, castVoteOnAction } from "./cast-vote.ts";
+import { cancelAction, castVoteOnAction, withdrawApproval } from "./cast-vote.ts";
 import { linkRoutes } from "./link-routes.ts";
 import { signedVoteRoutes } from "./signed-vote-routes.ts";
 import { pendingRoute } from "./pending-route.ts";
@@ -96,6 +96,22 @@ export function voteRoutes(host: CoreHost, tag: string) {
       errors: ["NOT_THE_SUBMITTER", "ACTION_NOT_FOUND", "ACTION_NOT_PENDING", "APPROVAL_EXPIRED"],
       handle: async ({ credential, params, body }) =>
         buildActionReply(host, await cancelAction(host, credential, params.id, body.reason ?? null), credential),
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/actions/:id/withdraw",
+      tag,
+      summary: "Withdraw an approval",
+      description:
+        "Withdraws the caller's own approval of an action that has not started, and so cancels the action. Not possible once a permit was issued.",
+      scope: "approvals:decide",
+      params: schema.IdParams,
+      body: schema.CancelBody,
+      bodyLimit: 32_768,
+      responses: { 200: ACTION_RESPONSE },
+      errors: ["ACTION_NOT_FOUND", "APPROVAL_NOT_WITHDRAWN", "APPROVAL_EXPIRED", "ACTION_ERASED", "RECORD_ALTERED"],
+      handle: async ({ credential, params, body }) =>
+        buildActionReply(host, await withdrawApproval(host, credential, params.id, body.reason ?? null), credential),
     }),
   ];
 }

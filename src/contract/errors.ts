@@ -74,6 +74,7 @@ export const ERRORS = {
   TOKEN_OTHER_ACTION: [403, "The approval token belongs to another action"],
   TOKEN_OTHER_APPROVER: [403, "The approval token belongs to another approver"],
   APPROVAL_EXPIRED: [410, "The time to approve has passed"],
+  APPROVAL_NOT_WITHDRAWN: [409, "The approval cannot be withdrawn"],
   PERMIT_INVALID: [403, "The permit is not valid for this action"],
   PERMIT_EXPIRED: [410, "The permit has expired"],
   PERMIT_REQUIRED: [403, "Starting this action requires a permit"],

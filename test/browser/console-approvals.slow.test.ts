@@ -140,7 +140,14 @@ rules:
     const pane = requestPane(page, id);
     await pane.getByText("computed in this browser").waitFor();
     const tops = [];
-    for (const text of ["amount 120", "Why approval is required", "Parameters", "Context", "Votes", "Request hash"])
+    for (const text of [
+      "amount 120",
+      "Why approval is required",
+      "Parameters",
+      "Context",
+      "Who has to agree",
+      "Request hash",
+    ])
       tops.push((await pane.getByText(text, { exact: false }).first().boundingBox())?.y ?? -1);
     assert.deepEqual(
       tops,
@@ -257,7 +264,7 @@ rules:
       "U+202E",
     );
     await voteNow(page, "Deny");
-    await inboxRow(page, id).getByText("settled").waitFor();
+    await inboxRow(page, id).locator(".settled-mark").waitFor();
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 

@@ -196,7 +196,7 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
     const reason = requestPane(page, offline).getByLabel("Reason");
     assert.equal(await reason.inputValue(), "use npm run ship instead");
     await voteNow(page, "Deny");
-    await inboxRow(page, offline).getByText("settled").waitFor();
+    await inboxRow(page, offline).locator(".settled-mark").waitFor();
     await openRequest(page, late);
     await page.getByLabel("Reason").fill("not today");
     await cancel(late);

@@ -142,7 +142,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await openRequest(bo.page, id);
     await requestPane(bo.page, id).getByText("You vote on behalf of Ann, who delegated to you.").waitFor();
     await voteNow(bo.page, "Approve", "checked");
-    await inboxRow(bo.page, id).getByText("settled").waitFor();
+    await inboxRow(bo.page, id).locator(".settled-mark").waitFor();
     const [given] = (await read(id)).approvals;
     assert.deepEqual([given.approver, given.on_behalf_of], [`user:${bo.id}`, `user:${ann.id}`]);
   });
@@ -173,7 +173,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await fits(page);
     await pictures(page, "break-glass-vote");
     await dialog.getByRole("button", { name: "Approve now" }).click();
-    await inboxRow(page, id).getByText("settled").waitFor();
+    await inboxRow(page, id).locator(".settled-mark").waitFor();
     const { status, approvals } = await read(id);
     assert.deepEqual([status, approvals[0].break_glass, approvals[0].reason], ["approved", true, "the shop is down"]);
     const { body } = await service.call("GET", `/v1/events/page?type=approval&action_id=${id}`, { key: service.admin });
@@ -226,7 +226,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await requestPane(bo.page, id).getByRole("button", { name: "Emergency approval…" }).click();
     await bo.page.getByLabel("Why can it not wait?").fill("again");
     await bo.page.getByRole("button", { name: "Approve now", exact: true }).click();
-    await inboxRow(bo.page, id).getByText("settled").waitFor();
+    await inboxRow(bo.page, id).locator(".settled-mark").waitFor();
     const { page } = await signIn("Audra", ["auditor"], []);
     await visit(page, "#/access-review", "Access review");
     await page.getByText("1 emergency approval without a review.").waitFor();

@@ -94,7 +94,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     }
     // The time in which the votes can be undone ends by itself.
     await inboxRow(page, order.at(-1) as string)
-      .getByText("settled")
+      .locator(".settled-mark")
       .waitFor();
     const statuses = await Promise.all(ids.map(async (id) => read(id)));
     assert.deepEqual(statuses.map(({ status }) => status).sort(), [
@@ -117,7 +117,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await requestPane(page, first).getByRole("button", { name: "Approve", exact: true }).waitFor();
     assert.equal(await page.getByLabel("Reason").inputValue(), "on second thoughts");
     await page.getByRole("button", { name: "Record now" }).click();
-    await inboxRow(page, second).getByText("settled").waitFor();
+    await inboxRow(page, second).locator(".settled-mark").waitFor();
     assert.deepEqual([(await read(first)).status, (await read(second)).status], ["pending_approval", "denied"]);
     assert.deepEqual((await read(first)).approvals, []);
     assert.deepEqual(complaints, []);
@@ -168,7 +168,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     // These two are on no page of the newest requests: the oldest one, and the one that expires first.
     const urgent = await submit({ operation: "soon", params: { amount: 1 } });
     const last = (await submitMany(1010)).at(-1) as string;
-    const { page } = await console_.visit(ada, "#/approvals");
+    const { page } = await console_.visit(ada, "#/approvals?view=all");
     await page.getByText("1,011 pending", { exact: true }).waitFor();
     assert.equal((await idsIn(page))[0], urgent);
     await page.getByText("50 of 1,011 loaded").waitFor();
@@ -354,7 +354,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     assert.equal(await inboxRow(page, sooner).count(), 0);
     await console_.service.call("POST", `/v1/actions/${ids[0]}/cancel`, { body: {} });
     await inboxRow(page, ids[0] as string)
-      .getByText("settled")
+      .locator(".settled-mark")
       .waitFor();
     // A later deadline is below all others, so it appears at once.
     const later = await submit({ operation: "two" });
@@ -389,9 +389,11 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Needs a second vote" }).click();
     await inboxRow(page, one).waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Mine" }).click();
-    await page.getByText("No pending request matches.").waitFor();
+    await page.getByText("No request waits for your vote.").waitFor();
+    await page.getByRole("link", { name: "Show 2 pending requests for others" }).click();
+    for (const id of twos) await inboxRow(page, id).getByText("you approved").waitFor();
     // The setting also applies to a tab that is opened later.
-    const later = await console_.visit(ada, "#/approvals");
+    const later = await console_.visit(ada, "#/approvals?view=all");
     for (const id of twos) await inboxRow(later.page, id).getByText("you approved").waitFor();
     await page.close();
     await later.page.close();

@@ -81,7 +81,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
     const id = await submit(ASKED);
     for (const page of pages) await page.locator(`[data-id="${id}"]`).waitFor();
     await decideIn(pages.at(-1) as Page, id);
-    for (const page of pages.slice(0, -1)) await inboxRow(page, id).getByText("settled").waitFor();
+    for (const page of pages.slice(0, -1)) await inboxRow(page, id).locator(".settled-mark").waitFor();
     assert.equal(streams.begun - before, 1);
     await context.close();
   });
@@ -97,7 +97,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
     for (const page of pages.slice(1)) await page.locator(`[data-id="${id}"]`).waitFor();
     await decideIn(pages[1] as Page, id);
     await inboxRow(pages[2] as Page, id)
-      .getByText("settled")
+      .locator(".settled-mark")
       .waitFor();
     assert.equal(streams.begun - before, 2);
     await context.close();

@@ -11,7 +11,8 @@ import { loadMe, storeNames } from "./core/me.ts";
 import { type ConsolePart, hasPanels, type VoteAddition, type VoteTerms } from "./core/parts.ts";
 import { isUserSession, userSignInAddress } from "./core/session.ts";
 import { readDraft } from "./inbox/drafts.ts";
-import { IconChip, VoteList } from "./inbox/request-pane.tsx";
+import { IconChip } from "./inbox/request-pane.tsx";
+import { RequiredApprovals } from "./inbox/required-approvals.tsx";
 import { castVote } from "./inbox/vote.ts";
 import { VoteWithAddition } from "./inbox/vote-with-addition.tsx";
 import { Badge, OutageBanner, Notice, ErrorNotice, MarkedValue, TimeLeft } from "./ui/elements.tsx";
@@ -139,11 +140,12 @@ function Approve() {
           </span>
         </header>
         <article class="pane">
-          <Summary action={action} isPending={isPending} />
-          <Messages seen={signer === null ? seen : { ...seen, refusal: null }} {...{ voter, lost, done, isLate }} />
-          <RequestToVoteOn action={action} level={2} />
-          <h2 class="part">Votes</h2>
-          <VoteList action={action} />
+          <RequestToVoteOn action={action} level={2}>
+            <Summary action={action} isPending={isPending} />
+            <Messages seen={signer === null ? seen : { ...seen, refusal: null }} {...{ voter, lost, done, isLate }} />
+          </RequestToVoteOn>
+          <h2 class="part">Who has to agree</h2>
+          <RequiredApprovals action={action} />
           <RequestOrigin action={action} />
           <RequestHash action={action} />
           <ErrorNotice error={error} />

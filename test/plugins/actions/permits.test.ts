@@ -2,12 +2,20 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { needs } from "../../support/features.ts";
-import { plainVotes, startService, type Answer, type Service, makeKey as makeKeyOn } from "../../support/service.ts";
+import {
+  person,
+  plainVotes,
+  startService,
+  type Answer,
+  type Service,
+  makeKey as makeKeyOn,
+} from "../../support/service.ts";
 
 const OPEN = `policy: open
 rules:
   - { name: ask, operation: ask, effect: require_approval, approval: { expires_in: 2h, valid_for: 3h } }
   - { name: ask briefly, operation: brief, effect: require_approval, approval: { valid_for: 20s } }
+  - { name: ask two, operation: two, effect: require_approval, approval: { quorum: 2 } }
   - { name: ask plainly, operation: plain, effect: require_approval }
   - { name: go, operation: go, effect: allow }
 `;
@@ -138,7 +146,32 @@ describe("an approval", () => {
     });
   });
 
-  test("an approval is withdrawn by an admin, and by no one else", async () => {
+  test("an approver withdraws an approval until the action starts or a permit exists, and no one else can", async () => {
+    const withdraw = (id: string, at: number) => post(id, "withdraw", { reason: "wrong order" }, approvers[at]);
+    const id = await approved();
+    assert.deepEqual(said(await withdraw(id, 1)), [409, "APPROVAL_NOT_WITHDRAWN"]);
+    assert.deepEqual(said(await post(id, "withdraw")), [403, "INSUFFICIENT_SCOPE"]);
+    assert.equal((await withdraw(id, 0)).body.status, "cancelled");
+    for (const verb of ["start", "permit"])
+      assert.deepEqual(said(await post(id, verb)), [409, "ACTION_NOT_STARTABLE"], verb);
+    const { verdict, by, comment } = (await entriesOf(id)).at(-1);
+    assert.deepEqual([verdict, by.principal, comment], ["cancelled", person("ada"), "wrong order"]);
+    assert.deepEqual(said(await withdraw(id, 0)), [409, "APPROVAL_NOT_WITHDRAWN"]);
+
+    const permitted = await approved();
+    assert.equal((await post(permitted, "permit")).status, 200);
+    assert.deepEqual(said(await withdraw(permitted, 0)), [409, "APPROVAL_NOT_WITHDRAWN"]);
+    assert.equal((await look(permitted)).status, "approved");
+    const started = await approved();
+    assert.equal((await post(started, "start")).status, 200);
+    assert.deepEqual(said(await withdraw(started, 0)), [409, "APPROVAL_NOT_WITHDRAWN"]);
+    // An approval that has not settled the request yet.
+    const pending = (await submit("two")).body.id;
+    assert.equal((await vote(pending)).body.status, "pending_approval");
+    assert.equal((await withdraw(pending, 0)).body.status, "cancelled");
+  });
+
+  test("an admin cancels an approved action, and no one else can", async () => {
     const id = await approved();
     const { permit } = (await post(id, "permit")).body;
     assert.deepEqual(said(await post(id, "cancel")), [409, "ACTION_NOT_PENDING"]);

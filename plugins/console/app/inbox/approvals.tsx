@@ -1,12 +1,12 @@
 /** The inbox: the list of pending requests on the left, the open request or the selection on the right. */
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { encodeSegment, serviceNow } from "../core/api.ts";
+import { encodeSegment, request, serviceNow } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { StreamStatus, Loading, Notice, ErrorNotice } from "../ui/elements.tsx";
 import { formatDuration } from "../ui/format.ts";
-import { useNow } from "../ui/hooks.ts";
+import { useLoad, useNow } from "../ui/hooks.ts";
 import { Icon } from "../ui/icons.tsx";
 import { ActionTitle } from "../ui/request-view.tsx";
 import { FirstSteps } from "./lazy-parts.tsx";
@@ -18,7 +18,7 @@ import { oneColumn, RequestList } from "./list.tsx";
 import { SelectedRequests, QueueOverview } from "./overview.tsx";
 import { RequestPane } from "./request-pane.tsx";
 import { useQueue, type Queue } from "./queue.ts";
-import { hasFilter, type QueueItem } from "./queue-state.ts";
+import { hasFilter, isNarrowed, type QueueItem } from "./queue-state.ts";
 import { findVoteAvailability } from "./vote-availability.ts";
 import { SHORTCUTS, TEXTS } from "./strings.ts";
 import type { VoteResult } from "./vote.ts";
@@ -84,13 +84,15 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
     help: () => setHelpOpen(true),
   });
   const isIdle = !queue.loading && queue.error === null;
-  const isEmpty = !hasFilter(query) && total === 0 && rows.length === 0 && isIdle;
+  const isViewEmpty = !isNarrowed(query) && total === 0 && rows.length === 0 && isIdle;
+  const others = useOtherRequests(isViewEmpty && hasFilter(query));
+  const isEmpty = isViewEmpty && (!hasFilter(query) || others === 0);
   return (
     <div class={`inbox ${isEmpty ? "is-empty" : id === null && !batch.isShown ? "" : "showing"}`}>
       {heldVotes.value.length === 0 ? null : <HeldTray onUndone={reopen} />}
       <section class="inbox-list" aria-label="Pending requests">
         <header>
-          <ListTitle queue={queue} isFiltered={hasFilter(query)} onHelp={() => setHelpOpen(true)} />
+          <ListTitle queue={queue} isFiltered={isNarrowed(query)} onHelp={() => setHelpOpen(true)} />
           {/* Changing a filter adds no entry to the browser's history. */}
           <Filters query={query} onChange={(next) => location.replace(queueAddress(id, next))} field={searchField} />
           <Toolbar queue={queue} rows={rows} selection={selection}>
@@ -108,7 +110,14 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
         </header>
         {queue.loading && queue.error === null ? <Loading what="requests" /> : null}
         {isEmpty ? <FirstSteps text={TEXTS.empty} /> : null}
-        {rows.length === 0 && !isEmpty && isIdle ? <p class="quiet none">{TEXTS.noMatch}</p> : null}
+        {rows.length > 0 || isEmpty || !isIdle ? null : isViewEmpty ? (
+          <p class="quiet none">
+            {query.view === "mine" ? TEXTS.noneForYou : TEXTS.noMatch}{" "}
+            {others === null ? null : <a href={queueAddress(null, {})}>{TEXTS.showOthers(others)}</a>}
+          </p>
+        ) : (
+          <p class="quiet none">{TEXTS.noMatch}</p>
+        )}
         {rows.length === 0 ? null : (
           <RequestList
             rows={rows}
@@ -148,6 +157,16 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
       {isHelpOpen ? <Help {...areShortcutsOn} onClose={() => setHelpOpen(false)} /> : null}
     </div>
   );
+}
+
+/** Returns the number of all pending requests, if the view has none; null while it is unknown. */
+function useOtherRequests(isViewEmpty: boolean): number | null {
+  const { data } = useLoad(
+    async (signal) =>
+      isViewEmpty ? (await request("GET /v1/approvals", { query: { limit: 1 }, signal })).total : null,
+    [isViewEmpty],
+  );
+  return isViewEmpty ? data : null;
 }
 
 /**
@@ -247,6 +266,9 @@ function Detail({ id, item, queue, rows, selection, handle, onVoted, onHeld, onU
         onHeld={() => onHeld(item)}
         onUndo={() => onUndo(item.action.id)}
         onAsked={(action) => queue.update(action.id, { action })}
+        onRecalled={(action, text) =>
+          queue.update(action.id, { action, outcome: { kind: "busy", text, isMine: true } })
+        }
         onLeave={() => document.querySelector<HTMLElement>(`[data-id="${item.action.id}"]`)?.focus()}
       />
     );

@@ -6,7 +6,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Ref } from "preact";
 import { encodeSegment } from "../core/api.ts";
 import { Icon } from "../ui/icons.tsx";
-import { hasFilter, type ListQuery } from "./queue-state.ts";
+import { hasScope } from "../core/me.ts";
+import { isNarrowed, type ListQuery } from "./queue-state.ts";
 import { SORTS, TABS, TEXTS } from "./strings.ts";
 
 const NAMES = ["view", "agent_id", "tool", "operation", "risk_level", "q", "sort"] as const;
@@ -20,7 +21,7 @@ export function readQueueQuery(search: URLSearchParams): ListQuery {
   const among = <T extends string>(name: string, values: readonly T[]): T | undefined =>
     values.find((value) => value === search.get(name));
   const query = {
-    view: among("view", ["mine", "second_vote"]),
+    view: search.has("view") ? among("view", ["mine", "second_vote"]) : defaultView(),
     agent_id: given("agent_id"),
     tool: given("tool"),
     operation: given("operation"),
@@ -31,10 +32,17 @@ export function readQueueQuery(search: URLSearchParams): ListQuery {
   return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as ListQuery;
 }
 
+/** What a person can approve comes first. A credential that cannot vote sees all requests. */
+const defaultView = (): ListQuery["view"] => (hasScope("approvals:decide") ? "mine" : undefined);
+
 /** Returns the address of a request, or of the list if `id` is null, including the filters of `query`. */
 export function queueAddress(id: string | null, query: ListQuery): string {
   const search = new URLSearchParams();
-  for (const name of NAMES) if (query[name] !== undefined && query[name] !== "") search.set(name, query[name]);
+  if (query.view === undefined && defaultView() !== undefined) search.set("view", "all");
+  for (const name of NAMES) {
+    const value = query[name];
+    if (value !== undefined && value !== "" && !(name === "view" && value === defaultView())) search.set(name, value);
+  }
   return `#/approvals${id === null ? "" : `/${encodeSegment(id)}`}${search.size === 0 ? "" : `?${search}`}`;
 }
 
@@ -50,7 +58,7 @@ export function Filters({ query, onChange, field }: Props) {
     const { [name]: _, ...rest } = query;
     onChange(value === "" ? rest : ({ ...rest, [name]: value } as ListQuery));
   };
-  const [isOpen, setOpen] = useState(() => hasFilter({ ...query, view: undefined, q: undefined } as ListQuery));
+  const [isOpen, setOpen] = useState(() => isNarrowed({ ...query, q: undefined } as ListQuery));
   const narrowing = [query.agent_id, query.tool, query.operation, query.risk_level].filter((value) => value).length;
   return (
     <>
@@ -113,8 +121,12 @@ export function Filters({ query, onChange, field }: Props) {
               <input value={query[name] ?? ""} onChange={(event) => change(name, event.currentTarget.value.trim())} />
             </label>
           ))}
-          {hasFilter(query) ? (
-            <button type="button" class="small" onClick={() => onChange({})}>
+          {isNarrowed(query) ? (
+            <button
+              type="button"
+              class="small"
+              onClick={() => onChange({ ...(query.view !== undefined && { view: query.view }) })}
+            >
               {TEXTS.clearFilters}
             </button>
           ) : null}

@@ -8,6 +8,7 @@ import { findHeadlineMember } from "../ui/params.tsx";
 import { RiskBadge } from "../ui/request-view.tsx";
 import { findHeldVote } from "./held-votes.ts";
 import { uniqueRequestLabel, OwnVoteBadge } from "./request-pane.tsx";
+import type { RequestOutcome } from "./outcome.tsx";
 import type { QueueItem } from "./queue-state.ts";
 import { countApprovals, findVoteAvailability } from "./vote-availability.ts";
 
@@ -119,15 +120,13 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
         </span>
         <span class="row-side">
           {held !== null ? (
-            <span class={`settled-mark ${held.approve ? "good" : "bad"}`}>
-              {held.approve ? "approving" : "denying"}
-            </span>
+            <span class={`held-mark ${held.approve ? "good" : "bad"}`}>{held.approve ? "approving" : "denying"}</span>
           ) : outcome === null ? (
             action.expires_at === null ? null : (
               <TimeLeft at={action.expires_at} short />
             )
           ) : (
-            <span class={`settled-mark ${outcome.kind}`}>settled</span>
+            <span class={`settled-mark ${outcome.kind}`}>{describeOutcome(outcome)}</span>
           )}
         </span>
         <span class="row-who">
@@ -147,6 +146,12 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
       </button>
     </div>
   );
+}
+
+/** Returns how the request ended, in a few words. */
+function describeOutcome({ kind, isMine }: RequestOutcome): string {
+  const word = { good: "approved", bad: "denied", busy: "closed" }[kind];
+  return isMine === true && kind !== "busy" ? `${word} by you` : word;
 }
 
 /** Renders what will happen: the policy's preview, or else the operation with the value that distinguishes the request. */

@@ -14,6 +14,9 @@ export function hasFilter(query: ListQuery): boolean {
   return Object.entries(query).some(([name, value]) => name !== "sort" && value !== undefined);
 }
 
+/** Whether the query narrows its view with a filter or a search. */
+export const isNarrowed = (query: ListQuery): boolean => hasFilter({ ...query, view: undefined } as ListQuery);
+
 export interface QueueItem {
   action: Action;
   outcome: RequestOutcome | null;
@@ -183,11 +186,19 @@ export function showHeldRows(state: QueueState): QueueState {
   return { ...state, order, held: [] };
 }
 
-/** Returns the ids of listed requests that are no longer pending. */
-export function listSettledIds({ items, order }: QueueState): Set<string> {
+/**
+ * Returns the ids of listed requests that are no longer pending, or no longer in the view because the person has
+ * approved them.
+ * @param isMine whether the signed-in person gave the vote
+ */
+export function listSettledIds(
+  { items, order, query }: QueueState,
+  isMine: (vote: Action["approvals"][number]) => boolean,
+): Set<string> {
   const isSettled = (id: string): boolean => {
     const item = items.get(id);
-    return item === undefined || item.outcome !== null || deadlineOf(item.action) <= serviceNow();
+    if (item === undefined || item.outcome !== null || deadlineOf(item.action) <= serviceNow()) return true;
+    return query.view === "mine" && item.action.approvals.some(isMine);
   };
   return new Set(order.filter(isSettled));
 }

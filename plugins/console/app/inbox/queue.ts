@@ -5,6 +5,7 @@
  */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { request } from "../core/api.ts";
+import { isOwnVote } from "./vote-availability.ts";
 import { followQueue } from "./follow-queue.ts";
 import {
   changeItem,
@@ -168,7 +169,7 @@ export function useQueue(open: string | null, query: ListQuery): Queue {
   const settledBefore = useRef<Set<string>>(new Set());
   useEffect(() => {
     const left = new Set([...settledBefore.current].filter((id) => id !== open));
-    settledBefore.current = listSettledIds(newest.current.state);
+    settledBefore.current = listSettledIds(newest.current.state, isOwnVote);
     if (left.size > 0) setState((old) => removeRows(old, left));
   }, [open]);
   useEffect(() => {

@@ -12,7 +12,6 @@ import { renderPlain } from "../ui/format.ts";
 import { Icon } from "../ui/icons.tsx";
 import { formatHeadline } from "../ui/params.tsx";
 import { Panels } from "../ui/panels.tsx";
-import { PersonLink } from "../ui/person.tsx";
 import {
   RequestHash,
   RequestContent,
@@ -33,6 +32,8 @@ import { canHold, findHeldVote, holdVote } from "./held-votes.ts";
 import { RequestHistory } from "./history.tsx";
 import { OutcomeText } from "./outcome.tsx";
 import type { QueueItem } from "./queue-state.ts";
+import { Recall } from "./recall.tsx";
+import { RequiredApprovals } from "./required-approvals.tsx";
 import { countApprovals, findVoteAvailability, type VoteAvailability, findOwnVote } from "./vote-availability.ts";
 import { VotingCapacity } from "./voting-capacity.tsx";
 import { TEXTS } from "./strings.ts";
@@ -51,10 +52,12 @@ interface Props {
   onHeld(): void;
   onUndo(): void;
   onAsked(action: Action): void;
+  /** Called after the person took the vote back. */
+  onRecalled(action: Action, message: string): void;
   onLeave(): void;
 }
 
-export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onAsked, onLeave }: Props) {
+export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onAsked, onRecalled, onLeave }: Props) {
   const { action, outcome, error } = item;
   const availability = findVoteAvailability(item);
   return (
@@ -86,6 +89,7 @@ export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onA
           {availability === "open" || availability === "voted" ? <AgentWaitStatus action={action} /> : null}
         </p>
         {outcome === null ? null : <OutcomeText outcome={outcome} />}
+        <Recall action={action} onDone={onRecalled} />
         {outcome !== null && isTestRequest(action) ? <Panels place="test-request" action={action} /> : null}
         {availability === "expired" ? <Notice kind="busy">{TEXTS.expired}</Notice> : null}
         <section class="asked">
@@ -98,8 +102,8 @@ export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onA
             {availability === "open" ? <QuestionForm action={action} onAsked={onAsked} /> : undefined}
           </AgentQuestions>
           {availability === "open" ? <EditForm action={action} onEdited={onAsked} /> : null}
-          <h2 class="part">Votes</h2>
-          <VoteList action={action} />
+          <h2 class="part">{TEXTS.whoAgrees}</h2>
+          <RequiredApprovals action={action} />
           <MachineReviews action={action} level={3} />
           <RequestHistory action={action} />
         </section>
@@ -130,7 +134,7 @@ function Answer({
   onHeld,
   onUndo,
   onLeave,
-}: Omit<Props, "onAsked"> & { availability: VoteAvailability }) {
+}: Omit<Props, "onAsked" | "onRecalled"> & { availability: VoteAvailability }) {
   const { action } = item;
   const left = (action.approvals_needed ?? 1) - countApprovals(action);
   if (availability === "voted")
@@ -262,36 +266,6 @@ export function AgentWaitStatus({ action }: { action: Action }) {
         </>
       )}
     </span>
-  );
-}
-
-export function VoteList({ action }: { action: Pick<Action, "approvals" | "approvals_needed"> }) {
-  return (
-    <>
-      {action.approvals.length === 0 ? null : (
-        <ul class="votes">
-          {action.approvals.map(({ approver, approve, reason, on_behalf_of, break_glass, created_at }) => (
-            <li key={`${approver} ${created_at}`}>
-              <Badge value={approve ? "approved" : "denied"} /> <PersonLink principal={approver} />{" "}
-              {approve ? "approved" : "denied"}
-              {break_glass ? " in an emergency, without other approvers" : ""}
-              {on_behalf_of === null ? null : (
-                <>
-                  {" "}
-                  on behalf of <PersonLink principal={on_behalf_of} />
-                </>
-              )}
-              {reason ? (
-                <>
-                  : <MarkedValue value={reason} />
-                </>
-              ) : null}
-            </li>
-          ))}
-        </ul>
-      )}
-      <p class="quiet">{TEXTS.rule(action.approvals_needed ?? 1)}</p>
-    </>
   );
 }
 

@@ -7,6 +7,8 @@ export const TEXTS = {
   openPlan: "Open the plan",
   title: "Approvals",
   empty: "No requests are waiting.",
+  noneForYou: "No request waits for your vote.",
+  showOthers: (count: number) => `Show ${formatCounted(count, "pending request")} for others`,
   noMatch: "No pending request matches.",
   tabs: "Which requests",
   search: "Search all pending requests",
@@ -48,8 +50,7 @@ export const TEXTS = {
   notRecorded: (reason: string) =>
     `Your vote was not recorded.${reason === "" ? "" : ` Your reason is kept: “${reason}”.`}`,
   signatureRequired: "A rule accepts only votes that are signed with a passkey. An API key cannot sign.",
-  rule: (needed: number) =>
-    `A vote covers this exact request only. ${needed > 1 ? `${needed} people have to approve` : "One approval is enough"}; one rejection ends it.`,
+  whoAgrees: "Who has to agree",
   reason: "Reason",
   reasonHelp: "recorded in the ledger; optional",
   chooseFirst: "Press a or d outside the field, or use a button, to choose the vote.",

@@ -9,9 +9,12 @@ export type VoteAvailability = "settled" | "expired" | "voted" | "not yours" | "
 
 type Vote = Action["approvals"][number];
 
+/** Whether the signed-in person gave the vote. */
+export const isOwnVote = ({ approver }: Vote): boolean => approver === currentMe()?.principal;
+
 /** Returns the signed-in person's vote. */
 export function findOwnVote(action: Action): Vote | null {
-  return action.approvals.find(({ approver }) => approver === currentMe()?.principal) ?? null;
+  return action.approvals.find(isOwnVote) ?? null;
 }
 
 export function countApprovals(action: Pick<Action, "approvals">): number {

@@ -4,7 +4,9 @@ import type { Action } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { followLiveEvents } from "../core/live-events.ts";
 import { findOutcome } from "../inbox/outcome.tsx";
-import { VoteList, AgentWaitStatus } from "../inbox/request-pane.tsx";
+import { AgentWaitStatus } from "../inbox/request-pane.tsx";
+import { RequiredApprovals } from "../inbox/required-approvals.tsx";
+import { Recall } from "../inbox/recall.tsx";
 import { Rejection } from "../inbox/rejection.tsx";
 import { findVoteAvailability } from "../inbox/vote-availability.ts";
 import { VoteBar } from "../inbox/vote-bar.tsx";
@@ -38,7 +40,6 @@ const TEXTS = {
   noPolicySet: "none was active",
   shadow: "What shadow policies would have decided",
   entry: "Entry, with the facts that it was decided from",
-  lifted: "The rejection is lifted.",
   votes: {
     recorded: "Your approval is recorded; the request needs more approvals.",
     none: "Your vote was not recorded.",
@@ -120,11 +121,11 @@ function Detail({ action, events, reload }: DetailProps) {
       </p>
       <div role="status">{message === "" ? null : <Notice>{message}</Notice>}</div>
       <ErrorNotice error={refused} />
-      <Rejection
+      <Rejection action={action} />
+      <Recall
         action={action}
-        onRefused={setRefused}
-        onLifted={() => {
-          setMessage(TEXTS.lifted);
+        onDone={(_, done) => {
+          setMessage(done);
           reload();
         }}
       />
@@ -148,7 +149,7 @@ function Detail({ action, events, reload }: DetailProps) {
             <p>
               <AgentWaitStatus action={action} />
             </p>
-            <VoteList action={action} />
+            <RequiredApprovals action={action} />
             {availability === "open" ? <VoteBar subject={action.id} cast={vote} /> : null}
           </>
         ) : null}

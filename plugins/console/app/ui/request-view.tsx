@@ -1,4 +1,5 @@
 /** Renders a complete request for the person who votes, in an order that the request's author cannot influence. */
+import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { encodeRequest } from "../../../../src/browser.ts";
 import type { Action, LinkedAction } from "../core/api-types.ts";
@@ -240,14 +241,23 @@ export function RequestContent({ action, level, lines = 40 }: { action: Shown; l
   );
 }
 
+interface RequestProps {
+  action: Shown;
+  level?: 2 | 3;
+  lines?: number;
+  /** Content below the preview. */
+  children?: ComponentChildren;
+}
+
 /**
  * Renders what a person reads before they vote, in order: preview, changes by an approver, reason, what is unusual,
  * parameters, context, questions.
  */
-export function RequestToVoteOn({ action, level = 3, lines = 40 }: { action: Shown; level?: 2 | 3; lines?: number }) {
+export function RequestToVoteOn({ action, level = 3, lines = 40, children }: RequestProps) {
   return (
     <>
       <ActionPreview action={action} />
+      {children}
       <EditedParameters action={action} />
       <ApprovalReason action={action} />
       <UnusualFindings action={action} level={level} />
