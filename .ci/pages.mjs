@@ -19,7 +19,7 @@ const APP = join("plugins", "console", "app");
 const ENTRIES = ["stream-worker.ts", "service-worker.ts", "kit.ts"];
 
 /**
- * Scripts of pages outside the console, keyed by their bundle: `plugins/X/app/scripts/Y.ts` becomes
+ * Scripts and style sheets of pages outside the console, keyed by their bundle: `plugins/X/app/scripts/Y.ts` becomes
  * `plugins/X/bundle/Y.js`. Paths from the root.
  */
 function listScripts() {
@@ -28,7 +28,7 @@ function listScripts() {
       const folder = join("plugins", plugin, "app", "scripts");
       if (!existsSync(join(ROOT, folder))) return [];
       return readdirSync(join(ROOT, folder)).map((file) => [
-        join("plugins", plugin, "bundle", file.replace(/\.ts$/, "")),
+        join("plugins", plugin, "bundle", file.replace(/\.(ts|css)$/, "")),
         join(folder, file),
       ]);
     }),

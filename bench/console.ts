@@ -83,6 +83,7 @@ async function openTabs(context: BrowserContext, url: string, key: string): Prom
     page.on("request", (request) => void sent.push(new URL(request.url()).pathname));
     await page.goto(`${url}/#/approvals`);
     if (i === 0) {
+      await page.getByRole("button", { name: "Use an API key" }).click();
       await page.getByLabel("API key").fill(key);
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.locator("[data-id]").first().waitFor();

@@ -6,13 +6,11 @@ import { createAssets, createDocument } from "../../src/core.ts";
 
 const FOLDER = fileURLToPath(new URL("./assets/", import.meta.url));
 /**
- * The script of the page, which the build (.ci/pages.mjs) writes. A service that runs from its sources also uses it.
+ * The script and the style sheet of the page, which the build (.ci/pages.mjs) writes. A service that runs from its sources
+ * also uses them.
  */
-const SCRIPT = fileURLToPath(
-  new URL(
-    import.meta.url.endsWith(".ts") ? "../../dist/plugins/users/bundle/sign-in.js" : "./bundle/sign-in.js",
-    import.meta.url,
-  ),
+const BUNDLE = fileURLToPath(
+  new URL(import.meta.url.endsWith(".ts") ? "../../dist/plugins/users/bundle/" : "./bundle/", import.meta.url),
 );
 const POLICY = [
   "default-src 'none'",
@@ -28,8 +26,8 @@ const POLICY = [
 
 export function signInPages(): Page[] {
   const assets = createAssets("/sign-in-assets", {
-    "sign-in.js": { path: () => SCRIPT },
-    "sign-in.css": { path: () => `${FOLDER}sign-in.css` },
+    "sign-in.js": { path: () => `${BUNDLE}sign-in.js` },
+    "sign-in.css": { path: () => `${BUNDLE}sign-in.css` },
   });
   const serve = createDocument(
     async () => (await readFile(`${FOLDER}sign-in.html`, "utf8")).replaceAll("{base}", await assets.base()),

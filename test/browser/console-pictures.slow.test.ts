@@ -14,7 +14,7 @@ import { renderVerificationPage } from "../../plugins/evidence/page.ts";
 import { writePack } from "../../plugins/evidence/write-pack.ts";
 import { NotifierError, type ApprovalMessage } from "../../src/contract/notifier.ts";
 import { open, withoutBrowser } from "../support/browser.ts";
-import { fillEditor, startConsole, type Console } from "../support/console.ts";
+import { fillEditor, signInWithKey, startConsole, type Console } from "../support/console.ts";
 import { testNotifier } from "../support/notifier.ts";
 import { usersPlugin } from "../support/people.ts";
 import { ASKED, POLICIES, waitForSignature, person } from "../support/service.ts";
@@ -210,10 +210,9 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
           });
       };
       await page.evaluate((pinned) => localStorage.setItem("assent.pinned", pinned), vkey);
-      await page.getByLabel("API key").waitFor();
+      await page.getByRole("link", { name: "Sign in with a passkey" }).waitFor();
       await show("sign-in", true);
-      await page.getByLabel("API key").fill(console_.service.admin);
-      await page.getByRole("button", { name: "Sign in" }).click();
+      await signInWithKey(page, console_.service.admin);
       await page.getByRole("main").getByRole("heading", { name: "Approvals" }).waitFor();
       for (const { name, hash, light, until } of pages()) {
         // Load each page from scratch, without state from the previous page.

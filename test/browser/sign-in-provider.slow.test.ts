@@ -65,7 +65,7 @@ describe("sign-in at an OpenID Connect provider", { skip: withoutBrowser }, () =
     provider.accounts.set("ada", { name: "Ada Lovelace", groups: ["fin", "other"] });
     const context = await browser.newContext();
     const { page } = await open(context, `${origin}/#/actions`);
-    await page.getByRole("link", { name: "Sign in as a user" }).click();
+    await page.getByRole("link", { name: "Sign in with a passkey or Company" }).click();
     await page.getByRole("link", { name: "Company" }).click();
     await signInThere(page, "ada");
     await page.getByText("User: Ada Lovelace").waitFor();

@@ -3,6 +3,7 @@
  * @needs users
  */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { needs } from "../support/features.ts";
@@ -12,7 +13,7 @@ import type { ApprovalMessage } from "../../src/contract/notifier.ts";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { accessibilityFindings } from "../support/axe.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
-import { openRequest, requestPane, inboxRow, vote, voteNow } from "../support/console.ts";
+import { openRequest, requestPane, inboxRow, signInWithKey, vote, voteNow } from "../support/console.ts";
 import { voteByLink } from "../support/link-vote.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { startPeople } from "../support/people.ts";
@@ -99,6 +100,16 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     await page.getByRole("heading", { name: "Recovery codes" }).waitFor();
     const codes = await page.locator("#list li").allTextContents();
     assert.equal(new Set(codes).size, 10);
+    await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.getByRole("button", { name: "Copy" }).click();
+    await page.getByText("The codes are copied.").waitFor();
+    assert.equal(await page.evaluate("navigator.clipboard.readText()"), codes.join("\n"));
+    const [saved] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Save as a file" }).click(),
+    ]);
+    assert.equal(saved.suggestedFilename(), "assent-recovery-codes.txt");
+    for (const code of codes) assert.ok(readFileSync(await saved.path(), "utf8").includes(code));
 
     const cookies = await context.cookies();
     const [session] = cookies;
@@ -443,8 +454,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
         body: { name: "desk", preset: "approver", owner: await principalOf("Desk") },
       });
       const desk = await open(browser, `${origin}/#/approvals/${id}`);
-      await desk.page.getByLabel("API key").fill(body.key as string);
-      await desk.page.getByRole("button", { name: "Sign in", exact: true }).click();
+      await signInWithKey(desk.page, body.key as string);
       await requestPane(desk.page, id).getByText("an API key cannot sign").waitFor();
       assert.equal(await desk.page.getByRole("button", { name: "Approve", exact: true }).count(), 0);
       const link = await requestPane(desk.page, id)
@@ -556,21 +566,21 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       (await service.call("GET", "/v1/session", { key: null, headers })).status;
     assert.equal(await readSession(), 200);
     await signOut.click();
-    await page.getByRole("link", { name: "Sign in as a user" }).waitFor();
-    await tab.getByRole("link", { name: "Sign in as a user" }).waitFor();
+    await page.getByRole("link", { name: "Sign in with a passkey" }).waitFor();
+    await tab.getByRole("link", { name: "Sign in with a passkey" }).waitFor();
     assert.equal(await readSession(), 401, "the session itself ended");
     await tab.close();
 
     await page.goto(`${origin}/#/actions`);
     await page.reload();
-    await page.getByRole("link", { name: "Sign in as a user" }).click();
+    await page.getByRole("link", { name: "Sign in with a passkey" }).click();
     await page.getByRole("button", { name: "Sign in with a passkey" }).click();
     await page.getByRole("heading", { name: "Actions", level: 1 }).waitFor();
 
     await context.clearCookies();
     await page.reload();
     await page.getByText("You were signed out: your session has ended").waitFor();
-    await page.getByRole("link", { name: "Sign in as a user" }).waitFor();
+    await page.getByRole("link", { name: "Sign in with a passkey" }).waitFor();
     // The browser logs each 401: `GET /v1/session` without a session, and the session that ended.
     assert.deepEqual(
       complaints.filter((text) => !/401/.test(text)),

@@ -46,8 +46,7 @@ export async function startConsole(options: ServiceOptions = {}): Promise<Consol
         viewport: { width: 1280, height: 900 },
         ...page,
       });
-      await watched.page.getByLabel("API key").fill(key);
-      await watched.page.getByRole("button", { name: "Sign in" }).click();
+      await signInWithKey(watched.page, key);
       await watched.page.getByRole("navigation").waitFor();
       return watched;
     },
@@ -58,6 +57,15 @@ export async function startConsole(options: ServiceOptions = {}): Promise<Consol
     },
   };
   return made;
+}
+
+/** Signs in with an API key. The form is behind a button if people can sign in with passkeys. */
+export async function signInWithKey(page: Page, key: string): Promise<void> {
+  const [button, field] = [page.getByRole("button", { name: "Use an API key" }), page.getByLabel("API key")];
+  await button.or(field).first().waitFor();
+  if (await button.isVisible()) await button.click();
+  await field.fill(key);
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
 }
 
 /** Returns a request's row in the inbox. */

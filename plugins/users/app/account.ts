@@ -18,7 +18,11 @@ export function showAccount(user: UserRecord): void {
 
 function passkeyItem(user: UserRecord, { id, name, added_at }: UserRecord["passkeys"][number]): HTMLLIElement {
   const item = document.createElement("li");
-  const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Remove" });
+  const button = Object.assign(document.createElement("button"), {
+    type: "button",
+    className: "small",
+    textContent: "Remove",
+  });
   const added = new Date(added_at).toLocaleDateString();
   button.setAttribute("aria-label", `Remove ${name}, added ${added}`);
   item.append(`${name}, added ${added} `, button);

@@ -40,6 +40,7 @@ export default {
       scopes: ["users:read", "users:manage"],
     },
   ],
+  panels: [{ place: "sign-in", load: () => import("./sign-in.tsx").then((module) => module.UserSignIn) }],
   entries: {
     user: ["person", "system"],
     delegation: ["person"],

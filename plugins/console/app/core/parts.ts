@@ -44,6 +44,8 @@ export interface Command {
 export interface Places {
   /** Above every page. */
   banner: object;
+  /** On the page on which no one is signed in: a way to sign in. */
+  "sign-in": object;
   /** To the right of the title of the page about an agent. */
   "agent-title": { agent: string };
   /** Cards above those of the agent's actions. */

@@ -1,36 +1,35 @@
-/** The console's sign-in page: a link to `/sign-in`, where people sign in, and a form for API keys. */
+/** The console's sign-in page: the ways that features add, and a form for API keys. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { request } from "../core/api.ts";
 import { storeMe } from "../core/me.ts";
-import { signIn, userSignInAddress } from "../core/session.ts";
+import { hasPanels } from "../core/parts.ts";
+import { signIn } from "../core/session.ts";
 import { ErrorNotice } from "../ui/elements.tsx";
+import { Panels } from "../ui/panels.tsx";
 
 /** @param props.why why the person was signed out; empty if they chose to sign out */
 export function SignIn({ why }: { why: string }) {
   useEffect(() => {
     document.title = "Sign in · Assent";
   }, []);
+  // Without people who sign in, an API key is the only way.
+  const [isKeyOpen, setKeyOpen] = useState(!hasPanels("sign-in"));
   return (
     <main class="sign-in">
       <h1>Assent</h1>
       <p class="quiet">Sign in to vote on requests and to see what agents do.</p>
       {why === "" ? null : <ErrorNotice error={new Error(`You were signed out: ${why}`)} />}
-      <UserSection />
-      <KeyForm />
+      <Panels place="sign-in" />
+      {isKeyOpen ? (
+        <KeyForm />
+      ) : (
+        <p>
+          <button type="button" class="link" onClick={() => setKeyOpen(true)}>
+            Use an API key
+          </button>
+        </p>
+      )}
     </main>
-  );
-}
-
-/** Renders the link to the page with passkeys, recovery codes and identity providers. */
-function UserSection() {
-  return (
-    <section class="card" aria-labelledby="user-title">
-      <h2 id="user-title">User</h2>
-      <p class="quiet">With your passkey, or at your identity provider.</p>
-      <p>
-        <a href={userSignInAddress()}>Sign in as a user</a>
-      </p>
-    </section>
   );
 }
 

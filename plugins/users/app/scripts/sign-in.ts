@@ -31,7 +31,21 @@ function showCodes(codes: readonly string[]): void {
   element("list", HTMLUListElement).replaceChildren(
     ...codes.map((code) => Object.assign(document.createElement("li"), { textContent: code })),
   );
+  onClick(element("copy-codes", HTMLButtonElement), async () => {
+    await navigator.clipboard.writeText(codes.join("\n"));
+    announce("The codes are copied.");
+  });
+  onClick(element("save-codes", HTMLButtonElement), async () => saveCodes(codes));
   showSection("codes");
+}
+
+function saveCodes(codes: readonly string[]): void {
+  const text = `Recovery codes of Assent at ${location.origin}\n\n${codes.join("\n")}\n`;
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  link.download = "assent-recovery-codes.txt";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
 /** Confirms the terminal, with a passkey if the user has one. */
@@ -61,6 +75,7 @@ function showProviders(providers: SignInMethods["providers"]): void {
       const link = document.createElement("a");
       link.href = `${url}?return_to=${encodeURIComponent(returnPath())}`;
       link.textContent = `Sign in with ${name}`;
+      link.className = "button";
       link.addEventListener("click", markSignInStarted);
       const item = document.createElement("li");
       item.append(link);
