@@ -16,7 +16,6 @@ import { readRoutes } from "./read-routes.ts";
 import { createRetentionTask } from "./retention.ts";
 import { createReviewWorker } from "./review-worker.ts";
 import { createUnknownOutcomeTask } from "./unknown-outcome.ts";
-import { rotaRoute } from "./rota-route.ts";
 import { submissionRoutes } from "./submission-routes.ts";
 import { voteRoutes } from "./vote-routes.ts";
 import { createActionWaits } from "./wait.ts";
@@ -66,7 +65,6 @@ export default defineCorePlugin({
         ...erasureRoutes(host, TAG),
         ...holdRoutes(host, TAG),
         ...suggestedRuleRoutes(host, TAG),
-        rotaRoute(host, TAG),
         ...breakGlassRoutes(host, TAG),
       ],
       async start() {
@@ -101,7 +99,6 @@ declare module "../../src/contract/resource.ts" {
       | typeof erasureRoutes
       | typeof holdRoutes
       | typeof suggestedRuleRoutes
-      | typeof rotaRoute
       | typeof breakGlassRoutes;
   }
 }

@@ -37,6 +37,7 @@ const NAMES = [
   "policies",
   "api-keys",
   "agents",
+  "groups",
   "stop",
   "suggestions",
   "throttle",

@@ -1,10 +1,13 @@
 /** Users: their state, roles, groups, sign-in methods and sessions. Admins add, deactivate and reactivate them. */
 import { useState } from "preact/hooks";
 import {
+  Age,
   type Api,
   Badge,
   CopyButton,
+  currentMe,
   EmptyState,
+  ErrorNotice,
   formatCounted,
   Hash,
   hasScope,
@@ -17,12 +20,13 @@ import {
   ResultNotice,
   Table,
   Time,
+  TimeLeft,
   usePaged,
 } from "../../console/app/kit.ts";
 import type { UserDetails } from "./api-types.ts";
-import { AddUserDialog } from "./add-user.tsx";
 import { DeactivateUserDialog, ReactivateUserDialog } from "./deactivate-user.tsx";
 import { InviteSnippet } from "./invite-snippet.tsx";
+import { AddUserDialog, EditUserDialog } from "./user-form.tsx";
 import { UserSessionsDialog } from "./user-sessions.tsx";
 
 type InviteResult = Api["POST /v1/users"]["response"];
@@ -39,7 +43,7 @@ const TEXTS = {
 
 type Status = "live" | "ended";
 
-type Open = { kind: "add" } | { kind: "sessions" | "end" | "resume"; user: UserDetails };
+type Open = { kind: "add" } | { kind: "edit" | "sessions" | "end" | "resume"; user: UserDetails };
 
 export function Users() {
   const [status, setStatus] = useState<Status>("live");
@@ -54,11 +58,21 @@ export function Users() {
     },
     [status],
   );
+  const [linkError, setLinkError] = useState<unknown>(null);
   const close = (): void => setOpen(null);
   const finish = (text: string): void => {
     close();
     setDone(text);
     list.reload();
+  };
+  const createLink = async (user: UserDetails): Promise<void> => {
+    setLinkError(null);
+    try {
+      setInvited(await request("POST /v1/users/{id}/link", { path: [user.id] }));
+      list.reload();
+    } catch (error) {
+      setLinkError(error);
+    }
   };
   const add = hasScope("users:manage") ? (
     <button type="button" class="primary" onClick={() => setOpen({ kind: "add" })}>
@@ -71,6 +85,7 @@ export function Users() {
         <p class="quiet">{TEXTS.intro}</p>
         {invited === null ? null : <EnrolmentLink invited={invited} onDone={() => setInvited(null)} />}
         <ResultNotice text={done} />
+        <ErrorNotice error={linkError} />
         <div class="tabs" role="group" aria-label="Which users">
           {(["live", "ended"] as const).map((each) => (
             <button key={each} type="button" aria-pressed={status === each} onClick={() => setStatus(each)}>
@@ -88,7 +103,7 @@ export function Users() {
             </EmptyState>
           }
         >
-          {(rows) => <UserTable users={rows} onOpen={setOpen} />}
+          {(rows) => <UserTable users={rows} onOpen={setOpen} onLink={(user) => void createLink(user)} />}
         </PagedList>
       </Page>
       {open?.kind === "add" ? (
@@ -100,6 +115,7 @@ export function Users() {
           }}
         />
       ) : null}
+      {open?.kind === "edit" ? <EditUserDialog user={open.user} onClose={close} onDone={finish} /> : null}
       {open?.kind === "sessions" ? <UserSessionsDialog user={open.user} onClose={close} /> : null}
       {open?.kind === "end" ? <DeactivateUserDialog user={open.user} onClose={close} onDone={finish} /> : null}
       {open?.kind === "resume" ? <ReactivateUserDialog user={open.user} onClose={close} onDone={finish} /> : null}
@@ -114,8 +130,8 @@ function EnrolmentLink({ invited: { user, link }, onDone }: { invited: InviteRes
         Link for <MarkedValue value={user.name} />
       </h2>
       <p>
-        Send it only to this person: anyone who opens it first signs in as them. It is displayed once and ends{" "}
-        <Time at={link.expires_at} />.
+        Send it only to this person: whoever opens it first can sign in as them. It is displayed once, replaces an
+        earlier link, and ends <Time at={link.expires_at} />.
       </p>
       <p>
         <Hash value={link.url} />
@@ -130,9 +146,14 @@ function EnrolmentLink({ invited: { user, link }, onDone }: { invited: InviteRes
   );
 }
 
-function UserTable({ users, onOpen }: { users: readonly UserDetails[]; onOpen(open: Open): void }) {
+interface TableProps {
+  onOpen(open: Open): void;
+  onLink(user: UserDetails): void;
+}
+
+function UserTable({ users, onOpen, onLink }: TableProps & { users: readonly UserDetails[] }) {
   return (
-    <Table label={TEXTS.title} head={["User", "Roles and groups", "Signs in with", "Last sign-in", ""]}>
+    <Table label={TEXTS.title} head={["User", "Roles", "Groups", "Signs in with", "Last sign-in", ""]}>
       {users.map((user) => (
         <tr key={user.id}>
           <td>
@@ -140,30 +161,27 @@ function UserTable({ users, onOpen }: { users: readonly UserDetails[]; onOpen(op
               <strong title={user.principal}>
                 <MarkedValue value={user.name} />
               </strong>
-            </a>{" "}
-            <code class="quiet">…{user.id.slice(-6)}</code>
+            </a>
             {user.ended_at === null ? null : (
               <div>
                 <Badge value="revoked" label="deactivated" /> <Time at={user.ended_at} />
               </div>
             )}
           </td>
-          <td data-label="Roles and groups">
-            <div>{user.roles.length === 0 ? <span class="quiet">no role</span> : user.roles.join(", ")}</div>
-            {user.groups.length === 0 ? null : (
-              <div class="quiet">
-                <MarkedValue value={user.groups.join(", ")} />
-              </div>
-            )}
+          <td data-label="Roles">
+            <Badges values={user.roles} none="no role" />
+          </td>
+          <td data-label="Groups">
+            <Badges values={user.groups} none="none" />
           </td>
           <td data-label="Signs in with">
             <SignInMethods user={user} />
           </td>
           <td data-label="Last sign-in">
-            {user.last_sign_in_at === null ? <span class="quiet">never</span> : <Time at={user.last_sign_in_at} />}
+            {user.last_sign_in_at === null ? <span class="quiet">never</span> : <Age at={user.last_sign_in_at} />}
           </td>
           <td>
-            <Buttons user={user} onOpen={onOpen} />
+            <Buttons user={user} onOpen={onOpen} onLink={onLink} />
           </td>
         </tr>
       ))}
@@ -171,34 +189,46 @@ function UserTable({ users, onOpen }: { users: readonly UserDetails[]; onOpen(op
   );
 }
 
+function Badges({ values, none }: { values: readonly string[]; none: string }) {
+  if (values.length === 0) return <span class="quiet">{none}</span>;
+  return (
+    <span class="badges">
+      {values.map((value) => (
+        <Badge key={value} value="inactive" label={value} />
+      ))}
+    </span>
+  );
+}
+
 function SignInMethods({ user: { passkeys, identities, managed_by, link_expires_at } }: { user: UserDetails }) {
+  const providers =
+    identities.length === 0 && managed_by !== null ? [managed_by] : identities.map(({ issuer }) => issuer);
   return (
     <>
       {passkeys.length === 0 ? null : (
-        <div>
-          {formatCounted(passkeys.length, "passkey")}{" "}
-          <span class="quiet">
-            (<MarkedValue value={passkeys.map(({ name }) => name).join(", ")} />)
-          </span>
+        <div title={passkeys.map(({ name }) => renderPlain(name)).join(", ")}>
+          {formatCounted(passkeys.length, "passkey")}
         </div>
       )}
-      {identities.map(({ issuer, subject }) => (
-        <div key={`${issuer} ${subject}`}>
-          <MarkedValue value={issuer} />
+      {providers.map((provider) => (
+        <div key={provider}>
+          <MarkedValue value={provider} />
         </div>
       ))}
-      {identities.length === 0 && managed_by !== null ? <MarkedValue value={managed_by} /> : null}
-      {passkeys.length + identities.length === 0 ? <span class="quiet">cannot sign in yet</span> : null}
-      {link_expires_at === null ? null : (
-        <div class="quiet">
-          enrolment link valid until <Time at={link_expires_at} />
+      {link_expires_at === null ? (
+        passkeys.length + providers.length === 0 ? (
+          <Badge value="failed" label="cannot sign in" />
+        ) : null
+      ) : (
+        <div>
+          <Badge value="pending_approval" label="invited" /> <TimeLeft at={link_expires_at} short />
         </div>
       )}
     </>
   );
 }
 
-function Buttons({ user, onOpen }: { user: UserDetails; onOpen(open: Open): void }) {
+function Buttons({ user, onOpen, onLink }: TableProps & { user: UserDetails }) {
   const name = renderPlain(user.name);
   if (user.ended_at !== null)
     return hasScope("users:manage") ? (
@@ -213,6 +243,23 @@ function Buttons({ user, onOpen }: { user: UserDetails; onOpen(open: Open): void
     ) : null;
   return (
     <div class="row">
+      {hasScope("users:manage") && user.managed_by === null ? (
+        <>
+          <button
+            type="button"
+            class="small"
+            aria-label={`Change ${name}`}
+            onClick={() => onOpen({ kind: "edit", user })}
+          >
+            Change…
+          </button>
+          {currentMe()?.principal !== user.principal ? (
+            <button type="button" class="small" aria-label={`Enrolment link for ${name}`} onClick={() => onLink(user)}>
+              New link
+            </button>
+          ) : null}
+        </>
+      ) : null}
       <button
         type="button"
         class="small"

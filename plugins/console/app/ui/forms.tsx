@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { ApiError } from "../core/api.ts";
+import { MarkedValue } from "./elements.tsx";
 
 /** Attributes that the console's forms set on an input. */
 interface Input {
@@ -62,15 +63,18 @@ export function Field({
   );
 }
 
-/** Renders a checkbox for each option, with an explanation. */
+/** Renders a checkbox for each option, with an explanation unless it is empty. */
 export function Checklist({
   legend,
   name,
   options,
+  checked = [],
 }: {
   legend: string;
   name: string;
   options: Readonly<Record<string, string>>;
+  /** Options that are checked at first. */
+  checked?: readonly string[];
 }) {
   return (
     <fieldset>
@@ -78,9 +82,16 @@ export function Checklist({
       <div class="checks">
         {Object.entries(options).map(([option, meaning]) => (
           <label key={option} class="check">
-            <input type="checkbox" name={name} value={option} /> <code>{option}</code>
-            <br />
-            <span class="quiet">{meaning}</span>
+            <input type="checkbox" name={name} value={option} defaultChecked={checked.includes(option)} />{" "}
+            <code>
+              <MarkedValue value={option} />
+            </code>
+            {meaning === "" ? null : (
+              <>
+                <br />
+                <span class="quiet">{meaning}</span>
+              </>
+            )}
           </label>
         ))}
       </div>

@@ -2,9 +2,7 @@
 import {
   closed,
   type CoreHost,
-  findReferredUser,
   orNull,
-  principalOfUser,
   shiftAt,
   shiftsBetween,
   textSchema,
@@ -12,6 +10,7 @@ import {
   userState,
 } from "../../src/core.ts";
 import { defineRoute, toRfc3339, Type } from "../../src/plugin.ts";
+import { principalOfMember } from "./members.ts";
 
 const Shift = Type.Object(
   {
@@ -46,10 +45,7 @@ export function rotaRoute(host: CoreHost, tag: string) {
     async handle() {
       const now = host.clock();
       const users = await host.state(userState);
-      const nameMember = (reference: string): string => {
-        const found = findReferredUser(users, reference);
-        return "user" in found ? principalOfUser(found.user.id) : reference;
-      };
+      const nameMember = (reference: string): string => principalOfMember(users, reference);
       const render = (shift: ReturnType<typeof shiftAt>) =>
         shift === null
           ? null
