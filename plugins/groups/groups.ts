@@ -43,7 +43,7 @@ export function groupRoute(host: CoreHost, tag: string) {
     async handle() {
       const users = await host.state(userState);
       const groups = new Map<string, { limits: object | null; members: Map<string, string> }>();
-      for (const [name, { members, agents, tools }] of Object.entries(host.config.groups)) {
+      for (const [name, { members, agents, tools }] of Object.entries(host.groups.definitions)) {
         const limits =
           agents === undefined && tools === undefined ? null : { agents: agents ?? null, tools: tools ?? null };
         const configured = members.map((each) => [principalOfMember(users, each), "configuration"] as const);
@@ -52,6 +52,8 @@ export function groupRoute(host: CoreHost, tag: string) {
       for (const user of users.values()) {
         if (user.ended_at !== null) continue;
         for (const name of user.groups) {
+          // Only the rota determines who is on call.
+          if (host.groups.rotas.has(name)) continue;
           const group = groups.get(name) ?? { limits: null, members: new Map<string, string>() };
           const principal = principalOfUser(user.id);
           if (!group.members.has(principal)) group.members.set(principal, user.managed_by ?? "user");

@@ -7,7 +7,7 @@ import type { PasskeyAssertion } from "../domain/gesture.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Rota } from "../domain/rota.ts";
 import type { Scope } from "../domain/scopes.ts";
-import type { GroupSubject } from "../domain/groups.ts";
+import type { GroupDefinition, GroupSubject } from "../domain/groups.ts";
 import type { RecordedKey } from "../domain/vote-people.ts";
 import type { OpenActionCanceller } from "./open-action-canceller.ts";
 import type { FactResult, FactCall } from "../domain/policy/decide/fact-reads.ts";
@@ -115,6 +115,8 @@ export interface Groups {
    * limits does not lift the limits of other groups.
    */
   visibility(groups: readonly string[]): GroupVisibility;
+  /** The groups that the configuration defines, keyed by name. */
+  readonly definitions: Readonly<Record<string, GroupDefinition>>;
   /** The rotas of the configuration, keyed by name. A group and a rota never have the same name. */
   readonly rotas: ReadonlyMap<string, Rota>;
   /**

@@ -26,6 +26,7 @@ export function createGroupService(
     return id === null ? [principal] : user === undefined ? [] : listReferences(users, user);
   };
   return {
+    definitions,
     rotas,
     onCall(principal, at, users) {
       const members = memberKeysOf(principal, users);

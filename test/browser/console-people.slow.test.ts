@@ -12,7 +12,7 @@ import { accessibilityFindings } from "../support/axe.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
 import { openRequest, requestPane, inboxRow, voteNow } from "../support/console.ts";
 import { startPeople } from "../support/people.ts";
-import type { Service } from "../support/service.ts";
+import { person, type Service } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { eventually } from "../support/wait.ts";
 import { addAuthenticator } from "../support/virtual-authenticator.ts";
@@ -53,7 +53,13 @@ describe("people in the console", { skip: withoutBrowser }, () => {
   let ann: SignedIn;
   let bo: SignedIn;
   before(async () => {
-    service = await startPeople({ policy: POLICY });
+    service = await startPeople({
+      policy: POLICY,
+      change(config) {
+        config.groups = { "support-leads": { members: [person("Ada")], agents: ["support-*"] } };
+        config.rota = { night: { members: [person("Ada")], every: "7d", start: "2026-01-05T09:00", time_zone: "UTC" } };
+      },
+    });
     server = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
     service.runtime.listensAt(server.port);
     origin = service.runtime.host.origin() ?? "";
@@ -453,6 +459,52 @@ describe("people in the console", { skip: withoutBrowser }, () => {
       await page.getByText("the disk is full").waitFor({ state: "detached" });
       await page.getByRole("status").getByText("Loading").waitFor({ state: "detached" });
     }
+  });
+
+  it("adds, changes and invites a user, and shows the groups and rotas", async () => {
+    const { page, context } = await signIn("Root", ["admin"], []);
+    await visit(page, "#/users", "Users");
+    await page.getByRole("button", { name: "Add a user…" }).click();
+    const form = page.getByRole("dialog");
+    await form.getByLabel("Name", { exact: true }).fill("Dee");
+    await form.getByRole("checkbox", { name: /^approver/ }).check();
+    await form.getByLabel("New group").fill("night-desk");
+    await form.getByRole("button", { name: "Add the user" }).click();
+    await page.getByRole("button", { name: "I have it" }).click();
+    const row = page.getByRole("row", { name: /^Dee/ });
+    for (const badge of ["approver", "night-desk", "invited"])
+      await row.locator(".badge", { hasText: badge }).waitFor();
+    await row.getByRole("button", { name: "Change Dee" }).click();
+    await form.getByLabel("Name", { exact: true }).fill("Dee Two");
+    await form.getByRole("checkbox", { name: /^auditor/ }).check();
+    await form.getByRole("checkbox", { name: "night-desk" }).uncheck();
+    await form.getByRole("checkbox", { name: "finance" }).check();
+    await form.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Dee Two was changed.").waitFor();
+    assert.deepEqual(await row.locator(".badge").allTextContents(), ["approver", "auditor", "finance", "invited"]);
+    await row.getByRole("button", { name: "Enrolment link for Dee Two" }).click();
+    await page.getByRole("heading", { name: "Link for Dee Two" }).waitFor();
+    await pictures(page, "users");
+    await fits(page);
+
+    await visit(page, "#/groups", "Groups and rotas");
+    await page
+      .getByRole("row", { name: /^finance/ })
+      .getByRole("link", { name: "Dee Two" })
+      .waitFor();
+    await page
+      .getByRole("row", { name: /^support-leads/ })
+      .getByText("the agents support-*")
+      .waitFor();
+    await page
+      .getByRole("row", { name: /^night/ })
+      .getByRole("link", { name: "Ada" })
+      .first()
+      .waitFor();
+    await page.getByText("is in the rota “night”, but sees only requests of the agents support-*").waitFor();
+    await pictures(page, "groups");
+    await fits(page);
+    await context.close();
   });
 });
 

@@ -14,8 +14,12 @@ import {
 } from "../../console/app/kit.ts";
 import type { UserDetails } from "./api-types.ts";
 
-type Body = Required<Pick<Api["POST /v1/users"]["body"], "name" | "roles" | "groups">>;
-type Role = Body["roles"][number];
+type Role = NonNullable<Api["POST /v1/users"]["body"]["roles"]>[number];
+interface Body {
+  name: string;
+  roles: Role[];
+  groups: string[];
+}
 
 const ROLES: Readonly<Record<Role, string>> = {
   viewer: "reads actions, policies, agents and events",
