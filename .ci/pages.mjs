@@ -19,20 +19,18 @@ const APP = join("plugins", "console", "app");
 const ENTRIES = ["stream-worker.ts", "service-worker.ts", "kit.ts"];
 
 /**
- * Scripts and style sheets of pages outside the console, keyed by their bundle: `plugins/X/app/scripts/Y.ts` becomes
+ * Scripts and style sheets of pages outside the console, each with its bundle without the extension: `plugins/X/app/scripts/Y.ts` becomes
  * `plugins/X/bundle/Y.js`. Paths from the root.
  */
 function listScripts() {
-  return Object.fromEntries(
-    readdirSync(join(ROOT, "plugins")).flatMap((plugin) => {
-      const folder = join("plugins", plugin, "app", "scripts");
-      if (!existsSync(join(ROOT, folder))) return [];
-      return readdirSync(join(ROOT, folder)).map((file) => [
-        join("plugins", plugin, "bundle", file.replace(/\.(ts|css)$/, "")),
-        join(folder, file),
-      ]);
-    }),
-  );
+  return readdirSync(join(ROOT, "plugins")).flatMap((plugin) => {
+    const folder = join("plugins", plugin, "app", "scripts");
+    if (!existsSync(join(ROOT, folder))) return [];
+    return readdirSync(join(ROOT, folder)).map((file) => [
+      join("plugins", plugin, "bundle", file.replace(/\.(ts|css)$/, "")),
+      join(folder, file),
+    ]);
+  });
 }
 
 /** Options of both runs of the bundler. */
@@ -73,7 +71,7 @@ export function bundlePages(folder) {
 }
 
 function bundleScripts(folder) {
-  const scripts = Object.entries(listScripts());
+  const scripts = listScripts();
   if (scripts.length === 0) return [];
   return bundle(folder, [
     ...scripts.map(([to, entry]) => `${to}=${entry}`),

@@ -197,7 +197,8 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     assert.ok(selectedNodes < 2000, `${selectedNodes} nodes with all selected`);
     await page.getByRole("button", { name: "Select none" }).click();
     // A link leads to a request that is on no loaded page.
-    const pane = await openRequest(page, last);
+    await page.evaluate((id) => void (location.hash = `#/approvals/${id}?view=all`), last);
+    const pane = requestPane(page, last);
     await pane.getByText("History", { exact: true }).click();
     await pane.getByRole("list", { name: "History" }).getByText("requires approval").waitFor();
     await vote(page, "Approve");
