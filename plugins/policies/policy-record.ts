@@ -92,5 +92,6 @@ export async function renderSummary(
   row: PolicyRow,
   version: PolicyVersionRow,
 ): Promise<schema.PolicySummary> {
-  return { ...(await renderHead(host, row, version)), rules: parseStoredDocument(version).rules.length };
+  const { rules } = parseStoredDocument(version);
+  return { ...(await renderHead(host, row, version)), rules: rules.length, rule_names: rules.map(({ name }) => name) };
 }

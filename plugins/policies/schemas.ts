@@ -146,14 +146,21 @@ export const PolicyRecord = Type.Object(
 export type PolicyRecord = Static<typeof PolicyRecord>;
 
 const PolicySummary = Type.Object(
-  { ...head, rules: Type.Integer({ description: "Number of rules in the newest version." }) },
+  {
+    ...head,
+    rules: Type.Integer({ description: "Number of rules in the newest version." }),
+    rule_names: Type.Array(Type.String(), { description: "Names of the rules in the newest version." }),
+  },
   { additionalProperties: false },
 );
 export type PolicySummary = Static<typeof PolicySummary>;
 
 export const PolicyList = Type.Object(
   { policies: Type.Array(PolicySummary), next_cursor: orNull(Type.String()) },
-  { additionalProperties: false, examples: [{ policies: [{ ...HEAD, rules: 2 }], next_cursor: null }] },
+  {
+    additionalProperties: false,
+    examples: [{ policies: [{ ...HEAD, rules: 2, rule_names: ["small", "large"] }], next_cursor: null }],
+  },
 );
 
 export const VersionList = Type.Object(

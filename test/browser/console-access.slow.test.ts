@@ -138,7 +138,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     assert.deepEqual(await accessibilityFindings(three.page), []);
     await three.page.keyboard.press("Escape");
     await three.page.keyboard.press("Control+k");
-    await three.page.getByLabel("Page, command or action id").waitFor();
+    await three.page.getByLabel("Page, command or object").waitFor();
     assert.deepEqual(await accessibilityFindings(three.page), []);
     for (const colorScheme of ["light", "dark"] as const) {
       const four = await console_.visit(console_.service.admin, "#/policies/hostile", { bypassCSP: true, colorScheme });

@@ -9,7 +9,7 @@ import { open, withoutBrowser } from "../support/browser.ts";
 import { ASSENT, startCommand } from "../support/process.ts";
 import { startConsole, type Console } from "../support/console.ts";
 import denials from "../../docs/examples/resource-denials/index.ts";
-import { ALLOWED, DENIED } from "../support/service.ts";
+import { ALLOWED, ASKED, DENIED } from "../support/service.ts";
 
 describe("the console's shell", { skip: withoutBrowser }, () => {
   let console_: Console;
@@ -102,6 +102,7 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
       "Grants",
       "Policies",
       "Suggestions",
+      "Groups and rotas",
       "Break-glass",
       "Events",
       "System",
@@ -120,6 +121,34 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
     const counting = await console_.key("counting", { scopes: ["analytics:read"] });
     const narrow = await console_.visit(counting, "");
     await narrow.page.getByRole("heading", { name: "Analytics", exact: true }).waitFor();
+  });
+
+  it("finds agents, actions, policies and rules with the keyboard, and runs commands", async () => {
+    const { service } = console_;
+    await service.call("POST", "/v1/agents", { key: service.admin, body: { id: "finder-bot" } });
+    const body = { ...ASKED, agent_id: "finder-bot", params: { order: "ord-4711" } };
+    const { id } = (await service.call("POST", "/v1/actions", { key: service.agent, body })).body;
+    const { page, complaints } = await console_.visit(service.admin, "#/system");
+    const find = async (text: string, title: RegExp, address: string | RegExp): Promise<void> => {
+      await page.keyboard.press("Control+k");
+      await page.getByLabel("Page, command or object").waitFor();
+      await page.keyboard.type(text);
+      await page.locator(".palette button.chosen").filter({ hasText: title }).waitFor();
+      await page.keyboard.press("Enter");
+      await page.waitForURL(address);
+    };
+    await find("4711", /by finder-bot.*action, pending/, `**/#/actions/${id}`);
+    await find("finder-bot", /finder-bot.*agent|by finder-bot/, /#\/(?:agents\/finder-bot|actions\/)/);
+    const { policies } = (await service.call("GET", "/v1/policies", { key: service.admin })).body;
+    const [{ name, rule_names }] = policies as [{ name: string; rule_names: string[] }];
+    await find(rule_names[0] as string, /rule of|policy/, new RegExp(`#/policies/`));
+    await page.keyboard.press("Control+k");
+    await page.getByLabel("Page, command or object").fill(name);
+    await page.locator(".palette").getByText("policy", { exact: true }).first().waitFor();
+    await page.getByLabel("Page, command or object").fill("stop everything at once");
+    await page.getByText("Nothing matches.").waitFor();
+    assert.deepEqual(complaints, []);
+    await page.close();
   });
 
   it("signs in once with the link of assent demo --serve", async () => {

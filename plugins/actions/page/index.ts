@@ -22,6 +22,13 @@ export default {
       scopes: ["approvals:decide", "actions:read"],
     },
   ],
+  panels: [
+    {
+      place: "action-outcome",
+      scopes: ["actions:settle"],
+      load: () => import("./settle.tsx").then((module) => module.SettleOutcome),
+    },
+  ],
   entries: {
     plan: [],
     legal_hold: ["system"],

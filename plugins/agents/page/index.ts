@@ -13,6 +13,13 @@ export default {
       scopes: ["agents:read"],
     },
   ],
+  finders: [
+    {
+      icon: "bot",
+      scopes: ["agents:read"],
+      load: () => import("./find-agents.ts").then((module) => module.findAgents),
+    },
+  ],
   entries: { agent: ["person", "system"] },
   texts: () => import("./texts.tsx").then((module) => module.texts),
 } satisfies ConsolePart;

@@ -10,6 +10,8 @@ export type {
   Command,
   ConsolePart,
   EntryTexts,
+  Finder,
+  FoundObject,
   PageEntry,
   Panel,
   PartTexts,

@@ -13,6 +13,13 @@ export default {
       scopes: ["policies:read"],
     },
   ],
+  finders: [
+    {
+      icon: "scroll",
+      scopes: ["policies:read"],
+      load: () => import("./find-policies.ts").then((module) => module.findPolicies),
+    },
+  ],
   entries: { policy_set: ["person", "system"] },
   texts: () => import("./texts.ts").then((module) => module.texts),
 } satisfies ConsolePart;

@@ -40,6 +40,13 @@ export default {
       scopes: ["users:read", "users:manage"],
     },
   ],
+  finders: [
+    {
+      icon: "user",
+      scopes: ["users:read", "users:manage"],
+      load: () => import("./find-users.ts").then((module) => module.findUsers),
+    },
+  ],
   panels: [{ place: "sign-in", load: () => import("./sign-in.tsx").then((module) => module.UserSignIn) }],
   entries: {
     user: ["person", "system"],

@@ -40,6 +40,27 @@ export interface Command {
   load(): Promise<ComponentType<{ onClose(): void }>>;
 }
 
+/** An object that the command palette found. */
+export interface FoundObject {
+  /** Address of its page. */
+  address: string;
+  title: string;
+  /** What kind of object it is, such as "agent". */
+  kind: string;
+}
+
+/** Finds objects of a feature by text, for the command palette. */
+export interface Finder {
+  icon: IconName;
+  /** As for pages. */
+  scopes: readonly string[];
+  /**
+   * Imports the search. It is called with a text that is not empty, in lower case. The palette displays the first few
+   * of the objects that it returns.
+   */
+  load(): Promise<(text: string, signal: AbortSignal) => Promise<readonly FoundObject[]>>;
+}
+
 /** The places of pages to which a feature can add panels, with the properties of their panels. */
 export interface Places {
   /** Above every page. */
@@ -52,6 +73,8 @@ export interface Places {
   "agent-summary": { agent: string };
   /** Cards below those of the agent's actions. `actions` are its newest actions, and empty until they are loaded. */
   agent: { agent: string; actions: readonly Action[] };
+  /** Below the status on the page about an action. `onChanged` reads the action again. */
+  "action-outcome": { action: Action; onChanged(): void };
   /** Cards of the page about an action. */
   action: { action: Action };
   /** Above the request on the page about an action: what allowed the action without a vote. */
@@ -124,6 +147,7 @@ export interface PartTexts {
 export interface ConsolePart {
   pages?: readonly PageEntry[];
   commands?: readonly Command[];
+  finders?: readonly Finder[];
   panels?: readonly Panel[];
   /** Types of the feature's ledger entries, with the timelines that show them. */
   entries?: Readonly<Record<string, readonly TimelineName[]>>;
@@ -160,6 +184,10 @@ export function hasPage(name: string): boolean {
 
 export function listCommands(me: Me): Command[] {
   return parts.flatMap(({ commands = [] }) => commands).filter((command) => command.isOffered(me));
+}
+
+export function listFinders(): Finder[] {
+  return parts.flatMap(({ finders = [] }) => finders);
 }
 
 export function listPanels(place: keyof Places): Panel[] {

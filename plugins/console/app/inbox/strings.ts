@@ -52,7 +52,8 @@ export const TEXTS = {
   signatureRequired: "A rule accepts only votes that are signed with a passkey. An API key cannot sign.",
   whoAgrees: "Who has to agree",
   reason: "Reason",
-  reasonHelp: "recorded in the ledger; optional",
+  reasonHelp: "the agent reads it; optional",
+  quickReasons: ["Not needed", "Wrong values", "Ask me first"],
   chooseFirst: "Press a or d outside the field, or use a button, to choose the vote.",
   history: "History",
   submit: "Submit a request",
@@ -83,6 +84,6 @@ export const SHORTCUTS: readonly (readonly [string, string])[] = [
   ["x", "Select the request"],
   ["Shift + click", "Select a range"],
   ["/", "Search all pending requests"],
-  ["Ctrl + K", "Go to a page or an action"],
+  ["Ctrl + K", "Find pages, agents, people, actions, policies and rules, and run commands"],
   ["?", "Show this list"],
 ];

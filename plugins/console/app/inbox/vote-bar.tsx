@@ -65,13 +65,24 @@ export function VoteBar({
       field.current?.focus();
     },
   }));
+  const write = (text: string): void => {
+    setReason(text);
+    writeDraft(subject, text);
+  };
   const label = (verb: string, number: number | null): string =>
     number === null ? verb : `${verb} ${number.toLocaleString("en")}`;
   return (
     <form class="vote-bar" aria-label="Vote" onSubmit={(event) => event.preventDefault()}>
-      <label for="reason">
-        {TEXTS.reason} <span class="quiet">({TEXTS.reasonHelp})</span>
-      </label>
+      <div class="vote-bar-head">
+        <label for="reason">
+          {TEXTS.reason} <span class="quiet">({TEXTS.reasonHelp})</span>
+        </label>
+        {TEXTS.quickReasons.map((text) => (
+          <button key={text} type="button" class="link" disabled={casting !== null} onClick={() => write(text)}>
+            {text}
+          </button>
+        ))}
+      </div>
       <textarea
         id="reason"
         ref={field}
@@ -79,10 +90,7 @@ export function VoteBar({
         maxLength={2000}
         value={reason}
         readOnly={casting !== null}
-        onInput={(event) => {
-          setReason(event.currentTarget.value);
-          writeDraft(subject, event.currentTarget.value);
-        }}
+        onInput={(event) => write(event.currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key === "Escape") onLeave?.();
           if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;

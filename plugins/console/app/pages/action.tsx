@@ -121,6 +121,7 @@ function Detail({ action, events, reload }: DetailProps) {
       </p>
       <div role="status">{message === "" ? null : <Notice>{message}</Notice>}</div>
       <ErrorNotice error={refused} />
+      <Panels place="action-outcome" action={action} onChanged={reload} />
       <Rejection action={action} />
       <Recall
         action={action}

@@ -41,4 +41,11 @@ export const OWN_PART: ConsolePart = {
       scopes: [],
     },
   ],
+  finders: [
+    {
+      icon: "activity",
+      scopes: READ_ACTIONS,
+      load: () => import("../pages/find-actions.ts").then((module) => module.findActions),
+    },
+  ],
 };

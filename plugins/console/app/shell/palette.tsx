@@ -1,11 +1,15 @@
-/** The command palette (Ctrl+K): opens a page, or an action by its id, and runs commands. */
+/** The command palette (Ctrl+K): opens pages, finds objects such as agents and actions, and runs commands. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { encodeSegment } from "../core/api.ts";
+import { hasScope } from "../core/me.ts";
+import { type Command, type FoundObject, listFinders, loadModule, type PageEntry } from "../core/parts.ts";
 import { Dialog } from "../ui/dialog.tsx";
+import { ErrorNotice } from "../ui/elements.tsx";
 import { Icon, type IconName } from "../ui/icons.tsx";
-import type { Command, PageEntry } from "../core/parts.ts";
 
-const ACTION_ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;
+/** Delay from the last keystroke to the search for objects. Milliseconds. */
+const TYPING_MS = 150;
+/** Maximum number of objects that are displayed of each feature. */
+const MAX_FOUND = 5;
 
 interface Props {
   pages: readonly PageEntry[];
@@ -30,6 +34,8 @@ export function CommandPalette(props: Props) {
 interface Target {
   key: string;
   title: string;
+  /** What kind of object it is; absent for pages and commands. */
+  kind?: string;
   icon: IconName;
   open(): void;
 }
@@ -40,22 +46,26 @@ function PaletteDialog({ pages, commands, onCommand, onClose }: Props & { onClos
   const field = useRef<HTMLInputElement>(null);
   const typed = text.trim().toLowerCase();
   const isTyped = ({ title }: { title: string }): boolean => title.toLowerCase().includes(typed);
-  const toAddress = (address: string, title: string, icon: IconName): Target => ({
-    key: address,
-    title,
-    icon,
-    open: () => void (location.hash = address),
-  });
+  const { found, isSearching, error } = useObjects(typed);
   const targets: Target[] = [
-    ...(ACTION_ID.test(typed)
-      ? [toAddress(`#/actions/${encodeSegment(typed)}`, "Action with this id", "activity")]
-      : []),
-    ...pages.filter(isTyped).map(({ name, title, icon }) => toAddress(`#/${name}`, title, icon)),
+    ...pages.filter(isTyped).map(({ name, title, icon }) => ({
+      key: name,
+      title,
+      icon,
+      open: () => void (location.hash = `#/${name}`),
+    })),
     ...commands.filter(isTyped).map((command) => ({
       key: command.title,
       title: command.title,
       icon: command.icon,
       open: () => onCommand(command),
+    })),
+    ...found.map(({ address, title, kind, icon }) => ({
+      key: address,
+      title,
+      kind,
+      icon,
+      open: () => void (location.hash = address),
     })),
   ];
   const open = (target: Target | undefined): void => {
@@ -69,9 +79,10 @@ function PaletteDialog({ pages, commands, onCommand, onClose }: Props & { onClos
         ref={field}
         class="wide"
         data-focus=""
-        aria-label="Page, command or action id"
-        placeholder="Page, command or action id"
+        aria-label="Page, command or object"
+        placeholder="Page, command, agent, person, action, policy or rule"
         autocomplete="off"
+        maxLength={200}
         value={text}
         onInput={(event) => {
           setText(event.currentTarget.value);
@@ -93,12 +104,52 @@ function PaletteDialog({ pages, commands, onCommand, onClose }: Props & { onClos
           <li key={target.key}>
             <button type="button" class={i === chosen ? "chosen" : ""} onClick={() => open(target)}>
               <Icon name={target.icon} />
-              {target.title}
+              <span class="palette-title">{target.title}</span>
+              {target.kind === undefined ? null : <span class="quiet">{target.kind}</span>}
             </button>
           </li>
         ))}
       </ul>
-      {targets.length === 0 ? <p class="quiet">No page or command matches.</p> : null}
+      <ErrorNotice error={error} />
+      <p class="quiet" role="status">
+        {isSearching ? "Searching…" : targets.length === 0 ? "Nothing matches." : ""}
+      </p>
     </Dialog>
   );
 }
+
+/** Returns the objects that match the typed text, of all features that the credential can read. */
+function useObjects(typed: string) {
+  const [state, setState] = useState<{ typed: string; found: readonly Found[]; error: unknown }>(NOTHING);
+  useEffect(() => {
+    const over = new AbortController();
+    const search = async (): Promise<void> => {
+      const finders = listFinders().filter(({ scopes }) => scopes.some(hasScope));
+      let error: unknown = null;
+      const found = await Promise.all(
+        finders.map(async ({ icon, load }) => {
+          try {
+            const objects = await (await loadModule(load))(typed, over.signal);
+            return objects.slice(0, MAX_FOUND).map((object) => ({ ...object, icon }));
+          } catch (fault) {
+            error = fault;
+            return [];
+          }
+        }),
+      );
+      if (!over.signal.aborted) setState({ typed, found: found.flat(), error });
+    };
+    if (typed === "") setState(NOTHING);
+    const timer = typed === "" ? undefined : setTimeout(() => void search(), TYPING_MS);
+    return () => {
+      clearTimeout(timer);
+      over.abort();
+    };
+  }, [typed]);
+  const isCurrent = state.typed === typed;
+  // Objects of an earlier text would open something else than what the person typed.
+  return { found: isCurrent ? state.found : [], isSearching: !isCurrent, error: state.error };
+}
+
+type Found = FoundObject & { icon: IconName };
+const NOTHING = { typed: "", found: [], error: null } as const;
