@@ -466,31 +466,31 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await visit(page, "#/users", "Users");
     await page.getByRole("button", { name: "Add a user…" }).click();
     const form = page.getByRole("dialog");
-    await form.getByLabel("Name", { exact: true }).fill("Dee");
+    await form.getByLabel("Name", { exact: true }).fill("Quinn");
     await form.getByRole("checkbox", { name: /^approver/ }).check();
     await form.getByLabel("New group").fill("night-desk");
     await form.getByRole("button", { name: "Add the user" }).click();
     await page.getByRole("button", { name: "I have it" }).click();
-    const row = page.getByRole("row", { name: /^Dee/ });
+    const row = page.getByRole("row", { name: /^Quinn/ });
     for (const badge of ["approver", "night-desk", "invited"])
       await row.locator(".badge", { hasText: badge }).waitFor();
-    await row.getByRole("button", { name: "Change Dee" }).click();
-    await form.getByLabel("Name", { exact: true }).fill("Dee Two");
+    await row.getByRole("button", { name: "Change Quinn" }).click();
+    await form.getByLabel("Name", { exact: true }).fill("Quinn Two");
     await form.getByRole("checkbox", { name: /^auditor/ }).check();
     await form.getByRole("checkbox", { name: "night-desk" }).uncheck();
     await form.getByRole("checkbox", { name: "finance" }).check();
     await form.getByRole("button", { name: "Save" }).click();
-    await page.getByText("Dee Two was changed.").waitFor();
+    await page.getByText("Quinn Two was changed.").waitFor();
     assert.deepEqual(await row.locator(".badge").allTextContents(), ["approver", "auditor", "finance", "invited"]);
-    await row.getByRole("button", { name: "Enrolment link for Dee Two" }).click();
-    await page.getByRole("heading", { name: "Link for Dee Two" }).waitFor();
+    await row.getByRole("button", { name: "New link for Quinn Two" }).click();
+    await page.getByRole("heading", { name: "Link for Quinn Two" }).waitFor();
     await pictures(page, "users");
     await fits(page);
 
     await visit(page, "#/groups", "Groups and rotas");
     await page
       .getByRole("row", { name: /^finance/ })
-      .getByRole("link", { name: "Dee Two" })
+      .getByRole("link", { name: "Quinn Two" })
       .waitFor();
     await page
       .getByRole("row", { name: /^support-leads/ })

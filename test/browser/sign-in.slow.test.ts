@@ -18,6 +18,7 @@ import { voteByLink } from "../support/link-vote.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { startPeople } from "../support/people.ts";
 import { ASKED, makeKey, type Service, person } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/wait.ts";
 import { addAuthenticator, attachAuthenticator, type VirtualAuthenticator } from "../support/virtual-authenticator.ts";
 
@@ -109,7 +110,9 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       page.getByRole("button", { name: "Save as a file" }).click(),
     ]);
     assert.equal(saved.suggestedFilename(), "assent-recovery-codes.txt");
-    for (const code of codes) assert.ok(readFileSync(await saved.path(), "utf8").includes(code));
+    const file = join(temporaryFolder("assent-codes-"), "codes.txt");
+    await saved.saveAs(file);
+    for (const code of codes) assert.ok(readFileSync(file, "utf8").includes(code));
 
     const cookies = await context.cookies();
     const [session] = cookies;
@@ -324,8 +327,8 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     it("decides 20 different requests with 21 keys and one gesture, and takes an approval back before the start", async () => {
       const ids: string[] = [];
       for (let i = 0; i < 20; i++) {
-        const params = { amount: 620 + i, [`field_${i}`]: `value ${i}`, note: "twenty" };
-        ids.push(await submit({ operation: `operation_${i}`, params }));
+        const params = { amount: 620 + i, currency: "USD", [`field_${i}`]: `value ${i}`, note: "twenty" };
+        ids.push(await submit({ agent_id: `bot-${i}`, params }));
       }
       // The time until the held votes are recorded depends on the machine, so the test ends it.
       await page.addInitScript(() => {

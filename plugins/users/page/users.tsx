@@ -254,7 +254,7 @@ function Buttons({ user, onOpen, onLink }: TableProps & { user: UserDetails }) {
             Change…
           </button>
           {currentMe()?.principal !== user.principal ? (
-            <button type="button" class="small" aria-label={`Enrolment link for ${name}`} onClick={() => onLink(user)}>
+            <button type="button" class="small" aria-label={`New link for ${name}`} onClick={() => onLink(user)}>
               New link
             </button>
           ) : null}
