@@ -37,6 +37,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 1);
     assert.match(page.url(), /#\/actions\?status=denied$/);
     await page.getByRole("link", { name: "All", exact: true }).click();
+    await page.getByRole("button", { name: "More…" }).click();
     await page.getByLabel("Agent").fill("other-bot");
     await page.keyboard.press("Enter");
     await page.waitForFunction(

@@ -1,8 +1,8 @@
 /** Agents: the list of the registered agents, and the page about one agent. */
 import { useState } from "preact/hooks";
 import {
+  Age,
   Badge,
-  buildUrl,
   EmptyState,
   encodeSegment,
   hasScope,
@@ -14,7 +14,6 @@ import {
   RowPages,
   Snippet,
   Table,
-  Time,
   useLoad,
 } from "../../console/app/kit.ts";
 import type { Agent } from "./api-types.ts";
@@ -88,23 +87,15 @@ function Row({ agent, onChange }: { agent: Agent; onChange(change: AgentChange):
           <strong>
             <MarkedValue value={name} />
           </strong>
-        </a>
-        <br />
-        <code>
+        </a>{" "}
+        <code class="quiet">
           <MarkedValue value={id} />
         </code>
         {description === null ? null : (
-          <>
-            <br />
-            <span class="quiet">
-              <MarkedValue value={description} />
-            </span>
-          </>
+          <span class="one-line quiet" title={renderPlain(description)}>
+            <MarkedValue value={description} />
+          </span>
         )}
-        <br />
-        <a href={buildUrl("#/actions", { agent_id: id })} aria-label={`Actions of ${renderPlain(id)}`}>
-          Actions
-        </a>
       </td>
       <td>
         <Badge value={status} />
@@ -119,7 +110,7 @@ function Row({ agent, onChange }: { agent: Agent; onChange(change: AgentChange):
         <AllowedTools tools={agent.allowed_tools} />
       </td>
       <td data-label="Changed">
-        <Time at={updated_at} />
+        <Age at={updated_at} />
       </td>
       <td>{hasScope("agents:write") ? <AgentButtons agent={agent} onChange={onChange} /> : null}</td>
     </tr>

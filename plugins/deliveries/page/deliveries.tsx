@@ -1,6 +1,7 @@
 /** Messages to people and programs: sent, waiting, and abandoned. */
 import { useEffect, useState } from "preact/hooks";
 import {
+  Age,
   Badge,
   buildUrl,
   EmptyState,
@@ -10,6 +11,7 @@ import {
   Loading,
   MarkedValue,
   Page,
+  PrincipalName,
   readFormValues,
   request,
   RowPages,
@@ -219,10 +221,7 @@ function Row({ row, onRetry }: { row: Delivery; onRetry(): void }) {
   return (
     <tr>
       <td>
-        <strong>
-          <MarkedValue value={person ?? recipient} />
-        </strong>
-        <br />
+        <strong>{person === null ? <MarkedValue value={recipient} /> : <PrincipalName principal={person} />}</strong>{" "}
         <span class="quiet">
           <MarkedValue value={destination} />
           {channel === null ? null : (
@@ -237,7 +236,7 @@ function Row({ row, onRetry }: { row: Delivery; onRetry(): void }) {
         {KINDS[kind] ?? kind}
         {action_id === null ? null : (
           <>
-            <br />
+            {" · "}
             <a href={`#/actions/${encodeSegment(action_id)}`}>{TEXTS.openAction}</a>
           </>
         )}
@@ -272,8 +271,8 @@ function Row({ row, onRetry }: { row: Delivery; onRetry(): void }) {
 }
 
 function When({ row: { delivered_at, next_attempt_at, updated_at } }: { row: Delivery }) {
-  if (delivered_at !== null) return <Time at={delivered_at} />;
-  if (next_attempt_at === null) return <Time at={updated_at} />;
+  if (delivered_at !== null) return <Age at={delivered_at} />;
+  if (next_attempt_at === null) return <Age at={updated_at} />;
   return (
     <>
       {TEXTS.next} <Time at={next_attempt_at} />

@@ -1,5 +1,6 @@
 /** The list of policies, and the addresses of their pages and editors. */
 import {
+  Age,
   type Api,
   Badge,
   EmptyState,
@@ -7,11 +8,11 @@ import {
   hasScope,
   LoadedPage,
   MarkedValue,
+  renderPlain,
   request,
   RowPages,
   Snippet,
   Table,
-  Time,
   useLoad,
 } from "../../console/app/kit.ts";
 import { ManagedPolicyNotice } from "./managed-notice.tsx";
@@ -79,31 +80,23 @@ function Row({ policy }: { policy: Summary }) {
           </strong>
         </a>
         {description === null || description === "" ? null : (
-          <>
-            <br />
-            <span class="quiet">
-              <MarkedValue value={description} />
-            </span>
-          </>
+          <span class="one-line quiet" title={renderPlain(description)}>
+            <MarkedValue value={description} />
+          </span>
         )}
       </td>
       <td>
         <Badge value={status} /> {mode === "shadow" ? <Badge value="shadow" /> : null}
       </td>
-      <td data-label="Version">
+      <td data-label="Version" class="nowrap">
         {active_version ?? <span class="quiet">{LIST_TEXTS.noneActive}</span>}
-        {latest_version === active_version ? null : (
-          <>
-            <br />
-            <span class="quiet">{LIST_TEXTS.newest(latest_version)}</span>
-          </>
-        )}
+        {latest_version === active_version ? null : <span class="quiet">, {LIST_TEXTS.newest(latest_version)}</span>}
       </td>
       <td data-label="Managed by">
         <ManagedPolicyNotice policy={policy} />
       </td>
       <td data-label="Changed">
-        <Time at={updated_at} />
+        <Age at={updated_at} />
       </td>
     </tr>
   );

@@ -5,6 +5,7 @@ import { encodeSegment, buildUrl } from "../core/api.ts";
 import { groupByShape } from "../inbox/group-requests.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
 import {
+  Age,
   Badge,
   EmptyState,
   StreamStatus,
@@ -13,8 +14,8 @@ import {
   ErrorNotice,
   Table,
   MarkedValue,
-  Time,
 } from "../ui/elements.tsx";
+import { renderPlain } from "../ui/format.ts";
 import { readFormValues } from "../ui/forms.tsx";
 import { findHeadlineMember } from "../ui/params.tsx";
 import { RiskBadge } from "../ui/request-view.tsx";
@@ -30,8 +31,8 @@ const TEXTS = {
   any: "any",
   search: "Search",
   filter: "Filter",
-  more: "More filters",
-  fewer: "Fewer filters",
+  more: "More…",
+  fewer: "Fewer…",
   all: "All",
   none: "No action matches.",
   noneYet: "No action was submitted yet.",
@@ -137,7 +138,7 @@ function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltere
     event.preventDefault();
     location.hash = buildUrl("#/actions", readFormValues(event.currentTarget));
   };
-  // On phones, the form shows only the search and the status until the user opens it or a link has set another filter.
+  // The form shows only the search and the status until the person opens it, or if a link has set another filter.
   const [isOpen, setOpen] = useState(FILTERS.some((name) => !["q", "status"].includes(name) && filters[name] !== ""));
   return (
     <form class={isOpen ? "filters" : "filters short"} onSubmit={apply}>
@@ -197,7 +198,7 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
     "Status",
     ...(hasRisk ? ["Risk"] : []),
     "Reason",
-    "When",
+    "Age",
   ];
   return (
     <Table label="Actions" head={head}>
@@ -235,10 +236,12 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
             </td>
           ) : null}
           <td class="why">
-            <MarkedValue value={row.reason} />
+            <span class="one-line" title={renderPlain(row.reason)}>
+              <MarkedValue value={row.reason} />
+            </span>
           </td>
-          <td>
-            <Time at={row.created_at} />
+          <td data-label="Age">
+            <Age at={row.created_at} />
           </td>
         </tr>
       ))}
