@@ -126,7 +126,7 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
   it("finds agents, actions, policies and rules with the keyboard, and runs commands", async () => {
     const { service } = console_;
     await service.call("POST", "/v1/agents", { key: service.admin, body: { id: "finder-bot" } });
-    const body = { ...ASKED, agent_id: "finder-bot", params: { order: "ord-4711" } };
+    const body = { ...ASKED, agent_id: "finder-bot", params: { ...ASKED.params, order: "ord-4711" } };
     const { id } = (await service.call("POST", "/v1/actions", { key: service.agent, body })).body;
     const { page, complaints } = await console_.visit(service.admin, "#/system");
     const find = async (text: string, title: RegExp, address: string | RegExp): Promise<void> => {

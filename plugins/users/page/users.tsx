@@ -217,7 +217,7 @@ function SignInMethods({ user: { passkeys, identities, managed_by, link_expires_
       ))}
       {link_expires_at === null ? (
         passkeys.length + providers.length === 0 ? (
-          <Badge value="failed" label="cannot sign in" />
+          <Badge value="failed" label="cannot sign in yet" />
         ) : null
       ) : (
         <div>

@@ -54,6 +54,9 @@ export async function readStream({ key, last: from, signal, onEvent, onState }: 
       timer = setTimeout(() => silent.abort(), MAX_SILENCE_MS);
     };
     restartTimer();
+    // The browser does not end the connection when the network goes, so the page would claim to be live for a minute.
+    const drop = (): void => silent.abort();
+    addEventListener("offline", drop);
     try {
       const response = await sendRequest(buildUrl("/v1/events", { after: last }), {
         key,
@@ -81,6 +84,7 @@ export async function readStream({ key, last: from, signal, onEvent, onState }: 
       report("waiting", refusal !== null && refusal.status !== 0 ? refusal.message : "the connection broke");
     } finally {
       clearTimeout(timer);
+      removeEventListener("offline", drop);
     }
     await pause(wait, signal);
     wait = Math.min(wait * 2, MAX_BACK_OFF_MS);

@@ -90,6 +90,12 @@ export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onA
         </p>
         {outcome === null ? null : <OutcomeText outcome={outcome} />}
         <Recall action={action} onDone={onRecalled} />
+        {/* The person can no longer vote, but can still stop the agent before it acts. */}
+        {outcome?.kind === "good" && outcome.isMine !== true ? (
+          <div class="row">
+            <Panels place="agent-title" agent={action.agent_id} />
+          </div>
+        ) : null}
         {outcome !== null && isTestRequest(action) ? <Panels place="test-request" action={action} /> : null}
         {availability === "expired" ? <Notice kind="busy">{TEXTS.expired}</Notice> : null}
         <section class="asked">
