@@ -45,7 +45,7 @@ describe("a request with a preview", { skip: withoutBrowser }, () => {
 
   async function checkPage(page: Page, text: string, width: number): Promise<void> {
     assert.match(text, /Pay 900 to "<img/);
-    assert.match(text, /"params\.amount" 900 is above 10, the 99th percentile of 6 earlier values\./);
+    assert.match(text, /params\.amount 900 is above 10, the 99th percentile of 6 earlier values\./);
     assert.match(text, /is new among 6 earlier values\./);
     const state = await page.evaluate(() => ({
       pwned: Reflect.get(globalThis, "pwned") as unknown,

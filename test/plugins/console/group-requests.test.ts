@@ -85,5 +85,8 @@ describe("outliers", () => {
     assert.deepEqual(isOutlier(["a", "b", "c"]), [false, false, false]);
     assert.deepEqual(isOutlier([...Array.from({ length: 11 }, () => "USD"), "EUR"]).lastIndexOf(true), 11);
     assert.deepEqual(isOutlier([1, 9]), [false, false]);
+    // One production deployment among five staging deployments, but not one value against two.
+    assert.deepEqual(isOutlier([...Array.from({ length: 5 }, () => "staging"), "production"]).lastIndexOf(true), 5);
+    assert.deepEqual(isOutlier(["a", "a", "b"]), [false, false, false]);
   });
 });

@@ -40,9 +40,10 @@ const MAX_CELL = 60;
 const OUTLIER = 6;
 /**
  * If more than half of the rows share a value, a different value is an outlier if at most this share of the rows has
- * it.
+ * it, or if only one row has it and at least `FEW` rows share the other value.
  */
 const RARE = 0.1;
+const FEW = 4;
 
 /** Returns the shape of a request: tool, operation and the names of its members. */
 function requestShape(action: Comparable): string {
@@ -112,8 +113,12 @@ export function scoreOutliers(values: readonly unknown[]): number[] {
   const counts = new Map<string, number>();
   for (const value of values) counts.set(textOf(value), (counts.get(textOf(value)) ?? 0) + 1);
   // If all values differ, like ids, no value is unusual.
-  const isRepeating = [...counts.values()].some((count) => count / values.length > 0.5);
-  return values.map((value) => (isRepeating && (counts.get(textOf(value)) ?? 0) / values.length <= RARE ? 1 : 0));
+  const most = Math.max(...counts.values());
+  if (most / values.length <= 0.5) return values.map(() => 0);
+  return values.map((value) => {
+    const count = counts.get(textOf(value)) ?? 0;
+    return count / values.length <= RARE || (count === 1 && most >= FEW) ? 1 : 0;
+  });
 }
 
 function numberScores(values: readonly number[]): number[] {

@@ -163,11 +163,38 @@ function Sentences({ lines }: { lines: readonly string[] }) {
     <ul>
       {lines.map((line) => (
         <li key={line}>
-          <MarkedValue value={line} />
+          <QuotedText text={line} />
         </li>
       ))}
     </ul>
   );
+}
+
+/** Renders a sentence of the service. Values in it, which the service quotes as JSON strings, are styled instead. */
+function QuotedText({ text }: { text: string }) {
+  const parts = text.split(/("(?:[^"\\]|\\.)*")/);
+  return (
+    <>
+      {parts.map((part, i) =>
+        i % 2 === 0 ? (
+          <MarkedValue key={i} value={part} />
+        ) : (
+          <code key={i} class="value">
+            <MarkedValue value={unquote(part)} />
+          </code>
+        ),
+      )}
+    </>
+  );
+}
+
+/** Returns the text of a JSON string; the input if it is not JSON. */
+function unquote(quoted: string): string {
+  try {
+    return JSON.parse(quoted) as string;
+  } catch {
+    return quoted;
+  }
 }
 
 function Differences({ members }: { members: NonNullable<NonNullable<Shown["differs_from"]>["members"]> }) {
