@@ -229,6 +229,7 @@ describe("every operation", () => {
       at: { id: asked.id },
       body: { token: seenByAdmin.approval_token, approve: true, reason: "fine" },
     });
+    await send("POST", "/v1/actions/{id}/withdraw", { at: { id: asked.id }, body: { reason: "walk" } });
     const withdrawn = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
     await send("POST", "/v1/actions/{id}/questions", { at: { id: withdrawn.id }, body: { question: "why?" } });
     await send("POST", "/v1/actions/{id}/answers", {
@@ -396,6 +397,7 @@ describe("every operation", () => {
     const doubtful = { id: (await send("POST", "/v1/grants", { body: terms })).body.id as string };
     await send("POST", "/v1/grants/{id}/revoke", { at: grant, body: { reason: "walk" } });
     await send("GET", "/v1/rotas");
+    await send("GET", "/v1/groups");
     await send("GET", "/v1/break-glass");
     await send("GET", "/v1/grants", { query: "?active=true" });
     await send("GET", "/v1/grants/{id}", { at: grant });

@@ -4,6 +4,7 @@ import {
   Checklist,
   Dialog,
   ErrorNotice,
+  fetchJson,
   Field,
   FormButtons,
   Loading,
@@ -106,9 +107,9 @@ function UserForm({ title, button, user, onClose, send }: FormProps) {
 
 /** Renders the groups that exist as checkboxes, and a field for a new group. */
 function GroupChoice({ chosen, error }: { chosen: readonly string[]; error: unknown }) {
-  const { data } = useLoad((signal) => request("GET /v1/groups", { signal }).catch(() => ({ groups: [] })), []);
+  const { data } = useLoad((signal) => readGroupNames(signal), []);
   if (data === null) return <Loading what="groups" />;
-  const names = [...new Set([...data.groups.map(({ name }) => name), ...chosen])].sort();
+  const names = [...new Set([...data, ...chosen])].sort();
   return (
     <>
       {names.length === 0 ? null : (
@@ -128,4 +129,14 @@ function GroupChoice({ chosen, error }: { chosen: readonly string[]; error: unkn
       />
     </>
   );
+}
+
+/** Returns the names of all groups; none if the service does not list groups. */
+async function readGroupNames(signal: AbortSignal): Promise<string[]> {
+  try {
+    const { groups } = (await fetchJson("/v1/groups", { signal })) as { groups: readonly { name: string }[] };
+    return groups.map(({ name }) => name);
+  } catch {
+    return [];
+  }
 }

@@ -134,7 +134,7 @@ test("an approved action returns to the approvers if the policies now require an
   assert.deepEqual(said(await vote(id, "sam")), [200, "approved"]);
 });
 
-test("the rotas say who is on call now and next", async () => {
+test("the rotas say who is on call now and next", needs("groups"), async () => {
   const { body } = await service.call("GET", "/v1/rotas", { key: keys["nora"] ?? "" });
   const [{ name, on_call: now, next }] = body.rotas;
   assert.deepEqual([name, now.member, next.member, next.from], ["oncall", person("fay"), person("sam"), now.until]);
