@@ -83,7 +83,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     ["#/agents", "Suspend…"],
     [`#/agents/${encodeURIComponent(NAME)}`, "Approval rate"],
     ["#/keys", "(yours)"],
-    ["#/users", "cannot sign in yet"],
+    ["#/users", "invited"],
     ["#/delegations", "No delegation is active or scheduled."],
     ["#/break-glass", "No review is open."],
     ["#/access-review", "Approvers and voters"],

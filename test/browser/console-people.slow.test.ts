@@ -300,7 +300,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "I have it" }).click();
     await page
       .getByRole("row", { name: /^Nell / })
-      .getByText("cannot sign in yet")
+      .getByText("invited")
       .waitFor();
 
     await page.getByRole("button", { name: "Deactivate Uma" }).click();

@@ -3,13 +3,12 @@ import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { encodeSegment, request, serviceNow } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Dialog } from "../ui/dialog.tsx";
 import { StreamStatus, Loading, Notice, ErrorNotice } from "../ui/elements.tsx";
 import { formatDuration } from "../ui/format.ts";
 import { useLoad, useNow } from "../ui/hooks.ts";
 import { Icon } from "../ui/icons.tsx";
 import { ActionTitle } from "../ui/request-view.tsx";
-import { FirstSteps } from "./lazy-parts.tsx";
+import { FirstSteps, Help } from "./lazy-parts.tsx";
 import { queueAddress, Filters, readQueueQuery } from "./filters.tsx";
 import { HeldTray } from "./held-tray.tsx";
 import { heldVotes, reportVotes, undoVote, type HeldVote } from "./held-votes.ts";
@@ -20,7 +19,7 @@ import { RequestPane } from "./request-pane.tsx";
 import { useQueue, type Queue } from "./queue.ts";
 import { hasFilter, isNarrowed, type QueueItem } from "./queue-state.ts";
 import { findVoteAvailability } from "./vote-availability.ts";
-import { SHORTCUTS, TEXTS } from "./strings.ts";
+import { TEXTS } from "./strings.ts";
 import type { VoteResult } from "./vote.ts";
 import type { VoteBarHandle } from "./vote-bar.tsx";
 
@@ -428,33 +427,5 @@ function Toolbar({ queue, rows, selection, children }: ToolbarProps) {
       ) : null}
       {children}
     </div>
-  );
-}
-
-function Help({ isOn, setOn, onClose }: { isOn: boolean; setOn(isOn: boolean): void; onClose(): void }) {
-  return (
-    <Dialog title="Keyboard shortcuts" onClose={onClose}>
-      <table class="keys">
-        <tbody>
-          {SHORTCUTS.map(([keys, meaning]) => (
-            <tr key={keys}>
-              <td>
-                <kbd>{keys}</kbd>
-              </td>
-              <td>{meaning}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      <label class="check">
-        <input type="checkbox" checked={isOn} onChange={(event) => setOn(event.currentTarget.checked)} /> Single-letter
-        shortcuts
-      </label>
-      <div class="row end">
-        <button type="button" data-focus="" onClick={onClose}>
-          Close
-        </button>
-      </div>
-    </Dialog>
   );
 }

@@ -5,6 +5,9 @@ import { LazyPart } from "../ui/panels.tsx";
 
 const loadFirstSteps = async () => (await import("./first-steps.tsx")).FirstSteps;
 const loadHistory = async () => (await import("../ui/action-history.tsx")).ActionHistory;
+const loadEmergencyDialog = async () => (await import("./emergency-dialog.tsx")).EmergencyDialog;
+const loadEditForm = async () => (await import("./edit-form.tsx")).EditForm;
+const loadHelp = async () => (await import("./help.tsx")).Help;
 
 export function FirstSteps(props: ComponentProps<Awaited<ReturnType<typeof loadFirstSteps>>>) {
   return <LazyPart load={loadFirstSteps} props={props} waiting={<Loading what="the first steps" />} />;
@@ -12,4 +15,16 @@ export function FirstSteps(props: ComponentProps<Awaited<ReturnType<typeof loadF
 
 export function ActionHistory(props: ComponentProps<Awaited<ReturnType<typeof loadHistory>>>) {
   return <LazyPart load={loadHistory} props={props} waiting={<Loading what="the history" />} />;
+}
+
+export function EmergencyDialog(props: ComponentProps<Awaited<ReturnType<typeof loadEmergencyDialog>>>) {
+  return <LazyPart load={loadEmergencyDialog} props={props} />;
+}
+
+export function Help(props: ComponentProps<Awaited<ReturnType<typeof loadHelp>>>) {
+  return <LazyPart load={loadHelp} props={props} />;
+}
+
+export function EditForm(props: ComponentProps<Awaited<ReturnType<typeof loadEditForm>>>) {
+  return <LazyPart load={loadEditForm} props={props} />;
 }

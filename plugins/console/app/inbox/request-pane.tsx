@@ -26,10 +26,10 @@ import {
 import { AgentQuestions } from "../ui/agent-questions.tsx";
 import { EditedParameters } from "../ui/edited.tsx";
 import { QuestionForm } from "./ask.tsx";
-import { EditForm } from "./edit-form.tsx";
 import { readDraft, writeDraft } from "./drafts.ts";
 import { canHold, findHeldVote, holdVote } from "./held-votes.ts";
 import { RequestHistory } from "./history.tsx";
+import { EditForm } from "./lazy-parts.tsx";
 import { OutcomeText } from "./outcome.tsx";
 import type { QueueItem } from "./queue-state.ts";
 import { Recall } from "./recall.tsx";
@@ -107,7 +107,9 @@ export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onA
           <AgentQuestions action={action} level={2}>
             {availability === "open" ? <QuestionForm action={action} onAsked={onAsked} /> : undefined}
           </AgentQuestions>
-          {availability === "open" ? <EditForm action={action} onEdited={onAsked} /> : null}
+          {availability === "open" && (action.approval_terms?.editable.length ?? 0) > 0 ? (
+            <EditForm action={action} onEdited={onAsked} />
+          ) : null}
           <h2 class="part">{TEXTS.whoAgrees}</h2>
           <RequiredApprovals action={action} />
           <MachineReviews action={action} level={3} />

@@ -74,16 +74,3 @@ export const SORTS = [
   { sort: "newest", title: "Newest" },
   { sort: "oldest", title: "Oldest" },
 ] as const;
-
-export const SHORTCUTS: readonly (readonly [string, string])[] = [
-  ["j / k", "Next, previous request"],
-  ["a / d", "Approve, deny: the open request, or the selected ones if any are selected"],
-  ["u", "Undo the last vote, within five seconds"],
-  ["Ctrl + Enter", "Confirm a vote on a selection or on a critical request"],
-  ["Esc", "Leave the reason"],
-  ["x", "Select the request"],
-  ["Shift + click", "Select a range"],
-  ["/", "Search all pending requests"],
-  ["Ctrl + K", "Find pages, agents, people, actions, policies and rules, and run commands"],
-  ["?", "Show this list"],
-];

@@ -4,21 +4,13 @@
  */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
-import { Dialog } from "../ui/dialog.tsx";
-import { Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
+import { Notice, MarkedValue } from "../ui/elements.tsx";
 import { PrincipalName } from "../ui/person.tsx";
+import { EmergencyDialog } from "./lazy-parts.tsx";
 import { countApprovals } from "./vote-availability.ts";
-import { castVote, type VoteResult } from "./vote.ts";
-import { FormButtons } from "../ui/forms.tsx";
+import type { VoteResult } from "./vote.ts";
 
-const TEXTS = {
-  button: "Emergency approval…",
-  title: "Approve in an emergency, without other approvers?",
-  meaning:
-    "Your vote approves it immediately, without other approvers. This is announced, and the review stays open until another person closes it. Use it only if the approvers cannot be reached.",
-  reason: "Why can it not wait?",
-  reasonHelp: "Recorded in the ledger, announced, and read by the reviewer.",
-} as const;
+const BUTTON = "Emergency approval…";
 
 interface Props {
   action: Action;
@@ -45,7 +37,7 @@ export function VotingCapacity({ action, onVoted }: Props) {
       {canBreakGlass(action) ? (
         <p class="row">
           <button type="button" class="small danger" onClick={() => setOpen(true)}>
-            {TEXTS.button}
+            {BUTTON}
           </button>
         </p>
       ) : null}
@@ -59,49 +51,4 @@ function canBreakGlass(action: Action): boolean {
   const { approval_terms: terms } = action;
   if (terms === undefined || !terms.may_break_glass) return false;
   return terms.blocked !== null || (action.approvals_needed ?? 1) - countApprovals(action) > 1;
-}
-
-function EmergencyDialog({ action, onVoted, onClose }: Props & { onClose(): void }) {
-  const [reason, setReason] = useState("");
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<Error | null>(null);
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    setBusy(true);
-    setError(null);
-    const result = await castVote(action, { approve: true, reason: reason.trim(), break_glass: true });
-    setBusy(false);
-    // The dialog keeps the reason if the vote is not recorded.
-    if (result.kind === "failed") return setError(result.error);
-    onClose();
-    onVoted(result);
-  };
-  return (
-    <Dialog title={TEXTS.title} onClose={onClose} hotkey={false}>
-      <form onSubmit={(event) => void submit(event)}>
-        <p>{TEXTS.meaning}</p>
-        <div class="field">
-          <label for="emergency-reason">{TEXTS.reason}</label>
-          <textarea
-            id="emergency-reason"
-            rows={3}
-            maxLength={2000}
-            required
-            data-focus=""
-            value={reason}
-            readOnly={isBusy}
-            aria-describedby="emergency-reason-help"
-            onInput={(event) => setReason(event.currentTarget.value)}
-          />
-          <span id="emergency-reason-help" class="quiet">
-            {TEXTS.reasonHelp}
-          </span>
-        </div>
-        <ErrorNotice error={error} />
-        <FormButtons look="danger" isDisabled={isBusy || reason.trim() === ""} onClose={onClose}>
-          {isBusy ? "Approving…" : "Approve now"}
-        </FormButtons>
-      </form>
-    </Dialog>
-  );
 }

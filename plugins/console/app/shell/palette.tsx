@@ -1,21 +1,15 @@
-/** The command palette (Ctrl+K): opens pages, finds objects such as agents and actions, and runs commands. */
-import { useEffect, useRef, useState } from "preact/hooks";
-import { hasScope } from "../core/me.ts";
-import { type Command, type FoundObject, listFinders, loadModule, type PageEntry } from "../core/parts.ts";
-import { Dialog } from "../ui/dialog.tsx";
-import { ErrorNotice } from "../ui/elements.tsx";
-import { Icon, type IconName } from "../ui/icons.tsx";
-
-/** Delay from the last keystroke to the search for objects. Milliseconds. */
-const TYPING_MS = 150;
-/** Maximum number of objects that are displayed of each feature. */
-const MAX_FOUND = 5;
+/** Opens the command palette with Ctrl+K. Its code is loaded when it is first opened. */
+import { useEffect, useState } from "preact/hooks";
+import type { Command, PageEntry } from "../core/parts.ts";
+import { LazyPart } from "../ui/panels.tsx";
 
 interface Props {
   pages: readonly PageEntry[];
   commands: readonly Command[];
   onCommand(command: Command): void;
 }
+
+const loadDialog = async () => (await import("./palette-dialog.tsx")).PaletteDialog;
 
 export function CommandPalette(props: Props) {
   const [isOpen, setOpen] = useState(false);
@@ -28,128 +22,5 @@ export function CommandPalette(props: Props) {
     addEventListener("keydown", listen);
     return () => removeEventListener("keydown", listen);
   }, []);
-  return isOpen ? <PaletteDialog {...props} onClose={() => setOpen(false)} /> : null;
+  return isOpen ? <LazyPart load={loadDialog} props={{ ...props, onClose: () => setOpen(false) }} /> : null;
 }
-
-interface Target {
-  key: string;
-  title: string;
-  /** What kind of object it is; absent for pages and commands. */
-  kind?: string;
-  icon: IconName;
-  open(): void;
-}
-
-function PaletteDialog({ pages, commands, onCommand, onClose }: Props & { onClose(): void }) {
-  const [text, setText] = useState("");
-  const [chosen, setChosen] = useState(0);
-  const field = useRef<HTMLInputElement>(null);
-  const typed = text.trim().toLowerCase();
-  const isTyped = ({ title }: { title: string }): boolean => title.toLowerCase().includes(typed);
-  const { found, isSearching, error } = useObjects(typed);
-  const targets: Target[] = [
-    ...pages.filter(isTyped).map(({ name, title, icon }) => ({
-      key: name,
-      title,
-      icon,
-      open: () => void (location.hash = `#/${name}`),
-    })),
-    ...commands.filter(isTyped).map((command) => ({
-      key: command.title,
-      title: command.title,
-      icon: command.icon,
-      open: () => onCommand(command),
-    })),
-    ...found.map(({ address, title, kind, icon }) => ({
-      key: address,
-      title,
-      kind,
-      icon,
-      open: () => void (location.hash = address),
-    })),
-  ];
-  const open = (target: Target | undefined): void => {
-    if (target === undefined) return;
-    onClose();
-    target.open();
-  };
-  return (
-    <Dialog title="Go to" onClose={onClose} hotkey={false}>
-      <input
-        ref={field}
-        class="wide"
-        data-focus=""
-        aria-label="Page, command or object"
-        placeholder="Page, command, agent, person, action, policy or rule"
-        autocomplete="off"
-        maxLength={200}
-        value={text}
-        onInput={(event) => {
-          setText(event.currentTarget.value);
-          setChosen(0);
-        }}
-        onKeyDown={(event) => {
-          const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-          if (step !== undefined) {
-            event.preventDefault();
-            setChosen(Math.min(Math.max(chosen + step, 0), Math.max(targets.length - 1, 0)));
-          } else if (event.key === "Enter") {
-            event.preventDefault();
-            open(targets[chosen]);
-          }
-        }}
-      />
-      <ul class="palette">
-        {targets.map((target, i) => (
-          <li key={target.key}>
-            <button type="button" class={i === chosen ? "chosen" : ""} onClick={() => open(target)}>
-              <Icon name={target.icon} />
-              <span class="palette-title">{target.title}</span>
-              {target.kind === undefined ? null : <span class="quiet">{target.kind}</span>}
-            </button>
-          </li>
-        ))}
-      </ul>
-      <ErrorNotice error={error} />
-      <p class="quiet" role="status">
-        {isSearching ? "Searching…" : targets.length === 0 ? "Nothing matches." : ""}
-      </p>
-    </Dialog>
-  );
-}
-
-/** Returns the objects that match the typed text, of all features that the credential can read. */
-function useObjects(typed: string) {
-  const [state, setState] = useState<{ typed: string; found: readonly Found[]; error: unknown }>(NOTHING);
-  useEffect(() => {
-    const over = new AbortController();
-    const search = async (): Promise<void> => {
-      const finders = listFinders().filter(({ scopes }) => scopes.some(hasScope));
-      let error: unknown = null;
-      const found = await Promise.all(
-        finders.map(async ({ icon, load }) => {
-          try {
-            const objects = await (await loadModule(load))(typed, over.signal);
-            return objects.slice(0, MAX_FOUND).map((object) => ({ ...object, icon }));
-          } catch (fault) {
-            error = fault;
-            return [];
-          }
-        }),
-      );
-      if (!over.signal.aborted) setState({ typed, found: found.flat(), error });
-    };
-    if (typed === "") setState(NOTHING);
-    const timer = typed === "" ? undefined : setTimeout(() => void search(), TYPING_MS);
-    return () => {
-      clearTimeout(timer);
-      over.abort();
-    };
-  }, [typed]);
-  const isCurrent = state.typed === typed;
-  // Objects of an earlier text would open something else than what the person typed.
-  return { found: isCurrent ? state.found : [], isSearching: !isCurrent, error: state.error };
-}
-
-type Found = FoundObject & { icon: IconName };
-const NOTHING = { typed: "", found: [], error: null } as const;

@@ -23,8 +23,7 @@ import {
 } from "../core/session.ts";
 import { listPageDrafts } from "../core/page-drafts.ts";
 import { castHeldVotes, heldVotes } from "../inbox/held-votes.ts";
-import { Dialog } from "../ui/dialog.tsx";
-import { OutageBanner, Loading, Notice, Page, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
+import { OutageBanner, Loading, Notice, Page, ErrorNotice } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { Icon } from "../ui/icons.tsx";
 import { KeyName } from "../ui/person.tsx";
@@ -33,6 +32,8 @@ import { CommandPalette } from "./palette.tsx";
 import { currentRoute, type Route } from "./router.ts";
 import { SignIn } from "./sign-in.tsx";
 import { PageLink } from "../ui/page-link.tsx";
+
+const loadSignOutDialog = async () => (await import("./sign-out-dialog.tsx")).SignOutDialog;
 
 /** @param props.failed why parts of plugins are missing, one sentence for each */
 export function Shell({ failed }: { failed: readonly string[] }) {
@@ -127,7 +128,9 @@ function Console({ failed }: { failed: readonly string[] }) {
         </main>
       </div>
       {user === null ? null : <CommandPalette pages={pages} commands={commands} onCommand={setCommand} />}
-      {isLeaving ? <SignOutDialog onClose={() => setLeaving(false)} onSignOut={leave} /> : null}
+      {isLeaving ? (
+        <LazyPart load={loadSignOutDialog} props={{ onClose: () => setLeaving(false), onSignOut: leave }} />
+      ) : null}
       {command === null ? null : (
         <LazyPart key={command.title} load={command.load} props={{ onClose: () => setCommand(null) }} />
       )}
@@ -261,30 +264,6 @@ async function endSession(): Promise<void> {
   signOut();
   // The end of a user's session has already removed the device in the service, so do not wait for the push service.
   void unsubscribeDevice().catch(() => undefined);
-}
-
-/** Asks for confirmation before a sign-out discards drafts, which exist only in the tab's storage. */
-function SignOutDialog({ onClose, onSignOut }: { onClose(): void; onSignOut(): void }) {
-  return (
-    <Dialog title="Sign out and discard drafts?" onClose={onClose}>
-      <p>These drafts are not saved:</p>
-      <ul>
-        {listPageDrafts().map((title) => (
-          <li key={title}>
-            <MarkedValue value={title} />
-          </li>
-        ))}
-      </ul>
-      <div class="row end">
-        <button type="button" class="danger" onClick={onSignOut}>
-          Sign out and discard
-        </button>
-        <button type="button" data-focus onClick={onClose}>
-          Stay signed in
-        </button>
-      </div>
-    </Dialog>
-  );
 }
 
 /** Loads and renders the page of the current address. */
