@@ -185,6 +185,21 @@ test("a tool that extends the name of a tool in a policy is denied, unless a pol
   assert.equal(decided("stripe").rule, "no");
 });
 
+test("an operation that extends the name of an operation in a policy is denied, unless a policy names it", () => {
+  const set = compile(
+    policy("p", [
+      rule("no", "deny", { operation: ["refund", "pull"] }),
+      rule("yes", "allow", { operation: ["refund:list", "pull/*"] }),
+      rule("rest", "allow"),
+    ]),
+  );
+  const decided = (operation: string) => decide(set, action("stripe", operation), FACTS, NOW);
+  for (const operation of ["refund/", "./refund", "Refund:now", "refund?x", "refund.", "refund\\x", "refund x"])
+    assert.match(decided(operation).reason, /^no policy names the operation .* can be read as .?refund/, operation);
+  for (const operation of ["refund:list", "pull/1", "refunds", "prompts/get"])
+    assert.equal(decided(operation).effect, "allow", operation);
+});
+
 test("a limit per agent uses one name for all spellings, including the spelling of the key's agent", () => {
   const set = compile(policy("p", [], { limits: [{ name: "l", per: "principal.agent_id", count: 1, window: "1h" }] }));
   const subjects = ["Support-Bot", "support-bot"].map((agent_id) => {

@@ -1,12 +1,14 @@
 /**
  * Marks what the proxy itself says, so that clients and models can distinguish it from what a server says. The mark is
- * random, and the proxy removes it from everything that servers send, so no server can imitate it.
+ * random, and the proxy removes it from everything that servers send, so no server can imitate it, even if a model passes
+ * the mark to a server.
  */
 import { randomBytes } from "node:crypto";
 import { isObject, type JsonObject, type JsonValue } from "../transport/rpc-message.ts";
 
 const TOKEN = randomBytes(8).toString("hex");
-const TOKEN_PATTERN = new RegExp(TOKEN, "gi");
+/** The token, also with up to eight other characters after each of its own, such as spaces or invisible characters. */
+const TOKEN_PATTERN = new RegExp([...TOKEN].join("[^0-9a-z]{0,8}"), "gi");
 /** Namespace of the proxy's keys in `_meta`. */
 const PROXY_KEYS = /^assent\//i;
 

@@ -6,7 +6,7 @@ import { checkEntrySize, checkFactCounts } from "../parse/bounds.ts";
 import { compileDefinition } from "./compile-definition.ts";
 import { foldName } from "../../names.ts";
 import { isGlob } from "./glob.ts";
-import { findNamedTools } from "./tool-variants.ts";
+import { findNamed } from "./name-variants.ts";
 import type { CompiledPolicy, CompiledPolicySet, CompileFault } from "./compiled-policy.ts";
 import {
   POLICY_SET_FORMAT,
@@ -55,7 +55,7 @@ export function emptyPolicySet(): CompiledPolicySet {
     policies: [],
     byTool: new Map(),
     anyTool: [],
-    namedTools: findNamedTools([]),
+    named: findNamed([]),
     hasLimits: false,
     hasEffectKeys: false,
     suggested: [],
@@ -114,9 +114,7 @@ export function compilePolicySet(
     policies,
     byTool,
     anyTool,
-    namedTools: findNamedTools(
-      document.policies.map(({ definition }) => definition).filter(({ mode }) => mode !== "shadow"),
-    ),
+    named: findNamed(document.policies.map(({ definition }) => definition).filter(({ mode }) => mode !== "shadow")),
     hasLimits: policies.some(({ limits }) => limits.length > 0),
     hasEffectKeys: policies.some(({ rules }) => rules.all.some(({ effectKey }) => effectKey !== null)),
     suggested: policies.filter(({ suggested, shadow }) => suggested !== null && !shadow).map(({ name }) => name),

@@ -5,7 +5,7 @@ import type { RequiredReviewer } from "../../reviews.ts";
 import type { StaticType } from "../check/static-types.ts";
 import type { HistoryMembers } from "../condition/cel-history.ts";
 import type { Condition, Expression, NamedValues } from "../condition/condition.ts";
-import type { NamedTools } from "./tool-variants.ts";
+import type { NamedInPolicies } from "./name-variants.ts";
 import type { PreviewPart } from "../decide/preview.ts";
 import type { TimeWindow } from "../decide/window.ts";
 import type {
@@ -145,8 +145,8 @@ export interface CompiledPolicySet {
   readonly byTool: ReadonlyMap<string, readonly CompiledPolicy[]>;
   /** Policies that can apply to any tool. */
   readonly anyTool: readonly CompiledPolicy[];
-  /** The tools that the enforced policies name. */
-  readonly namedTools: NamedTools;
+  /** The tools and operations that the enforced policies name. */
+  readonly named: NamedInPolicies;
   /** Whether a policy of the set has limits. */
   readonly hasLimits: boolean;
   /** Whether a rule of the set has an effect key. */

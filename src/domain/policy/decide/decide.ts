@@ -12,7 +12,7 @@ import { Evaluation } from "./evaluation.ts";
 import { applyGrant } from "./grant.ts";
 import { findUnknownHistories } from "./history-facts.ts";
 import { isExceeded, matchLimit, findRecordedUsage } from "./limit-facts.ts";
-import { findExtendedTool } from "../compile/tool-variants.ts";
+import { findExtendedName } from "../compile/name-variants.ts";
 import { matchesAnyName } from "../compile/name-patterns.ts";
 import { type ResolvedObligations, resolveObligations } from "./resolve-obligations.ts";
 import { findFirstMatch, type RuleAnswer, MAX_REASON } from "./first-match.ts";
@@ -112,9 +112,10 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
   if (barred !== null) return { decision: denial(barred.code, barred.reason, []) };
   if (compiled.policies.length === 0)
     return { decision: denial("NO_ACTIVE_POLICY", "no policy is active, so nothing is allowed", []) };
-  const extended = findExtendedTool(compiled.namedTools, request.tool);
-  if (extended !== null) {
-    const reason = `no policy names the tool ${clip(request.tool)}, and it can be read as ${clip(extended)}, which a policy names; name it in a rule`;
+  for (const kind of ["tool", "operation"] as const) {
+    const extended = findExtendedName(compiled.named[kind], request[kind]);
+    if (extended === null) continue;
+    const reason = `no policy names the ${kind} ${clip(request[kind])}, and it can be read as ${clip(extended)}, which a policy names; name it in a rule`;
     return { decision: denial("NO_MATCHING_RULE", reason, []) };
   }
 

@@ -1,0 +1,48 @@
+/**
+ * Finds names of tools and operations that extend a name in the policies, such as `stripe/` or `stripe:refund` for
+ * `stripe`. A rule for `stripe` does not match them, but the program that runs the action might read them as `stripe`.
+ */
+import { foldName } from "../../names.ts";
+import type { PolicyDocument } from "../policy-types.ts";
+import { isGlob, matchesAny } from "./glob.ts";
+
+/** The tools or operations that policies name, case-folded. */
+interface PolicyNames {
+  readonly names: ReadonlySet<string>;
+  /** Globs, except those that match every name. */
+  readonly globs: readonly string[];
+}
+
+export interface NamedInPolicies {
+  readonly tool: PolicyNames;
+  readonly operation: PolicyNames;
+}
+
+/** Returns the tools and operations that the policies name in rules, limits and `applies_to`. */
+export function findNamed(definitions: readonly PolicyDocument[]): NamedInPolicies {
+  const parts = definitions.flatMap(({ rules, limits = [] }) => [...rules, ...limits]);
+  return {
+    tool: toNames([...definitions.map(({ applies_to }) => applies_to?.tools), ...parts.map(({ tool }) => tool)]),
+    operation: toNames(parts.map(({ operation }) => operation)),
+  };
+}
+
+function toNames(named: readonly (string | readonly string[] | undefined)[]): PolicyNames {
+  const patterns = named.flatMap((names) => names ?? []).map(foldName);
+  return {
+    names: new Set(patterns.filter((pattern) => !isGlob(pattern))),
+    globs: [...new Set(patterns.filter((pattern) => isGlob(pattern) && /[^*?]/.test(pattern)))],
+  };
+}
+
+/** Separators at which programs divide a name. A dot is not one: `billing.*` is how policies name a family of tools. */
+const SEPARATOR = /[^\p{L}\p{M}\p{N}_.-]/u;
+
+/** Returns the name in a policy that a name which no policy has extends; null if there is none. */
+export function findExtendedName({ names, globs }: PolicyNames, name: string): string | null {
+  const folded = foldName(name);
+  if (names.has(folded)) return null;
+  const first = folded.split(SEPARATOR).find((part) => /[^.]/.test(part)) ?? "";
+  const found = [first, first.replaceAll(/^\.+|\.+$/g, "")].find((each) => names.has(each)) ?? null;
+  return found === null || matchesAny(globs, folded) ? null : found;
+}
