@@ -3,6 +3,7 @@ import {
   type AgentEntry,
   assertAgentUnaltered,
   canonicalText,
+  canSeeAgent,
   confirmCredential,
   type CoreHost,
   findCreatedResource,
@@ -41,6 +42,8 @@ export function registerAgent(
     const earlier = await findCreatedResource(tx, caller, call);
     const existing = await tx.agent(earlier ?? agentBody.id);
     if (earlier !== null && existing !== null) return { row: existing, replayed: true };
+    if (!canSeeAgent(caller.visibility, agentBody.id))
+      throw new Refusal("AGENT_MISMATCH", `the groups of this key or user do not cover the agent "${agentBody.id}"`);
     // Ignore case when comparing names, so that one agent has one registration.
     const taken = tx.state(registeredAgentState).get(foldName(agentBody.id))?.id ?? existing?.id;
     if (taken !== undefined)
@@ -96,7 +99,7 @@ async function change(
   plan: Plan,
 ): Promise<{ row: AgentRow; caller: Credential }> {
   const caller = await confirmWriter(tx, credential);
-  const before = await tx.agent(params.id);
+  const before = await findAgent(tx, caller, params.id);
   if (before === null) throw agentNotFound(params.id);
   assertAgentUnaltered(tx, before);
   assertIfMatch(headers, agentEtag(before));
@@ -135,7 +138,7 @@ export async function resumeAgent(host: CoreHost, request: ChangeRequest): Promi
   for (;;) {
     const row = await host.ledger.transact(async (tx): Promise<AgentRow | null> => {
       const caller = await confirmWriter(tx, request.credential);
-      const before = await tx.agent(request.params.id);
+      const before = await findAgent(tx, caller, request.params.id);
       if (before !== null && before.suspended_at !== null) {
         assertIfMatch(request.headers, agentEtag(before));
         if (await host.openActionCanceller.cancelPage(tx, { agent_id: before.id }, cancellationCause(before, caller)))
@@ -167,6 +170,11 @@ async function confirmWriter(tx: LedgerTransaction, credential: Credential): Pro
       `the key "${caller.key.name}" is bound to the agent "${caller.key.agent_id}"; agents are changed with a key that is bound to none`,
     );
   return caller;
+}
+
+/** Returns the agent; null if there is none, or if it is outside the limits of the caller's groups. */
+async function findAgent(tx: LedgerTransaction, { visibility }: Credential, id: string): Promise<AgentRow | null> {
+  return canSeeAgent(visibility, id) ? tx.agent(id) : null;
 }
 
 function record(

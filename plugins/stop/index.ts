@@ -1,12 +1,5 @@
 /** Stops: one request denies actions in every process, with precedence over all policies. */
-import {
-  canSeeAgent,
-  type CoreHost,
-  defineCorePlugin,
-  matchesAnyName,
-  readIdempotentCall,
-  REPLAYED_HEADERS,
-} from "../../src/core.ts";
+import { type CoreHost, defineCorePlugin, readIdempotentCall, REPLAYED_HEADERS } from "../../src/core.ts";
 import { type Credential, defineRoute, toRfc3339 } from "../../src/plugin.ts";
 import { stopAuditor } from "./audit.ts";
 import { STOP_ENTRY } from "./entry.ts";
@@ -16,7 +9,7 @@ import { StopOptions } from "./options.ts";
 import { isStopActive, listActiveStops, type Stop, stopState } from "./state.ts";
 import { stopsCheck, stopsGauge } from "./status.ts";
 import { stopBar } from "./stop-bar.ts";
-import { liftStop, placeStop, findStop, stopNotFound } from "./stop-changes.ts";
+import { canSeeStop, findStop, liftStop, placeStop, stopNotFound } from "./stop-changes.ts";
 import * as schema from "./schemas.ts";
 
 const TAG = "stop";
@@ -56,7 +49,7 @@ function routes(host: CoreHost, needed: number) {
       responses: { 200: { description: "The active stops.", schema: schema.StopList } },
       async handle({ credential }) {
         const stops = listActiveStops(await host.state(stopState), host.clock()).filter((stop) =>
-          canSee(credential, stop),
+          canSeeStop(credential, stop),
         );
         return { status: 200, json: { stops: stops.map((stop) => render(credential, stop)) } };
       },
@@ -99,7 +92,7 @@ function routes(host: CoreHost, needed: number) {
       errors: [ERRORS.notFound],
       async handle({ params: { id }, credential }) {
         const stop = findStop(await host.state(stopState), id);
-        if (!canSee(credential, stop)) throw stopNotFound(id);
+        if (!canSeeStop(credential, stop)) throw stopNotFound(id);
         return { status: 200, json: render(credential, stop) };
       },
     }),
@@ -126,13 +119,6 @@ function routes(host: CoreHost, needed: number) {
       },
     }),
   ];
-}
-
-function canSee({ visibility }: Credential, { agent }: Stop): boolean {
-  if (agent === null) return true;
-  if ("agent_id" in visibility) return matchesAnyName([agent], visibility.agent_id);
-  // A pattern can cover agents within the limits of the caller's groups.
-  return agent.includes("*") || agent.includes("?") || canSeeAgent(visibility, agent);
 }
 
 function renderStop(host: CoreHost, needed: number, credential: Credential, stop: Stop): schema.StopRecord {

@@ -2,6 +2,7 @@
 import {
   suggestedRuleState,
   buildSuggestedRuleEntry,
+  canSeeAgent,
   confirmCredential,
   type CoreHost,
   countPeople,
@@ -9,6 +10,7 @@ import {
   findCreatedResource,
   findRulesRevertedByBar,
   type IdempotentCall,
+  matchesAnyName,
   parseRfc3339,
   principalsBehindVote,
   recordCreatedResource,
@@ -82,6 +84,14 @@ function revertSuggestedRules(tx: Tx, { stop, by }: StopEntry): void {
 }
 
 /** Records the caller's request to lift the stop, and lifts it once `needed` people have requested that. */
+/** Whether the stop can affect agents that the caller sees. */
+export function canSeeStop({ visibility }: Credential, { agent }: Pick<Stop, "agent">): boolean {
+  if (agent === null) return true;
+  if ("agent_id" in visibility) return matchesAnyName([agent], visibility.agent_id);
+  // A pattern can cover agents within the limits of the caller's groups.
+  return agent.includes("*") || agent.includes("?") || canSeeAgent(visibility, agent);
+}
+
 export function liftStop(
   host: CoreHost,
   needed: number,
@@ -92,6 +102,7 @@ export function liftStop(
   return host.ledger.transactFirst(async (tx) => {
     const caller = await confirmWriter(tx, credential);
     const before = findStop(tx.state(stopState), id);
+    if (!canSeeStop(caller, before)) throw stopNotFound(id);
     if (!isStopActive(before, tx.now)) throw new Refusal(ERRORS.over, `the stop ${id} was already lifted or has ended`);
     const by = toActor(caller.key, caller.principal);
     const people = before.lifts.map((lift) => principalsBehindVote(host, lift.by));

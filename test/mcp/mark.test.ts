@@ -8,9 +8,9 @@ test("the mark is removed from a server's message, also in another case, in part
   const spellings = [
     token,
     token.toUpperCase(),
-    [...token].join("\u200b"),
-    [...token].join(" "),
-    [...token].join("-\n-"),
+    Array.from(token).join("\u200b"),
+    Array.from(token).join(" "),
+    Array.from(token).join("-\n-"),
   ];
   for (const spelling of spellings) {
     const text = `[assent:${spelling}] The call was not made`;

@@ -8,7 +8,7 @@ import { isObject, type JsonObject, type JsonValue } from "../transport/rpc-mess
 
 const TOKEN = randomBytes(8).toString("hex");
 /** The token, also with up to eight other characters after each of its own, such as spaces or invisible characters. */
-const TOKEN_PATTERN = new RegExp([...TOKEN].join("[^0-9a-z]{0,8}"), "gi");
+const TOKEN_PATTERN = new RegExp(Array.from(TOKEN).join("[^0-9a-z]{0,8}"), "gi");
 /** Namespace of the proxy's keys in `_meta`. */
 const PROXY_KEYS = /^assent\//i;
 

@@ -242,6 +242,17 @@ test(
     assert.equal((await limited.call("GET", "/v1/agents/secret")).status, 404);
     const stop = await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "x", agent: "secret" } });
     if (stop.status === 201) assert.equal((await limited.call("GET", `/v1/stop/${stop.body.id}`)).status, 404);
+    // An admin with limits cannot change what is outside them.
+    const admin = await invite(service, { name: "Lia", roles: ["admin"], groups: ["robins"] });
+    for (const [method, path, sent] of [
+      ["PATCH", "/v1/agents/secret", { name: "x" }],
+      ["POST", "/v1/agents/secret/suspend", {}],
+      ["POST", "/v1/agents/secret/resume", undefined],
+      ["POST", `/v1/stop/${stop.body.id}/lift`, { reason: "over" }],
+      ["DELETE", `/v1/api-keys/${bound.id}`, undefined],
+    ] as const)
+      assert.equal((await admin.call(method, path, sent)).status, 404, path);
+    assert.equal((await admin.call("POST", "/v1/agents", { id: "another" })).body.code, "AGENT_MISMATCH");
     // No other page without parameters names the agent, its key or its action.
     const { paths } = service.runtime.host.openapi({ description: "", tags: {} }) as { paths: Record<string, object> };
     for (const path of Object.keys(paths).filter(
