@@ -212,10 +212,11 @@ describe("the packs", () => {
       assert.ok(evasions.length >= 10, `${name} has ${evasions.length} evasions`);
       const wrong = evasions.flatMap(([outcome, tool, operation, params]) => {
         const action = { agent_id: "a", tool, operation, params };
-        const { effect, approval, rule, reason_code } = ask(compiled, action);
+        const { effect, approval, rule, reason, reason_code } = ask(compiled, action);
         const quorum = (approval?.quorum ?? 1) > 1 ? "two" : "one";
         const seen = effect === "require_approval" && outcome === quorum ? quorum : effect;
-        return seen === outcome && reason_code === "POLICY_RULE"
+        const isDecided = reason_code === "POLICY_RULE" || reason.includes("it can be read as");
+        return seen === outcome && isDecided
           ? []
           : [`${shown(action)}: expected ${outcome}, but the rule "${rule}" gives ${effect} (${reason_code})`];
       });
