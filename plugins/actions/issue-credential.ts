@@ -58,7 +58,7 @@ export interface OpenCredential {
   action_id: string;
   issuer: string;
   digest: string;
-  /** Milliseconds. */
+  /** On the ledger's clock, which can be ahead of the issuer's. Milliseconds. */
   expires_at: number;
   /** The encrypted data with which the issuer revokes the credential; null if it can only expire. */
   revocation: string | null;
@@ -111,7 +111,7 @@ export async function issueCredential(host: CoreHost, request: CredentialRequest
   let answer: Promise<IssuedToolCredential> | null = null;
   try {
     const credential = await withTimeout((signal) => (answer = issuer.issue(structuredClone(action), signal)));
-    const fault = findCredentialFault(credential, issuer, host.clock());
+    const fault = findCredentialFault(credential, issuer, host.timeOfDay());
     if (fault !== null) throw new Error(fault);
     return { ...request, credential, digest: sha256Hex(utf8(canonicalText(credential.secret))) };
   } catch (error) {
@@ -209,7 +209,7 @@ export async function recordCredential(
     action_id: row.id,
     issuer: issuer.name,
     digest,
-    expires_at,
+    expires_at: expires_at + tx.now - host.timeOfDay(),
     revocation: revocation === null ? null : sealText(host.vault, revocationTextOwner(row.id, digest), revocation),
   };
   const written = await documents.put(credentialKey(row.id, digest), { ...open }, null);

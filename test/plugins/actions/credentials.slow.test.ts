@@ -62,7 +62,7 @@ before(async () => {
   const plugin = definePlugin({
     name: "test-credentials",
     setup: (host) => {
-      const issue = (action: ToolCredentialAction) => provider.issue(action, host.clock());
+      const issue = (action: ToolCredentialAction) => provider.issue(action, host.timeOfDay());
       const revoke = (revocation: string) => provider.revoke(revocation);
       const operations = ["*"];
       return {
@@ -317,6 +317,20 @@ describe("a credential ends", () => {
     assert.ok(!provider.valid.has(password));
     assert.equal((await credentialEvents(slow.id)).length, 1, "it is still open");
   });
+});
+
+test("a credential is issued, and does not end early, although the ledger's clock is a day ahead", async () => {
+  service.clock.now += 86_400_000;
+  await submit();
+  service.clock.now -= 86_400_000;
+  assert.ok(service.runtime.host.ledger.clockAhead() > 86_000_000);
+  const { id, password, answer } = await start();
+  assert.ok(Date.parse(answer.body.credential.expires_at) < service.runtime.host.timeOfDay() + 11 * MINUTE);
+  assert.equal((await credentialEvents(id)).length, 1);
+  assert.ok(provider.valid.has(password));
+  service.clock.now += 86_400_000 + 11 * MINUTE;
+  await untilEnded(id);
+  service.clock.now -= 86_400_000 + 11 * MINUTE;
 });
 
 test("the plugin of docs/credentials.md works as printed, and confirms no revocation that the provider refused", async (t) => {
