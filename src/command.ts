@@ -13,6 +13,7 @@ export {
   createProgressReporter,
   EXIT_CODES,
   parseArguments,
+  parsePort,
   printJson,
   readCheckpointFlag,
   toPrintable,
@@ -29,6 +30,7 @@ export {
   printAction,
   readAllPages,
   readSecretFlag,
+  readTextFlag,
   withNames,
   withServiceErrors,
 } from "./cli/remote.ts";
@@ -70,12 +72,13 @@ export async function findFreeMembers(
  * Opens the store of the configuration for reading, runs the work and closes the store. The service may run meanwhile.
  * Throws CommandError for problems that an operator can fix.
  * @param configFile path of the configuration; undefined for the default
+ * @param work gets the store, and a function that returns a plugin's section of the configuration
  * @example
  * const { size } = await readStore(undefined, (store) => store.head());
  */
 export async function readStore<T>(
   configFile: string | undefined,
-  work: (store: StorageReader, log: { witnesses: string[] }) => Promise<T>,
+  work: (store: StorageReader, optionsOf: (plugin: string) => unknown) => Promise<T>,
 ): Promise<T> {
   return (await import("./cli/with-store.ts")).readStore(configFile, work);
 }
@@ -90,4 +93,23 @@ export async function assertValidFolder(folder: string, consequence: string, io:
   const { checkPolicyFolder } = await import("./policies/folder.ts");
   const { assertNoFaults } = await import("./cli/policy/folder-argument.ts");
   assertNoFaults(folder, (await checkPolicyFolder(folder)).faults, consequence, EXIT_CODES.failure, io);
+}
+
+/**
+ * Serves HTTP until the process is asked to stop. Throws CommandError if it cannot listen.
+ * @param listening is called with the URL once the server listens
+ * @example
+ * await serveUntilStopped(async () => new Response("hello"), { host: "127.0.0.1", port: 0 }, (url) => io.out(url));
+ */
+export async function serveUntilStopped(
+  handler: (request: Request) => Promise<Response>,
+  address: { host: string; port: number },
+  listening: (url: string) => void,
+): Promise<void> {
+  const { serve, stopOnSignals } = await import("./serve/index.ts");
+  const { listen } = await import("./cli/listen.ts");
+  const server = await listen(serve(handler, address), "--port");
+  const stopped = new Promise<void>((resolve) => stopOnSignals(() => server.stop().then(resolve)));
+  listening(server.url);
+  await stopped;
 }

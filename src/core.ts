@@ -45,7 +45,7 @@ export type {
   UrgentJob,
   Snapshot,
 } from "./contract/ledger.ts";
-export { createRepeatingTask } from "./cluster/repeating-task.ts";
+export { createRepeatingTask, type RepeatingTask } from "./cluster/repeating-task.ts";
 export { TimeLimitError, withTimeLimit } from "./cluster/time-limit.ts";
 export { createSharedRead } from "./ledger/shared-read.ts";
 export { callerId } from "./domain/caller-id.ts";
@@ -411,9 +411,21 @@ export {
   timeSchema,
   VOTED_GRANT,
 } from "./http/resource/entry-parts.ts";
-export { parseCheckpoint, parseVkey, readNote } from "./domain/checkpoint.ts";
+export {
+  isNoteName,
+  NoteError,
+  type NoteSigner,
+  openCheckpoint,
+  parseCheckpoint,
+  parseVkey,
+  readNote,
+  SIGNATURE_PREFIX,
+  type VerifySignature,
+} from "./domain/checkpoint.ts";
+export { formatCosignature, formatCosignerVkey, parseCosignerVkey, verifyCosignatures } from "./domain/cosignature.ts";
+export { verifyEd25519 } from "./identity/vault.ts";
 export { createProofReader } from "./ledger/reader.ts";
-export { hashLeaf } from "./domain/merkle.ts";
+export { hashLeaf, verifyConsistency } from "./domain/merkle.ts";
 export { TILE_WIDTH, encodeEntryBundle, parseTilePath } from "./domain/tiles.ts";
 export { formatTlogProof } from "./domain/tlog-proof.ts";
 export { VERSION } from "./version.ts";
@@ -463,6 +475,7 @@ export { canonicalBytes, canonicalText } from "./domain/canonical.ts";
 export {
   concatBytes,
   equalBytes,
+  fromBase64,
   fromBase64Url,
   fromHex,
   sha256,

@@ -45,13 +45,13 @@ examples:
     const { from, to } = parseTimeWindow(values);
     const checkpoint = values.checkpoint === undefined ? null : readCheckpointFlag(values.checkpoint);
     const report = createProgressReporter(io);
-    const { manifest, digest, actions } = await readStore(values.config, (storage, { witnesses }) =>
+    const { manifest, digest, actions } = await readStore(values.config, (storage, optionsOf) =>
       writePack(storage, {
         folder: out,
         from,
         to,
         checkpoint,
-        witnesses,
+        witnesses: readWitnessKeys(optionsOf("witness")),
         page: renderVerificationPage(),
         progress: (done, total) => report("entries", done, total),
       }),
@@ -66,3 +66,9 @@ examples:
     return EXIT_CODES.ok;
   },
 };
+
+/** Returns the verifier keys of the witnesses in the options of the feature `witness`. */
+function readWitnessKeys(options: unknown): string[] {
+  const { witnesses = [] } = (options ?? {}) as { witnesses?: { vkey: string }[] };
+  return witnesses.map(({ vkey }) => vkey);
+}

@@ -118,7 +118,7 @@ export async function writePack(store: StorageReader, options: PackOptions): Pro
 
 /** Returns the newest checkpoint that witnesses cosigned, if it covers the window; otherwise the newest checkpoint. */
 async function readNewestCheckpoint(store: StorageReader, end: number): Promise<string> {
-  const witnessed = await store.meta("witnessed_checkpoint");
+  const witnessed = await store.meta("cosigned_checkpoint");
   if (witnessed !== null && parseCheckpoint(readNote(witnessed).text).size >= end) return witnessed;
   const stored = await store.checkpoint();
   if (stored === null) throw new CommandError("nothing is recorded and signed yet");

@@ -17,7 +17,7 @@ import {
 import { type Credential, defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { EntryRow } from "../../src/storage/index.ts";
 import * as schema from "./schemas.ts";
-import { witnessedCheckpoint } from "./witnessed-checkpoint.ts";
+import { NOT_WITNESSED, witnessedCheckpoint } from "./witnessed-checkpoint.ts";
 
 const TAG = "provenance";
 
@@ -50,7 +50,7 @@ export function entryRoutes(host: CoreHost) {
       params: schema.HashParams,
       query: schema.WitnessedQuery,
       responses: { 200: { description: "Proof and checkpoint.", schema: schema.Proof } },
-      errors: ["ENTRY_NOT_FOUND", "NOT_WITNESSED"],
+      errors: ["ENTRY_NOT_FOUND", NOT_WITNESSED],
       handle: (request) => proveEntry(host, request),
     }),
     defineRoute({
@@ -62,7 +62,7 @@ export function entryRoutes(host: CoreHost) {
       params: schema.HashParams,
       query: schema.WitnessedQuery,
       responses: { 200: { description: "C2SP tlog-proof.", contentType: "text/plain" } },
-      errors: ["ENTRY_NOT_FOUND", "NOT_WITNESSED"],
+      errors: ["ENTRY_NOT_FOUND", NOT_WITNESSED],
       handle: (request) => proveEntryAsFile(host, request),
     }),
   ];

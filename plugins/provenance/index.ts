@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { defineCorePlugin } from "../../src/core.ts";
 import { entryRoutes } from "./entry-routes.ts";
 import { logRoutes } from "./log-routes.ts";
+import { NOT_WITNESSED } from "./witnessed-checkpoint.ts";
 
 const Options = Type.Object(
   {
@@ -17,6 +18,7 @@ const Options = Type.Object(
 
 export default defineCorePlugin({
   name: "provenance",
+  errors: { notWitnessed: NOT_WITNESSED },
   options: Options,
   setup: (host, options) => ({ routes: [...logRoutes(host, options.public), ...entryRoutes(host)] }),
 });

@@ -6,7 +6,7 @@ import { type CoreHost, parseVkey, toHex } from "../../src/core.ts";
 import { defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import * as schema from "./schemas.ts";
 import { replyWithEntryBundle, replyWithHashTile } from "./tile-replies.ts";
-import { witnessedCheckpoint } from "./witnessed-checkpoint.ts";
+import { NOT_WITNESSED, witnessedCheckpoint } from "./witnessed-checkpoint.ts";
 
 const TAG = "provenance";
 const CHECKPOINT_RESPONSES = { 200: { description: "C2SP tlog-checkpoint.", contentType: "text/plain" } };
@@ -63,7 +63,7 @@ export function logRoutes(host: CoreHost, open: boolean) {
       scope,
       query: schema.WitnessedQuery,
       responses: CHECKPOINT_RESPONSES,
-      errors: [...unkeyed, "NOT_WITNESSED"],
+      errors: [...unkeyed, NOT_WITNESSED],
       handle: async ({ query }) =>
         noteReply(query.witnessed === true ? await witnessedCheckpoint(host, 0) : await host.ledger.checkpoint()),
     }),

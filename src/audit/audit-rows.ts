@@ -249,7 +249,7 @@ async function checkMeta(
       report("it differs from the ledger");
   } else if (name.startsWith("suggested_results:")) {
     if (!suggested.hasResults(name.slice("suggested_results:".length))) report("no such rule was activated");
-  } else if (name === "witnessed_checkpoint") {
+  } else if (name === "cosigned_checkpoint") {
     if (keys === null) return;
     const { size, root } = openLogCheckpoint(value, keys(), verify);
     if (size > (await store.head()).size) report(`it was signed at size ${size}, which is larger than the ledger`);

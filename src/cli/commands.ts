@@ -98,11 +98,6 @@ const CORE: Readonly<Record<CoreCommand, CommandEntry>> = {
     summary: "check a proof, offline",
     load: async () => (await import("./verify.ts")).verify,
   },
-  witness: {
-    group: "record",
-    summary: "run a witness, which cosigns the checkpoints of other logs",
-    load: async () => (await import("./witness.ts")).witness,
-  },
   audit: {
     group: "record",
     summary: "check a whole store against its ledger",

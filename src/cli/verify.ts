@@ -3,7 +3,7 @@ import { fromBase64, fromHex, toHex, equalBytes } from "../domain/hash.ts";
 import { parseVkey, NoteError } from "../domain/checkpoint.ts";
 import { currentVkey, openCheckpointFromPin, type LogKeyProof, type LogKeys } from "../domain/log-keys.ts";
 import { hashLeaf, verifyInclusion } from "../domain/merkle.ts";
-import { verifyCosignatures, parseWitnessVkey } from "../domain/cosignature.ts";
+import { verifyCosignatures, parseCosignerVkey } from "../domain/cosignature.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { commitDigest, encodeRequest } from "../domain/request.ts";
 import { toRfc3339 } from "../domain/time.ts";
@@ -183,7 +183,7 @@ export function verifyProofText(
 ): Verified {
   try {
     parseVkey(vkey);
-    witnesses.forEach(parseWitnessVkey);
+    witnesses.forEach(parseCosignerVkey);
   } catch (error) {
     throw usageError(error instanceof Error ? error.message : String(error));
   }
@@ -212,7 +212,7 @@ export function verifyProofText(
 function cosigners(note: string, witnesses: readonly string[]): Verified["witnesses"] {
   const cosignatures = verifyCosignatures(note, witnesses, verifyEd25519);
   return witnesses.map((vkey) => {
-    const { name } = parseWitnessVkey(vkey);
+    const { name } = parseCosignerVkey(vkey);
     const cosignature = cosignatures.find((candidate) => candidate.name === name);
     if (cosignature === undefined)
       throw new NoteError("unknown_key", `the witness ${name} did not cosign the checkpoint`);

@@ -69,12 +69,11 @@ export async function assertCurrentSchema(storage: Storage): Promise<void> {
 /** See `readStore` of `assent/command`. */
 export async function readStore<T>(
   configFile: string | undefined,
-  work: (store: StorageReader, log: { witnesses: string[] }) => Promise<T>,
+  work: (store: StorageReader, optionsOf: (plugin: string) => unknown) => Promise<T>,
 ): Promise<T> {
   const config = loadServeConfig(process.env, configFile);
-  const witnesses = config.ledger.witnesses.map(({ vkey }) => vkey);
   return withStore(config, { readOnly: true }, async (storage) => {
     await assertCurrentSchema(storage);
-    return work(storage, { witnesses });
+    return work(storage, (plugin) => config.sections.get(plugin)?.value);
   });
 }

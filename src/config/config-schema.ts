@@ -111,44 +111,6 @@ export const ConfigSchema = Type.Object(
           maximum: 86_400,
           description: "Maximum delay after a decision until the newest checkpoint is appended.",
         }),
-        checkpoint_webhooks: Type.Array(Type.String({ pattern: "^https?://" }), {
-          default: [],
-          maxItems: 20,
-          description: "URLs to which the newest signed checkpoint is posted, as `{type, origin, size, note}`.",
-        }),
-        checkpoint_webhook_seconds: Type.Integer({
-          default: 60,
-          minimum: 1,
-          maximum: 86_400,
-          description: "Interval at which a new checkpoint is posted, if there is one.",
-        }),
-        witnesses: Type.Array(
-          Type.Object(
-            {
-              url: Type.String({
-                pattern: "^https?://",
-                description: "Submission prefix of the witness. Requests are sent to `<url>/add-checkpoint`.",
-              }),
-              vkey: Type.String({
-                minLength: 1,
-                description: "Verifier key of the witness, as `assent witness` prints it.",
-              }),
-            },
-            { additionalProperties: false },
-          ),
-          {
-            default: [],
-            maxItems: 20,
-            description:
-              "Witnesses that cosign checkpoints (C2SP tlog-witness), so that no client can be given a forked log.",
-          },
-        ),
-        witness_seconds: Type.Integer({
-          default: 60,
-          minimum: 1,
-          maximum: 86_400,
-          description: "Interval at which cosignatures are requested.",
-        }),
         max_batch: Type.Integer({
           default: 256,
           minimum: 1,

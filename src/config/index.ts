@@ -4,7 +4,6 @@ import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { isScalar, visit, type Document } from "yaml";
 import { isNoteName } from "../domain/checkpoint.ts";
-import { parseWitnessVkey } from "../domain/cosignature.ts";
 import { findSimilarName } from "../domain/similar-name.ts";
 import { listBuiltIn } from "./built-in-plugins.ts";
 import { decodeUtf8 } from "../domain/json.ts";
@@ -166,15 +165,6 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
         message: `${pointer}: ${message}`,
       })),
     );
-  for (const [i, { vkey }] of settings.ledger.witnesses.entries()) {
-    try {
-      parseWitnessVkey(vkey);
-    } catch (error) {
-      throw new ConfigError([
-        { origin: path, line: null, column: null, message: `/ledger/witnesses/${i}/vkey: ${(error as Error).message}` },
-      ]);
-    }
-  }
   if (settings.server.public_url !== null && !isPublicUrl(settings.server.public_url)) {
     throw new ConfigError([
       {

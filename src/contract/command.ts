@@ -24,7 +24,6 @@ export const CORE_COMMANDS = [
   "lift",
   "actions",
   "verify",
-  "witness",
   "audit",
   "backup",
   "compact",

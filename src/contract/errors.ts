@@ -106,7 +106,6 @@ export const ERRORS = {
   TOO_MANY_HOLDS: [429, "Too many legal holds are active"],
   DELIVERY_NOT_FOUND: [404, "No such delivery"],
   DELIVERY_NOT_DEAD: [409, "The delivery cannot be retried"],
-  NOT_WITNESSED: [409, "No witness has cosigned this yet"],
   ENTRY_NOT_FOUND: [404, "No ledger entry has this hash"],
   TILE_NOT_FOUND: [404, "The log has no such tile"],
   INVALID_RANGE: [422, "The range is not valid"],

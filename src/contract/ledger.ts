@@ -171,8 +171,10 @@ export interface Ledger {
   checkpoint(): Promise<SignedCheckpoint>;
   /** Returns a proof that the current checkpoint, or another checkpoint of this log, includes the entry. */
   inclusion(index: number, under?: SignedCheckpoint): Promise<InclusionProof>;
-  /** Returns the newest checkpoint that a witness cosigned, with its cosignatures; null if there is none. */
-  witnessed(): Promise<SignedCheckpoint | null>;
+  /** Returns the newest checkpoint that other parties cosigned, with the cosignatures; null if there is none. */
+  cosigned(): Promise<SignedCheckpoint | null>;
+  /** Stores a checkpoint of this log with its cosignatures, in place of the previous one. Rejects with StorageError. */
+  keepCosigned(note: string): Promise<void>;
   /** Returns the proof that the tree of size `second` extends the tree of size `first`. RFC 6962 section 2.1.2. */
   consistency(first: number, second: number): Promise<Uint8Array[]>;
   rootAt(size: number): Promise<Uint8Array>;

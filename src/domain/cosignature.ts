@@ -20,12 +20,12 @@ const COSIGNATURE = 0x04;
 const SIGNATURE_BYTES = 72;
 
 /** Returns the verifier key of a witness. Clients that trust the witness pin this key. */
-export function formatWitnessVkey(name: string, publicKey: Uint8Array): string {
+export function formatCosignerVkey(name: string, publicKey: Uint8Array): string {
   return formatVkey(name, publicKey, COSIGNATURE);
 }
 
 /** Parses the verifier key of a witness. Throws NoteError("bad_key"). */
-export function parseWitnessVkey(vkey: string): ReturnType<typeof parseVkey> {
+export function parseCosignerVkey(vkey: string): ReturnType<typeof parseVkey> {
   return parseVkey(vkey, COSIGNATURE);
 }
 
@@ -60,7 +60,7 @@ interface Cosignature {
  */
 export function verifyCosignatures(note: string, vkeys: readonly string[], verify: VerifySignature): Cosignature[] {
   const { text, signatures } = readNote(note);
-  const witnesses = vkeys.map(parseWitnessVkey);
+  const witnesses = vkeys.map(parseCosignerVkey);
   const cosignatures: Cosignature[] = [];
   for (const { name, id, signature } of signatures) {
     const witness = witnesses.find((candidate) => candidate.name === name && equalBytes(candidate.id, id));

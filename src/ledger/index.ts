@@ -33,8 +33,8 @@ import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./sign/log-key-book.
 import { States } from "./states.ts";
 import { LedgerTail, type EntryListener, type RecordListener } from "./tail.ts";
 import { LedgerTampered } from "./tampered.ts";
-import { openCheckpointLog, type AppendedCheckpoints } from "./witness/appended-checkpoints.ts";
-import { readWitnessedCheckpoint } from "./witness/witnesses.ts";
+import { openCheckpointLog, type AppendedCheckpoints } from "./sign/appended-checkpoints.ts";
+import { COSIGNED_CHECKPOINT, readCosignedCheckpoint } from "./sign/cosigned-checkpoint.ts";
 
 /**
  * Minimum interval between the checkpoints that this process signs and stores for heads that other processes committed.
@@ -466,9 +466,13 @@ class ProcessLedger implements OpenLedger {
     return this.proofs.rootAt(size);
   }
 
-  async witnessed(): Promise<SignedCheckpoint | null> {
+  async cosigned(): Promise<SignedCheckpoint | null> {
     await this.followedHead();
-    return readWitnessedCheckpoint(this.options.storage, this.options.logKeys.keys(), this.options.verify);
+    return readCosignedCheckpoint(this.options.storage, this.options.logKeys.keys(), this.options.verify);
+  }
+
+  keepCosigned(note: string): Promise<void> {
+    return this.options.storage.write((tx) => tx.putMeta(COSIGNED_CHECKPOINT, note));
   }
 
   async inclusion(index: number, under?: SignedCheckpoint): ReturnType<Ledger["inclusion"]> {

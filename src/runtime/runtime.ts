@@ -19,8 +19,6 @@ import { createLeaderLease } from "../cluster/leader-lease.ts";
 import { TimeLimitError, withTimeLimit } from "../cluster/time-limit.ts";
 import { createIdempotencySweep } from "../cluster/sweep-idempotency.ts";
 import { createSumUpdater } from "../cluster/update-sums.ts";
-import { publishCheckpoints } from "../ledger/witness/publish.ts";
-import { verifyEd25519 } from "../identity/vault.ts";
 import type { PermitKeyService, PermitRotation } from "../identity/permit-keys.ts";
 import type { LogKeyRotation, RotatedLogKey } from "../identity/rotate-log-key.ts";
 import { assembleService, type Assembly, type RuntimeOptions } from "./assembly.ts";
@@ -133,7 +131,7 @@ class ServiceRuntime implements Runtime {
       await this.followPolicies(parts);
       this.startUpkeep(parts);
       await this.assembly.contributions.start();
-      this.startPublishing(parts);
+      this.startCourier(parts);
     } catch (error) {
       await this.stop();
       throw error;
@@ -212,11 +210,9 @@ class ServiceRuntime implements Runtime {
     sweep.start();
   }
 
-  /** Starts to publish checkpoints and to deliver messages. */
-  private startPublishing(parts: ServiceParts): void {
+  /** Starts to deliver messages. */
+  private startCourier(parts: ServiceParts): void {
     const { config, state, origin, contributions, groups, outbox, log, clock, instance, declared } = this.assembly;
-    const createLease = (name: string) => createLeaderLease(parts.storage, name, instance);
-    this.opened.push(...publishCheckpoints(config.ledger, parts, createLease, log, verifyEd25519));
     if (outbox.write === null) return;
     const { notifiers, notices } = contributions;
     const courier = openCourier(parts, {

@@ -169,7 +169,6 @@ describe("help and usage", () => {
       [["verify", "x", "--key", "@no-such-file"], /"no-such-file" cannot be read/],
       [["verify", "no-such-file", "--key", "x"], /"no-such-file" cannot be read/],
       [["verify", "package.json", "--key", "x", "--entry", "no-such-file"], /"no-such-file" cannot be read/],
-      [["witness", "--name", "w.example", "--log", "@no-such-file"], /"no-such-file" cannot be read/],
       [["policy", "lint"], /policy has no subcommand "lint"; use init, check, .* or \w+/],
       [["policy", "backtest", "--since", "yesterday"], /--since must be a time such as/],
       [["policy", "backtest", "--format", "html"], /must be text, json or markdown; got "html"/],
@@ -533,23 +532,9 @@ describe("against a running service", () => {
     assert.equal(taken.code, EXIT_CODES.failure);
     assert.match(taken.err, /port \d+ on 127\.0\.0\.1 is in use by another process; choose another with --port or/);
     const { port } = new URL(server.url);
-    const witness = [
-      "witness",
-      "--name",
-      "w.example",
-      "--log",
-      "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k",
-      "--data",
-      join(folder, "witness"),
-    ];
-    for (const [args, flag] of [
-      [[...witness, "--port", port], "--port"],
-      [["mcp", "proxy", "--listen", port, "--", "cat"], "--listen"],
-    ] as const) {
-      const other = await assent([...args], { ASSENT_API_KEY: "x" });
-      assert.equal(other.code, EXIT_CODES.failure, args[0]);
-      assert.match(other.err, new RegExp(`^assent: port .* is in use .* with ${flag} \\(.*\n$`), args[0]);
-    }
+    const other = await assent(["mcp", "proxy", "--listen", port, "--", "cat"], { ASSENT_API_KEY: "x" });
+    assert.equal(other.code, EXIT_CODES.failure);
+    assert.match(other.err, /^assent: port .* is in use .* with --listen \(.*\n$/);
   });
 
   test("an operator without an admin key creates one with --local while the service is stopped", async () => {

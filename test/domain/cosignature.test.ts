@@ -1,4 +1,4 @@
-/** C2SP tlog-cosignature and the body of tlog-witness, compared with signatures and bytes that are computed here. */
+/** C2SP tlog-cosignature, compared with signatures that are computed here. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, test } from "node:test";
@@ -6,16 +6,15 @@ import { formatCheckpoint, NoteError, openCheckpoint, signNote, formatVkey } fro
 import {
   formatCosignature,
   verifyCosignatures,
-  formatWitnessVkey,
-  parseWitnessVkey,
+  formatCosignerVkey,
+  parseCosignerVkey,
 } from "../../src/domain/cosignature.ts";
-import { formatAddCheckpoint, parseAddCheckpoint } from "../../src/domain/witness-protocol.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
 import { newSigner } from "../support/keys.ts";
 
 const log = newSigner("example.com/log");
 const witness = newSigner("witness.example.com/w1");
-const vkey = formatWitnessVkey(witness.name, witness.publicKey);
+const vkey = formatCosignerVkey(witness.name, witness.publicKey);
 const text = formatCheckpoint({ origin: log.name, size: 8, root: new Uint8Array(32).fill(7) });
 const note = signNote(text, log);
 const reason = (what: () => unknown): string => {
@@ -75,43 +74,12 @@ describe("cosignatures", () => {
 
   test("a log's key is not a witness's key, nor the other way round", () => {
     assert.equal(
-      reason(() => parseWitnessVkey(formatVkey(log.name, log.publicKey))),
+      reason(() => parseCosignerVkey(formatVkey(log.name, log.publicKey))),
       "bad_key",
     );
     assert.equal(
       reason(() => openCheckpoint(note, vkey, verifyEd25519)),
       "bad_key",
     );
-  });
-});
-
-describe("add-checkpoint", () => {
-  test("is written as the specification shows it, and read again", () => {
-    const request = { old: 5, proof: [new Uint8Array(32).fill(1), new Uint8Array(32).fill(2)], checkpoint: note };
-    const body = formatAddCheckpoint(request);
-    const hash = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
-    assert.equal(body, `old 5\n${hash(1)}\n${hash(2)}\n\n${note}`);
-    assert.deepEqual(parseAddCheckpoint(body), request);
-    assert.deepEqual(parseAddCheckpoint(`old 0\n\n${note}`), { old: 0, proof: [], checkpoint: note });
-  });
-
-  test("in another form is rejected", () => {
-    const hash = Buffer.alloc(32).toString("base64");
-    for (const bad of [
-      "",
-      "old 5",
-      `old 05\n\n${note}`,
-      `old -1\n\n${note}`,
-      `OLD 5\n\n${note}`,
-      `old 99999999999999999\n\n${note}`,
-      `old 5\n${hash.slice(0, -2)}\n\n${note}`,
-      `old 5\n${Buffer.alloc(31).toString("base64")}\n\n${note}`,
-      `old 5\n${`${hash}\n`.repeat(64)}\n${note}`,
-    ])
-      assert.equal(
-        reason(() => parseAddCheckpoint(bad)),
-        "malformed",
-        bad,
-      );
   });
 });

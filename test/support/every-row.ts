@@ -249,7 +249,7 @@ export async function fillStore(
     // Adds what a witness and a repair write.
     const { note } = await service.runtime.host.ledger.checkpoint();
     await service.storage.write(async (tx) => {
-      await tx.putMeta("witnessed_checkpoint", note);
+      await tx.putMeta("cosigned_checkpoint", note);
       await tx.putMeta("repairs", "[]");
     });
     await keep(service);

@@ -12,7 +12,7 @@ import type { PackFile } from "../../../plugins/evidence/app/read-lines.ts";
 import { verifyEntries } from "../../../plugins/evidence/app/verify-entries.ts";
 import { type PackReport, verifyPack } from "../../../plugins/evidence/app/verify-pack.ts";
 import { verifyProofText } from "../../../src/cli/verify.ts";
-import { formatCosignature, formatWitnessVkey } from "../../../src/domain/cosignature.ts";
+import { formatCosignature, formatCosignerVkey } from "../../../src/domain/cosignature.ts";
 import { ENTRY_TYPES } from "../../../src/domain/entries.ts";
 import { sha256Hex, utf8 } from "../../../src/domain/hash.ts";
 import { needs } from "../../support/features.ts";
@@ -520,18 +520,18 @@ test(
   needs("stop"),
   async () => {
     const witness = signerOf("witness.example.com/w1", 40);
-    const vkey = formatWitnessVkey(witness.name, witness.publicKey);
+    const vkey = formatCosignerVkey(witness.name, witness.publicKey);
     const seconds = 1_790_000_000;
     const { note } = (await service.storage.checkpoint()) ?? assert.fail();
     const text = note.slice(0, note.indexOf("\n\n") + 1);
     const cosigned = note + formatCosignature(text, seconds, witness);
-    await service.storage.write((tx) => tx.putMeta("witnessed_checkpoint", cosigned));
+    await service.storage.write((tx) => tx.putMeta("cosigned_checkpoint", cosigned));
     await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "newer", tool: "nothing" } });
     await waitForSignature(service);
     const config = join(service.folder, "witness.yaml");
     writeFileSync(
       config,
-      `data: ${service.folder}\nledger: { witnesses: [{ url: "https://witness.example.com", vkey: "${vkey}" }] }\n`,
+      `data: ${service.folder}\nwitness: { witnesses: [{ url: "https://witness.example.com", vkey: "${vkey}" }] }\n`,
     );
     const { folder, code, err } = await write("--config", config);
     assert.equal(code, EXIT_CODES.ok, err);
@@ -557,7 +557,7 @@ test(
         [
           "manifest.json",
           Buffer.from(
-            String(files.get("manifest.json")).replace(vkey, formatWitnessVkey(nobody.name, nobody.publicKey)),
+            String(files.get("manifest.json")).replace(vkey, formatCosignerVkey(nobody.name, nobody.publicKey)),
           ),
         ],
       ]),

@@ -1,15 +1,18 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from "node:crypto";
 import { mkdirSync, openSync, closeSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { isNoteName, parseVkey, type NoteSigner } from "../domain/checkpoint.ts";
-import { formatWitnessVkey } from "../domain/cosignature.ts";
-import type { FetchHandler } from "../http/handler.ts";
-import { verifyEd25519 } from "../identity/vault.ts";
-import { createWitness, createWitnessStateStore, type Witness } from "../ledger/witness/witness.ts";
-import { stopOnSignals, serve as serveHttp } from "../serve/index.ts";
-import { listen } from "./listen.ts";
-import { CommandError, EXIT_CODES, parseArguments, parsePort, usageError, type Command } from "./command.ts";
-import { readTextFlag } from "./remote.ts";
+import {
+  CommandError,
+  type Command,
+  EXIT_CODES,
+  parseArguments,
+  parsePort,
+  readTextFlag,
+  serveUntilStopped,
+  usageError,
+} from "../../src/command.ts";
+import { formatCosignerVkey, isNoteName, type NoteSigner, parseVkey, verifyEd25519 } from "../../src/core.ts";
+import { createWitness, createWitnessStateStore, type Witness } from "./witness.ts";
 
 /** Maximum size of a request in bytes. A proof has at most 63 lines, and a checkpoint a few signatures. */
 const MAX_REQUEST_BYTES = 65_536;
@@ -62,13 +65,12 @@ examples:
         clock: Date.now,
         verify: verifyEd25519,
       });
-      const listening = await listen(serveHttp(createHandler(cosigner), { host, port }), "--port");
-      const stopped = new Promise<void>((resolve) => stopOnSignals(() => listening.stop().then(resolve)));
-      io.out(
-        `the verifier key of this witness; readers who trust it pin it:\n\n  ${formatWitnessVkey(name, signer.publicKey)}\n`,
-      );
-      io.out(`the witness is listening on ${listening.url}`);
-      await stopped;
+      await serveUntilStopped(createHandler(cosigner), { host, port }, (url) => {
+        io.out(
+          `the verifier key of this witness; readers who trust it pin it:\n\n  ${formatCosignerVkey(name, signer.publicKey)}\n`,
+        );
+        io.out(`the witness is listening on ${url}`);
+      });
       return EXIT_CODES.ok;
     } finally {
       unlock();
@@ -76,7 +78,7 @@ examples:
   },
 };
 
-function createHandler(cosigner: Witness): FetchHandler {
+function createHandler(cosigner: Witness): (request: Request) => Promise<Response> {
   return async (request) => {
     const { pathname } = new URL(request.url);
     const plain = (status: number, words: string, headers: Record<string, string> = {}): Response =>

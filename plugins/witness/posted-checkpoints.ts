@@ -3,20 +3,17 @@
  * stores the notes can later prove which history was signed. The request has no signature of its own, because the note
  * is signed. If a receiver is unavailable, a later checkpoint covers the checkpoints that it missed.
  */
-import { createRepeatingTask } from "../../cluster/repeating-task.ts";
-import type { LeaderLease } from "../../contract/core-host.ts";
-import type { Logger } from "../../contract/host.ts";
-import type { Ledger } from "../../contract/ledger.ts";
+import { type CoreHost, createRepeatingTask, type LeaderLease } from "../../src/core.ts";
 
 /** Request timeout. Milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
 interface PostedCheckpointsOptions {
   urls: readonly string[];
-  ledger: Pick<Ledger, "checkpoint" | "origin">;
+  ledger: Pick<CoreHost["ledger"], "checkpoint" | "origin">;
   lease: LeaderLease;
   everyMs: number;
-  log: Pick<Logger, "warn">;
+  log: Pick<CoreHost["log"], "warn">;
 }
 
 interface PostedCheckpoints {

@@ -3,28 +3,27 @@ import assert from "node:assert/strict";
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import type { SignedCheckpoint } from "../../src/contract/ledger.ts";
-import { formatVkey, signCheckpoint, type NoteSigner } from "../../src/domain/checkpoint.ts";
-import { formatCosignature, verifyCosignatures, formatWitnessVkey } from "../../src/domain/cosignature.ts";
-import { formatAddCheckpoint } from "../../src/domain/witness-protocol.ts";
-import { verifyEd25519 } from "../../src/identity/vault.ts";
+import type { SignedCheckpoint } from "../../../src/contract/ledger.ts";
+import { formatVkey, openCheckpoint, signCheckpoint, type NoteSigner } from "../../../src/domain/checkpoint.ts";
+import { formatCosignature, verifyCosignatures, formatCosignerVkey } from "../../../src/domain/cosignature.ts";
+import { formatAddCheckpoint } from "../../../plugins/witness/protocol.ts";
+import { verifyEd25519 } from "../../../src/identity/vault.ts";
 import {
   createWitness,
   createWitnessStateStore,
   type Witness,
   type WitnessStateStore,
-} from "../../src/ledger/witness/witness.ts";
-import { Witnesses, readWitnessedCheckpoint } from "../../src/ledger/witness/witnesses.ts";
-import { createLogger } from "../../src/serve/log.ts";
-import { memoryStorage } from "../../src/testing/index.ts";
-import { newSigner } from "../support/keys.ts";
-import { leafOf, naiveConsistency, naiveRoot } from "../support/tree.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+} from "../../../plugins/witness/witness.ts";
+import { Witnesses } from "../../../plugins/witness/witnesses.ts";
+import { createLogger } from "../../../src/serve/log.ts";
+import { newSigner } from "../../support/keys.ts";
+import { leafOf, naiveConsistency, naiveRoot } from "../../support/tree.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const log = newSigner("example.com/log");
 const logVkey = formatVkey(log.name, log.publicKey);
 const cosigner = newSigner("witness.example.com/w1");
-const vkey = formatWitnessVkey(cosigner.name, cosigner.publicKey);
+const vkey = formatCosignerVkey(cosigner.name, cosigner.publicKey);
 const leaves = Array.from({ length: 40 }, (_, i) => leafOf(Buffer.from(`entry ${i}`)));
 /** The same log up to ten entries, and a fork from there. */
 const forked = leaves.map((leaf, i) => (i < 10 ? leaf : leafOf(Buffer.from(`other ${i}`))));
@@ -163,9 +162,8 @@ describe("a log with witnesses", () => {
   });
   const duty = { isLeader: () => Promise.resolve(true), release: () => Promise.resolve() };
 
-  async function logWith(answer: (body: string) => Promise<Response>, more: { url: string; vkey: string }[] = []) {
-    const storage = memoryStorage();
-    await storage.open();
+  function logWith(answer: (body: string) => Promise<Response>, more: { url: string; vkey: string }[] = []) {
+    let kept: string | null = null;
     let [size, of] = [0, leaves];
     const lines: string[] = [];
     const witnesses = new Witnesses({
@@ -173,8 +171,8 @@ describe("a log with witnesses", () => {
       ledger: {
         checkpoint: () => Promise.resolve(signed(size, of)),
         consistency: (first, second) => Promise.resolve(proofOf(first, second, of)),
+        keepCosigned: (note) => Promise.resolve(void (kept = note)),
       },
-      storage,
       lease: duty,
       everyMs: 1e9,
       log: createLogger("info", (text) => lines.push(text)),
@@ -191,8 +189,11 @@ describe("a log with witnesses", () => {
       grow: async (to: number, history = leaves) => {
         [size, of] = [to, history];
         await witnesses.round();
-        const kept = await readWitnessedCheckpoint(storage, { first: logVkey, changes: [] }, verifyEd25519);
-        return kept === null ? null : [kept.size, verifyCosignatures(kept.note, [vkey], verifyEd25519).length];
+        if (kept === null) return null;
+        return [
+          openCheckpoint(kept, logVkey, verifyEd25519).size,
+          verifyCosignatures(kept, [vkey], verifyEd25519).length,
+        ];
       },
     };
   }
@@ -202,11 +203,11 @@ describe("a log with witnesses", () => {
   };
 
   test("keeps the newest cosigned checkpoint, and learns the witness's size from it", async () => {
-    const { grow, lines } = await logWith(by(witnessOn()));
+    const { grow, lines } = logWith(by(witnessOn()));
     assert.equal(await grow(0), null);
     assert.deepEqual(await grow(8), [8, 1]);
     assert.deepEqual(await grow(33), [33, 1]);
-    const restarted = await logWith(by(witnessOn()));
+    const restarted = logWith(by(witnessOn()));
     assert.deepEqual(await restarted.grow(40), [40, 1], "409 tells the size");
     assert.deepEqual(lines, []);
   });
@@ -214,12 +215,12 @@ describe("a log with witnesses", () => {
   test("reports that the witness has seen more, or another history, and stores nothing new", async () => {
     const witness = witnessOn();
     assert.equal((await witness.addCheckpoint(request(0, 20))).status, 200);
-    const behind = await logWith(by(witness));
+    const behind = logWith(by(witness));
     assert.equal(await behind.grow(12), null);
     assert.match(behind.lines.join(""), /it has cosigned 20 entries of this log, and the store has 12/);
     assert.equal(await behind.grow(12), null);
     assert.equal(behind.lines.length, 1, "once for each reason");
-    const other = await logWith(by(witness));
+    const other = logWith(by(witness));
     assert.equal(await other.grow(30, forked), null);
     assert.match(other.lines.join(""), /it responded with status 422/);
   });
@@ -232,15 +233,15 @@ describe("a log with witnesses", () => {
       formatCosignature("example.com/log\n9\nAAAA\n", time, cosigner),
       "x".repeat(70_000),
     ]) {
-      const { grow, lines } = await logWith(() => Promise.resolve(new Response(body)));
+      const { grow, lines } = logWith(() => Promise.resolve(new Response(body)));
       assert.equal(await grow(8), null);
       assert.match(lines.join(""), /contains no cosignature|more than 65536 bytes/);
     }
   });
 
   test("stores the cosignature of one witness when another is unreachable", async () => {
-    const dead = { url: "https://dead.example.com", vkey: formatWitnessVkey("dead", newSigner("dead").publicKey) };
-    const { grow, lines } = await logWith(by(witnessOn()), [dead]);
+    const dead = { url: "https://dead.example.com", vkey: formatCosignerVkey("dead", newSigner("dead").publicKey) };
+    const { grow, lines } = logWith(by(witnessOn()), [dead]);
     assert.deepEqual(await grow(8), [8, 1]);
     assert.match(lines.join(""), /"witness":"https:\/\/dead.example.com","error":"refused"/);
   });

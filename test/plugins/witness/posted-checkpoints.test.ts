@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { it } from "node:test";
-import { openCheckpoint } from "../../src/domain/checkpoint.ts";
-import { createPostedCheckpoints } from "../../src/ledger/witness/posted-checkpoints.ts";
-import { memoryStorage } from "../../src/testing/index.ts";
-import { entry, openLedgerOn, vault } from "../support/ledger.ts";
+import { openCheckpoint } from "../../../src/domain/checkpoint.ts";
+import { createPostedCheckpoints } from "../../../plugins/witness/posted-checkpoints.ts";
+import { memoryStorage } from "../../../src/testing/index.ts";
+import { entry, openLedgerOn, vault } from "../../support/ledger.ts";
 
 it("each receiver gets checkpoints newer than its last; an unreachable one delays no other and gets the next", async () => {
   const storage = memoryStorage();

@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { needs } from "../support/features.ts";
-import { assent } from "../support/cli.ts";
-import { ASSENT, startCommand, startProcess, stopProcess } from "../support/process.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
-import { eventually } from "../support/wait.ts";
+import { needs } from "../../support/features.ts";
+import { assent } from "../../support/cli.ts";
+import { ASSENT, startCommand, startProcess, stopProcess } from "../../support/process.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { eventually } from "../../support/wait.ts";
 
 const ADMIN = `witness-test-admin-${"0".repeat(32)}`;
 const headers = { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" };
@@ -49,11 +49,16 @@ test(
     );
     assert.deepEqual([second.code, /already runs a witness with /.test(second.err)], [1, true], second.err);
 
-    const config = join(folder, "assent.yaml");
-    writeFileSync(
-      config,
-      JSON.stringify({ ledger: { witnesses: [{ url: one.url, vkey: trusted }], witness_seconds: 1 } }),
+    const port = ["--data", join(folder, "w3.example.com"), "--port", new URL(one.url).port];
+    const taken = await assent(["witness", "--name", "w3.example.com", "--log", vkey, ...port], {});
+    assert.deepEqual(
+      [taken.code, /^assent: port .* is in use .* with --port \(/.test(taken.err)],
+      [1, true],
+      taken.err,
     );
+
+    const config = join(folder, "assent.yaml");
+    writeFileSync(config, JSON.stringify({ witness: { witnesses: [{ url: one.url, vkey: trusted }], seconds: 1 } }));
     const service = await startProcess(env, ["--config", config]);
     try {
       const submitted = await fetch(`${service.url}/v1/actions`, {

@@ -1,6 +1,5 @@
 /** C2SP tlog-witness: the body of an add-checkpoint request. */
-import { NoteError } from "./checkpoint.ts";
-import { fromBase64, toBase64 } from "./hash.ts";
+import { fromBase64, NoteError, toBase64 } from "../../src/core.ts";
 
 /** Maximum number of hashes in a proof. */
 const MAX_PROOF = 63;

@@ -2,21 +2,23 @@
  * Requests cosignatures from the configured witnesses at intervals (C2SP tlog-witness), without delaying decisions.
  * Stores the newest cosigned checkpoint with its cosignatures.
  */
-import { createRepeatingTask, type RepeatingTask } from "../../cluster/repeating-task.ts";
-import type { LeaderLease } from "../../contract/core-host.ts";
-import type { Logger } from "../../contract/host.ts";
-import type { Ledger, SignedCheckpoint } from "../../contract/ledger.ts";
-import type { Storage } from "../../contract/storage.ts";
-import { SIGNATURE_PREFIX, NoteError, type VerifySignature } from "../../domain/checkpoint.ts";
-import { verifyCosignatures } from "../../domain/cosignature.ts";
-import { openLogCheckpoint, type LogKeys } from "../../domain/log-keys.ts";
-import { formatAddCheckpoint } from "../../domain/witness-protocol.ts";
+import {
+  type CoreHost,
+  createRepeatingTask,
+  type LeaderLease,
+  NoteError,
+  type RepeatingTask,
+  SIGNATURE_PREFIX,
+  type SignedCheckpoint,
+  verifyCosignatures,
+  type VerifySignature,
+} from "../../src/core.ts";
+import { formatAddCheckpoint } from "./protocol.ts";
 
 /** Request timeout. Milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
 /** Maximum length of a response. Responses of witnesses are ASCII, so one character is one byte. */
 const MAX_RESPONSE_BYTES = 65_536;
-const META = "witnessed_checkpoint";
 
 interface WitnessAddress {
   /** Submission prefix. Requests are sent to `<url>/add-checkpoint`. */
@@ -27,11 +29,10 @@ interface WitnessAddress {
 
 interface WitnessesOptions {
   witnesses: readonly WitnessAddress[];
-  ledger: Pick<Ledger, "checkpoint" | "consistency">;
-  storage: Pick<Storage, "meta" | "write">;
+  ledger: Pick<CoreHost["ledger"], "checkpoint" | "consistency" | "keepCosigned">;
   lease: LeaderLease;
   everyMs: number;
-  log: Logger;
+  log: CoreHost["log"];
   verify: VerifySignature;
   fetch?: typeof fetch;
 }
@@ -153,22 +154,7 @@ export class Witnesses {
     );
     const cosigned = lines.filter((line) => line !== "");
     if (cosigned.length === 0) return;
-    await this.options.storage.write((tx) => tx.putMeta(META, signed.note + cosigned.join("")));
+    await this.options.ledger.keepCosigned(signed.note + cosigned.join(""));
     this.complete = cosigned.length === this.options.witnesses.length ? signed.size : -1;
   }
-}
-
-/**
- * Returns the newest cosigned checkpoint; null if there is none. Does not verify the cosignatures in `note`. Throws
- * NoteError if the checkpoint is malformed or the log's own signature is not valid.
- */
-export async function readWitnessedCheckpoint(
-  storage: Pick<Storage, "meta">,
-  keys: LogKeys,
-  verify: VerifySignature,
-): Promise<SignedCheckpoint | null> {
-  const note = await storage.meta(META);
-  if (note === null) return null;
-  const { size, root } = openLogCheckpoint(note, keys, verify);
-  return { size, root, note };
 }

@@ -5,18 +5,23 @@
 import { open, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import {
+  equalBytes,
+  formatCosignature,
+  fromHex,
   NoteError,
+  type NoteSigner,
   openCheckpoint,
   parseCheckpoint,
   parseVkey,
   readNote,
-  type NoteSigner,
+  sha256,
+  sha256Hex,
+  toHex,
+  utf8,
+  verifyConsistency,
   type VerifySignature,
-} from "../../domain/checkpoint.ts";
-import { formatCosignature } from "../../domain/cosignature.ts";
-import { equalBytes, fromHex, sha256, sha256Hex, toHex, utf8 } from "../../domain/hash.ts";
-import { verifyConsistency } from "../../domain/merkle.ts";
-import { parseAddCheckpoint, type AddCheckpointRequest } from "../../domain/witness-protocol.ts";
+} from "../../src/core.ts";
+import { type AddCheckpointRequest, parseAddCheckpoint } from "./protocol.ts";
 
 /** The tree that was cosigned last. */
 interface WitnessedTree {
