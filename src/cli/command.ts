@@ -91,7 +91,11 @@ export function usageError(message: string): CommandError {
   return new CommandError(message, EXIT_CODES.usage);
 }
 
-/** Parses the value of a `--port` option. Throws a usage error unless it is a number from 0 to 65535. */
+/**
+ * Parses the value of a `--port` option. Throws a usage error unless it is a number from 0 to 65535.
+ * @example
+ * parsePort("8001"); // 8001
+ */
 export function parsePort(text: string): number {
   if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) throw usageError(`--port must be 0 to 65535; got "${text}"`);
   return Number(text);

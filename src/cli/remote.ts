@@ -219,7 +219,11 @@ export async function readJsonFlag(
   return parsed as Record<string, unknown>;
 }
 
-/** Returns the content of standard input for `-`, or of the file for `@file`. Passes any other value to `plain`. */
+/**
+ * Returns the content of standard input for `-`, or of the file for `@file`. Passes any other value to `plain`.
+ * @example
+ * await readTextFlag("@key.txt", (key) => key);
+ */
 export async function readTextFlag(value: string, plain: (value: string) => string | Promise<string>): Promise<string> {
   const { readFile } = await import("node:fs/promises");
   if (value === "-") {
