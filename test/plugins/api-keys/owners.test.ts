@@ -342,6 +342,26 @@ test("a key sees only what its owner sees, whoever created it", async () => {
   }
 });
 
+test("an admin with limits cannot remove them: by managing users, with a key of another, or with a key of no one", async () => {
+  const nia = await invite(service, { name: "Nia", roles: ["admin"], groups: ["near"] });
+  for (const [method, path, body] of [
+    ["PATCH", `/v1/users/${nia.id}`, { groups: [] }],
+    ["PATCH", `/v1/users/${ada.id}`, { name: "Ada Byron" }],
+    ["POST", "/v1/users", { name: "Nia's friend", roles: ["approver"] }],
+    ["POST", `/v1/users/${ada.id}/link`, undefined],
+    ["POST", `/v1/users/${ada.id}/end`, {}],
+  ] as const)
+    assert.deepEqual(said(await nia.call(method, path, body)), [403, "SCOPE_ESCALATION"], `${method} ${path}`);
+  const far = await submit(service.agent, "far");
+  for (const owner of [null, `user:${ada.id}`]) {
+    const { body } = await nia.call("POST", "/v1/api-keys", { name: `key ${++n}`, scopes: ["actions:read"], owner });
+    assert.equal((await service.call("GET", `/v1/actions/${far}`, { key: body.key })).status, 404, String(owner));
+  }
+  const bound = await makeKey(service, { name: "bound", agent_id: "bot", owner: null, scopes: ["users:manage"] });
+  const friend = await service.call("POST", "/v1/users", { key: bound.key, body: { name: "friend" } });
+  assert.deepEqual(said(friend), [403, "SCOPE_ESCALATION"]);
+});
+
 test("a person who was renamed stays the requester, with their groups, for links and keys", async () => {
   const { user: gil } = await addUser(service, { name: "Gil", groups: ["ledgers"] });
   const bot = await makeKey(service, { name: "gils bot", agent_id: "bot", owner: `user:${gil.id}` });
