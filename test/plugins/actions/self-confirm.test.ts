@@ -184,7 +184,7 @@ test(
   async () => {
     const entries: Storage["entries"] = async (...range) =>
       (await service.storage.entries(...range)).map((row) => {
-        if (row.type !== "grant") return row;
+        if ((row.type as string) !== "grant") return row;
         const bytes = utf8(new TextDecoder().decode(row.bytes).replace('"tool":"session"', '"tool":"own"'));
         return { ...row, bytes, leaf_hash: hashLeaf(bytes) };
       });
