@@ -203,7 +203,7 @@ export { findUnknownChannels } from "./domain/policy/check/unknown-channels.ts";
 export { listFunctions, listTools, listVariables } from "./domain/policy/check/expression-names.ts";
 export { findUnknownReviewers } from "./domain/policy/check/reviewer-faults.ts";
 export { findRuleWarnings } from "./domain/policy/check/rule-warnings.ts";
-export { findGrantExpressionFault, findLargestGrantTerms } from "./domain/policy/check/grant-request.ts";
+export { findScopeFault } from "./domain/policy/check/scope-fault.ts";
 export { omitRedactedUsage } from "./domain/policy/check/redacted-reads.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
 export {

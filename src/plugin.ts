@@ -94,7 +94,7 @@ export interface Plugin<Options extends TObject = TObject> {
   folds?: readonly Fold<unknown>[];
   /** What the plugin records when actions are rejected or fail, agents are suspended or users deactivated. */
   reactions?: readonly Reaction[];
-  /** Lets approving votes grant later actions; see `VoteAddition`. */
+  /** What an approval can also do; see `VoteAddition`. */
   voteAddition?: VoteAddition;
   /**
    * Path of a JavaScript module for browsers, whose default export is what the plugin adds to the console: a

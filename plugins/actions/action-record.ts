@@ -276,7 +276,7 @@ function renderAction(
     decision_hash: row.decision_hash,
     provenance_id: row.decision_hash,
     submitted_by: row.submitted_by,
-    grant: row.grant_id,
+    grant: row.allowed_by,
     plan: row.plan_id === null ? null : { id: row.plan_id, position: row.plan_position ?? 0 },
     approvals: renderVotes(votes),
     approvals_needed: row.quorum,

@@ -132,7 +132,7 @@ function filterOf(
     ...(tool === undefined ? {} : { tool }),
     ...(operation === undefined ? {} : { operation }),
     ...(request_hash === undefined ? {} : { request_hash }),
-    ...(grant_id === undefined ? {} : { grant_id }),
+    ...(grant_id === undefined ? {} : { allowed_by: grant_id }),
     ...(query.since === undefined ? {} : { since: instant("since", query.since) }),
     ...(query.until === undefined ? {} : { until: instant("until", query.until) }),
     ...(query.cursor === undefined ? {} : { before_seq: decodeSeqCursor(LIST, query.cursor) }),

@@ -378,7 +378,7 @@ function recordDecision(
     expires_at: expiresAt,
     approved_until: approvedUntil,
     rejection_until: null,
-    grant_id: facts.grant?.id ?? null,
+    allowed_by: facts.grant?.id ?? null,
     plan_id: plan?.id ?? null,
     plan_position: plan?.position ?? null,
     started_at: null,

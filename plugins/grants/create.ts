@@ -1,13 +1,13 @@
 /** Creates grants: together with an approving vote, or without a vote. */
 import {
   canSee,
+  type CompiledPolicySet,
   confirmCredential,
   type CoreHost,
   effectiveRequest,
   Evaluation,
   findCreatedResource,
-  findGrantExpressionFault,
-  findLargestGrantTerms,
+  findScopeFault,
   foldName,
   type GrantTerms,
   type IdempotentCall,
@@ -120,6 +120,29 @@ function recordGrant(
   });
 }
 
+/**
+ * Returns the largest caps of the rules that could require approval for this agent, tool and operation with any
+ * parameters; null if no rule allows grants. This is only an upper bound, because each use is decided by the rules that
+ * match it.
+ */
+function findLargestGrantTerms(
+  compiled: CompiledPolicySet,
+  { agent_id, tool, operation }: GrantTarget,
+): GrantTerms | null {
+  const request = { agent_id, tool, operation, params: {}, context: {} };
+  const principal = { key_id: "", name: "", agent_id: null, owner: null };
+  const evaluation = new Evaluation(compiled, request, { principal }, 0);
+  const possible = evaluation
+    .applicablePolicies()
+    .filter(({ shadow }) => !shadow)
+    .flatMap((policy) => evaluation.rules(policy).flatMap((rule) => rule.approval?.grants ?? []));
+  if (possible.length === 0) return null;
+  return {
+    count: Math.max(...possible.map(({ count }) => count)),
+    for_ms: Math.max(...possible.map(({ for_ms }) => for_ms)),
+  };
+}
+
 /** Throws unless the credential may vote and grant, for this agent and tool. */
 function assertMayGrant(caller: Credential, { agent_id, tool }: GrantTarget): void {
   for (const scope of ["approvals:decide", "grants:write"] as const)
@@ -151,9 +174,9 @@ function assertWithin({ for_ms, count }: VoteGrantTerms, largest: GrantTerms | n
 function assertExpressions(tx: LedgerTransaction, target: GrantTarget, terms: VoteGrantTerms, at: string): void {
   const { compiled } = tx.activePolicies;
   const { scope, sum } = terms;
-  const inScope = scope === null ? null : findGrantExpressionFault(compiled, target, scope, "condition");
+  const inScope = scope === null ? null : findScopeFault(compiled, target, scope, "condition");
   if (inScope !== null) throw invalidTerms(`${at}/scope`, inScope);
-  const inSum = sum === null ? null : findGrantExpressionFault(compiled, target, sum.of, "sum");
+  const inSum = sum === null ? null : findScopeFault(compiled, target, sum.of, "sum");
   if (inSum !== null) throw invalidTerms(`${at}/sum/of`, inSum);
 }
 

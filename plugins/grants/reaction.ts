@@ -13,8 +13,8 @@ export const grantReaction: Reaction = {
       endGrant(tx, grant, { cause: "rejection", related_action: action.id, comment: null, by });
   },
   /** Ends the grant with `ends_on_failure` that covered the action. */
-  actionFailed(tx, { id, grant_id }, by) {
-    const grant = grant_id === null ? undefined : tx.state(grantState).all.get(grant_id);
+  actionFailed(tx, { id, allowed_by }, by) {
+    const grant = allowed_by === null ? undefined : tx.state(grantState).all.get(allowed_by);
     if (grant === undefined || !grant.ends_on_failure || grant.ended !== null) return;
     endGrant(tx, grant, { cause: "failure", related_action: id, comment: null, by });
   },

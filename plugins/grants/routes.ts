@@ -177,7 +177,7 @@ function changeRoutes(host: CoreHost) {
           const before = visibleGrant(tx.state(grantState).all, params.id, caller);
           const row = await visibleAction(tx, action_id, caller);
           await verifyAgainstLedger(host, tx, row);
-          if (row.grant_id !== before.id)
+          if (row.allowed_by !== before.id)
             throw new Refusal("VALIDATION_FAILED", `the grant ${before.id} did not cover the action ${action_id}`, {
               errors: [{ pointer: "/action_id", detail: "an action that the grant covered" }],
             });

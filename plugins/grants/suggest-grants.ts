@@ -8,7 +8,7 @@ import {
   effectiveRequest,
   Evaluation,
   findDeniedBy,
-  findGrantExpressionFault,
+  findScopeFault,
   presentRequest,
   renderMarkedText,
 } from "../../src/core.ts";
@@ -60,7 +60,7 @@ export async function suggestGrants(
   const rows = await readEarlier({ agent_id, tool, operation, before_seq: row.decision_seq });
   const earlier = rows.flatMap((each) => toEarlierAction(compiled, each) ?? []);
   // A scope must not read redacted parameters. A request that has some can therefore not be expressed as a scope.
-  const isValid = (scope: string): boolean => findGrantExpressionFault(compiled, row, scope, "condition") === null;
+  const isValid = (scope: string): boolean => findScopeFault(compiled, row, scope, "condition") === null;
   const suggestions = suggestScopes(request.evaluation, earlier, isValid).map(({ scope, varying, covered }) => ({
     scope,
     varying,

@@ -18,7 +18,7 @@ export interface BarSource {
   find(states: StatesReader, target: BarTarget): readonly Bar[];
   /**
    * Returns the first bar that was placed after the entry `seq` and covers the target, even if the bar has ended since.
-   * Permissions that were given earlier, such as grants, end with it. Null if there is none.
+   * Permissions that were given earlier end with it. Null if there is none.
    */
   placedAfter(states: StatesReader, target: BarTarget, seq: number): PlacedBar | null;
   /** Returns what a bar covers if the entry places one; otherwise null. */

@@ -313,7 +313,7 @@ export interface CoreHost extends Host {
   readonly stepErrors: readonly ErrorKind[];
   readonly openActionCanceller: OpenActionCanceller;
   readonly reactions: readonly Reaction[];
-  /** What approvers can grant together with a vote; null if they cannot. */
+  /** What an approval can also do; null if it can do nothing else. */
   readonly voteAddition: VoteAddition<CoreHost> | null;
   /** Returns the trace of the running request; null if it is not traced. */
   trace(): RequestTrace | null;

@@ -49,7 +49,7 @@ export interface Credential {
 export interface Session {
   readonly id: string;
   readonly user: User;
-  /** Whether the session belongs to a terminal. Such a session must not give emergency approvals or create grants. */
+  /** Whether the session belongs to a terminal. Such a session must not give emergency approvals or permissions for later actions. */
   readonly terminal: boolean;
   /** The actions that the user can see without delegations. */
   readonly visibility: Visibility;

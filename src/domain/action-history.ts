@@ -69,8 +69,8 @@ export interface RecordedAction {
   approved_until: number | null;
   /** Expiry of the rejection. Until then, duplicate requests are denied. Null if the rejection does not deny them. */
   rejection_until: number | null;
-  /** The grant that covered the action when it was decided; null if no grant covered it. */
-  grant_id: string | null;
+  /** The permission, such as a grant, that allowed the action instead of a vote when it was decided; null if none did. */
+  allowed_by: string | null;
   /** The action's plan, and its position in the plan from 1; null if the action is not part of a plan. */
   plan_id: string | null;
   plan_position: number | null;
@@ -205,7 +205,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     expires_at: first.expires_at === null ? null : parseEntryTime(first.expires_at),
     approved_until: first.status === "allowed" ? startDeadline(first) : null,
     rejection_until: null,
-    grant_id: decision.reason_code === "GRANTED" ? (first.facts.grant?.id ?? null) : null,
+    allowed_by: decision.reason_code === "GRANTED" ? (first.facts.grant?.id ?? null) : null,
     plan_id: first.plan?.id ?? null,
     plan_position: first.plan?.position ?? null,
     started_at: null,

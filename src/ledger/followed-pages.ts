@@ -1,4 +1,4 @@
-/** Reads the entries that every process follows, for example those of users, keys, stops and grants. */
+/** Reads the entries that every process follows, for example those of users and keys. */
 import type { EntryRow, StorageReader } from "../contract/storage.ts";
 
 const PAGE = 500;

@@ -292,9 +292,9 @@ describe("query plans", () => {
       }
   });
 
-  it("the actions of one request or one grant are found by its hash or its id, whatever the other filters are", () => {
+  it("the actions of one request, and those that one permission allowed, are found by its hash or its id, whatever the other filters are", () => {
     const by = "SEARCH actions USING INTEGER PRIMARY KEY (rowid=?)";
-    const granted = "SEARCH actions USING INDEX actions_granted (grant_id=?)";
+    const allowed = "SEARCH actions USING INDEX actions_allowed_by (allowed_by=?)";
     for (const visibility of [{ all: true }, { agent_id: "a" }, { key_id: "k" }] as const)
       for (const more of [
         {},
@@ -304,7 +304,7 @@ describe("query plans", () => {
         { since: 1, until: 2 },
       ] as const) {
         assert.deepEqual(planOf(actions({ visibility, request_hash: "h", ...more, limit: 20 })), [by]);
-        assert.deepEqual(planOf(actions({ visibility, grant_id: "g", ...more, limit: 20 })), [granted]);
+        assert.deepEqual(planOf(actions({ visibility, allowed_by: "g", ...more, limit: 20 })), [allowed]);
       }
     const expired = planOf(actions({ visibility: all, request_hash: "h", status: "expired", as_of: 9, limit: 20 }));
     assert.ok(!expired.some((step) => /SCAN actions|actions_(pending|by_status)/.test(step)), expired.join("; "));

@@ -152,8 +152,8 @@ export interface ActionFilter {
   rule?: string;
   contains?: ContainedText;
   request_hash?: string;
-  /** Restricts the list to uses of this grant. */
-  grant_id?: string;
+  /** Restricts the list to actions that this permission allowed. */
+  allowed_by?: string;
   /** Restricts the list to actions of this plan. */
   plan_id?: string;
   /** Restricts the list to the first action of each plan. */

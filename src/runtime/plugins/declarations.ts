@@ -29,7 +29,7 @@ export interface Declarations extends AuditedFeatures {
   /** The errors with which steps refuse submissions. */
   readonly stepErrors: readonly ErrorKind[];
   readonly reactions: readonly Reaction[];
-  /** What approvers can grant together with a vote; null if they cannot. */
+  /** What an approval can also do; null if it can do nothing else. */
   readonly voteAddition: VoteAddition | null;
   /** Returns the fault of a plugin's entry; null if the entry is valid. */
   entryFault(entry: EntryBody): string | null;
@@ -120,7 +120,7 @@ function assertNeeds(plugins: readonly LoadedPlugin[]): void {
         );
 }
 
-/** Throws PluginError if a plugin declares vote grants without the privilege, or if two plugins do. */
+/** Throws PluginError if a plugin declares an addition to votes without the privilege, or if two plugins do. */
 function findVoteAddition(plugins: readonly LoadedPlugin[]): VoteAddition | null {
   const [first, second] = plugins.filter(({ plugin }) => plugin.voteAddition !== undefined);
   const faulty = second ?? (first?.plugin.core === true ? undefined : first);
@@ -128,8 +128,8 @@ function findVoteAddition(plugins: readonly LoadedPlugin[]): VoteAddition | null
     throw new PluginError(
       faulty.plugin.name,
       second === undefined
-        ? "it declares grants of votes; define it with defineCorePlugin"
-        : `it declares grants of votes, as the plugin "${first?.plugin.name}" does; load one of them`,
+        ? "it declares an addition to votes; define it with defineCorePlugin"
+        : `it declares an addition to votes, as the plugin "${first?.plugin.name}" does; load one of them`,
     );
   return first?.plugin.voteAddition ?? null;
 }

@@ -170,7 +170,7 @@ const EQUAL = [
   "policy",
   "rule",
   "request_hash",
-  "grant_id",
+  "allowed_by",
   "plan_id",
 ] as const;
 

@@ -56,7 +56,7 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: ContainsDialect)
     ...NAMES,
     "contains",
     "request_hash",
-    "grant_id",
+    "allowed_by",
     "plan_id",
     "first_of_plan",
     "since",
@@ -74,7 +74,7 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: ContainsDialect)
       const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
       // Prevent the use of indexes over other columns, because few actions have the same hash, grant or plan, or are
       // the first action of a plan.
-      const hashed = (["request_hash", "grant_id", "plan_id", "first_of_plan"] as const).some(
+      const hashed = (["request_hash", "allowed_by", "plan_id", "first_of_plan"] as const).some(
         (name) => filter[name] !== undefined,
       );
       let query = db.selectFrom("actions").select("decision_seq");
@@ -82,7 +82,7 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: ContainsDialect)
         hashed ? unindexed(column) : sql<string>`${sql.ref(column)}`;
       if (filter.request_hash !== undefined)
         query = query.where("request_hash", "=", param("request_hash", "hash")).where("decision_seq", "in", GIVEN_SEQS);
-      if (filter.grant_id !== undefined) query = query.where("grant_id", "=", param("grant_id"));
+      if (filter.allowed_by !== undefined) query = query.where("allowed_by", "=", param("allowed_by"));
       if (filter.first_of_plan !== undefined) query = query.where(isFirstOfPlan);
       if (filter.plan_id !== undefined) query = query.where("plan_id", "=", param("plan_id"));
       if (visible === "agent") query = query.where(text("agent_id"), "=", param("visible_agent"));

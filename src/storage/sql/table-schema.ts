@@ -158,7 +158,7 @@ export const ACTION_COLUMNS = columnsOf<ActionRow>({
   expires_at: true,
   approved_until: true,
   rejection_until: true,
-  grant_id: true,
+  allowed_by: true,
   plan_id: true,
   plan_position: true,
   started_at: true,

@@ -12,7 +12,7 @@ const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
     tool: n % 5 < 3 ? "stripe" : "shell",
     operation: n % 7 < 4 ? "refund" : "exec",
     request_hash: leafHashHex(`request ${n % 11 < 6}`),
-    grant_id: n % 13 < 7 ? "grant-1" : n % 13 < 9 ? "grant-2" : null,
+    allowed_by: n % 13 < 7 ? "grant-1" : n % 13 < 9 ? "grant-2" : null,
     plan_id: n % 17 < 8 ? "plan-1" : n % 17 < 11 ? "plan-2" : null,
     plan_position: n % 17 < 8 ? (n % 17) + 1 : n % 17 < 11 ? (n % 17) - 7 : null,
     created_at: BASE_TIME + Math.floor(n / 2) * 10,
@@ -25,7 +25,7 @@ const OPTIONS: { [Name in keyof ActionFilter]?: NonNullable<ActionFilter[Name]> 
   tool: "stripe",
   operation: "refund",
   request_hash: leafHashHex("request true"),
-  grant_id: "grant-1",
+  allowed_by: "grant-1",
   plan_id: "plan-1",
   since: BASE_TIME + 50,
   until: BASE_TIME + 200,
@@ -43,7 +43,7 @@ function expected(filter: ActionFilter): ActionRow[] {
     .filter((row) => filter.tool === undefined || row.tool === filter.tool)
     .filter((row) => filter.operation === undefined || row.operation === filter.operation)
     .filter((row) => filter.request_hash === undefined || row.request_hash === filter.request_hash)
-    .filter((row) => filter.grant_id === undefined || row.grant_id === filter.grant_id)
+    .filter((row) => filter.allowed_by === undefined || row.allowed_by === filter.allowed_by)
     .filter((row) => filter.plan_id === undefined || row.plan_id === filter.plan_id)
     .filter((row) => filter.since === undefined || row.created_at >= filter.since)
     .filter((row) => filter.until === undefined || row.created_at < filter.until)

@@ -176,8 +176,8 @@ test("a use that was removed from the store is missed by the next decision and b
   const actions = raw.tables.find(({ name }) => name === "actions") as RawTable;
   const action = (await raw.rows(actions)).find((each) => each["id"] === second.id);
   assert.ok(action !== undefined);
-  await raw.set(actions, action, "grant_id", null);
+  await raw.set(actions, action, "allowed_by", null);
   const start = await service.call("POST", `/v1/actions/${second.id}/start`, { body: {} });
   assert.equal(start.body.code, "RECORD_ALTERED");
-  assert.match(await faults(), /grant_id/);
+  assert.match(await faults(), /allowed_by/);
 });

@@ -9,7 +9,7 @@ import {
   suggestScopes,
 } from "../../../plugins/grants/suggest-scopes.ts";
 import type { JsonObject, JsonValue } from "../../../src/domain/json.ts";
-import { findGrantExpressionFault } from "../../../src/domain/policy/check/grant-request.ts";
+import { findScopeFault } from "../../../src/domain/policy/check/scope-fault.ts";
 import {
   buildPolicySet,
   compilePolicySet,
@@ -59,7 +59,7 @@ function offersFor(
   return suggestScopes(
     evaluationOf(request, set),
     earlier,
-    (scope) => findGrantExpressionFault(set, TARGET, scope, "condition") === null,
+    (scope) => findScopeFault(set, TARGET, scope, "condition") === null,
   );
 }
 
