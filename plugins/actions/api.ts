@@ -1,4 +1,4 @@
-/** What features that name `actions` in `needs` may use of this one. */
+/** `assent/actions`: what features that name `actions` in `needs` may use of this one. */
 export { maySelfConfirm, readApproverEligibility } from "./approver-plans.ts";
 export { readRequest } from "./prefetch-redecision.ts";
 export { readRecordedName } from "./recorded-name.ts";

@@ -135,6 +135,7 @@ export function assertMeetsOversightMode(
     );
 }
 
+/** Whether every rule lets the person behind the agent confirm an action. */
 export function maySelfConfirm(self: SelfRelation, plans: readonly ApproverPlan[]): boolean {
   return strictestOversightMode(plans) === "self_confirm" && (self === "same_owner" || self === "same_maker");
 }

@@ -185,6 +185,7 @@ export async function readVerifiedHistory(reader: Reader, row: ActionRow): Promi
   return (await compareWithLedger(reader, row)).recorded;
 }
 
+/** @param altered the parts that differ */
 export function recordAlteredError({ id }: Pick<ActionRow, "id">, altered: readonly string[]): Refusal {
   return new Refusal(
     "RECORD_ALTERED",

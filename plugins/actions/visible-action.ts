@@ -5,6 +5,7 @@ import type { ActionRow, StorageReader } from "../../src/storage/index.ts";
 
 type Reader = Pick<StorageReader, "action">;
 
+/** Reads an action. Throws ACTION_NOT_FOUND if it does not exist or the credential cannot see it. */
 export async function visibleAction(reader: Reader, id: string, credential: Credential): Promise<ActionRow> {
   const row = await reader.action(id);
   if (row === null || !canSee(credential.visibility, row)) throw actionNotFoundError(id);

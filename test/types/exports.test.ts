@@ -30,6 +30,7 @@ const PROMISED: Record<string, string[]> = {
   "./browser": ["clipText", "encodeRequest", "markText", "outline"],
   "./command": ["parseArguments", "createClient"],
   "./core": ["canonicalText", "foldName"],
+  "./actions": ["findSelfApproval", "visibleAction"],
   "./console": ["h", "LoadedPage", "request", "useLoad"],
   "./storage": ["StorageError"],
   "./storage-sql": [],
