@@ -39,7 +39,7 @@ async function runtimeOf(plugins: (Plugin | [Plugin, unknown])[]): Promise<{ run
   const loaded = plugins.map((item) =>
     Array.isArray(item)
       ? { plugin: item[0], options: item[1], origin: item[0].name }
-      : { plugin: item, options: {}, origin: item.name },
+      : { plugin: item, options: {}, origin: item.name, core: item.core === true },
   );
   try {
     return {
@@ -102,6 +102,23 @@ describe("the loader rejects", () => {
       ]),
       "it was taken",
     );
+  });
+
+  test("a plugin without the one that it needs, and additions to votes and reactions without the privilege or twice", async () => {
+    const voteAddition = {} as NonNullable<Plugin["voteAddition"]>;
+    const adds = (name: string): Plugin => ({ name, voteAddition });
+    const core = (name: string): Plugin => ({ ...adds(name), core: true });
+    assert.match(
+      await refusal([store, { name: "a", needs: ["b"] }]),
+      /plugin "a": it needs the plugin "b", which is not loaded; load it, or remove both/,
+    );
+    assert.match(await refusal([store, adds("a")]), /plugin "a": it declares an addition to votes; define it with/);
+    assert.match(
+      await refusal([store, core("a"), core("b")]),
+      /plugin "b": it declares an addition to votes, as the plugin "a" does; load one of them/,
+    );
+    assert.match(await refusal([store, { name: "a", reactions: [{}] }]), /plugin "a": it declares reactions, which/);
+    assert.equal(await refusal([store, { name: "b" }, { name: "a", needs: ["b"] }]), "it was taken");
   });
 
   test("fact sources whose name or bounds cannot work", async () => {
