@@ -33,10 +33,10 @@ export function Card({
 /**
  * Renders a card once its data is loaded.
  *
- *   const loaded = useLoad((signal) => request("GET /v1/grants", { query: { agent_id: id }, signal }), [id]);
+ *   const loaded = useLoad((signal) => request("GET /v1/actions", { query: { agent_id: id }, signal }), [id]);
  *   return (
- *     <LoadedCard id="grants" title={TEXTS.grants} what="grants" loaded={loaded}>
- *       {({ grants }) => <List grants={grants} />}
+ *     <LoadedCard id="actions" title={TEXTS.actions} what="actions" loaded={loaded}>
+ *       {({ actions }) => <List actions={actions} />}
  *     </LoadedCard>
  *   );
  */
