@@ -297,24 +297,11 @@ export {
   matchGrant,
 } from "./domain/policy/decide/grant.ts";
 
-// Suggested rules
-export {
-  suggestedRuleState,
-  appendRuleResult,
-  exceedsFailureRate,
-  findRulesRevertedByBar,
-  findSuggestedFacts,
-  isRuleInForce,
-  resultsMetaKey,
-  type SuggestedRule,
-  type SuggestedRules,
-} from "./domain/suggested-rules.ts";
-
 // Keys and agents
 export { assertAgentUnaltered } from "./identity/agents.ts";
 export { registeredAgentState } from "./domain/registered-agents.ts";
 export { SCOPE_PRESETS, type ScopePreset, canCreateApprovers, hasScope } from "./domain/scopes.ts";
-export { buildKeyEntry, buildSuggestedRuleEntry, toPolicyChange } from "./domain/change-entries.ts";
+export { buildKeyEntry, toPolicyChange } from "./domain/change-entries.ts";
 export {
   assertionCounter,
   findAssertionFault,
@@ -502,7 +489,7 @@ export { ProgramError, type ProgramResult, runProgram } from "./programs/run-pro
 export { DELIVERY_RETRY_MS } from "./contract/notifier.ts";
 
 // Features with steps of decisions, and what they do with votes and ends
-export type { Reaction, ReactionTransaction } from "./contract/reaction.ts";
+export type { ActionOutcome, Reaction, ReactionTransaction } from "./contract/reaction.ts";
 export type { VotedGrant, VoteAddition } from "./contract/vote-addition.ts";
 export type {
   ApprovalSubmission,

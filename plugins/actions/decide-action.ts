@@ -11,13 +11,11 @@ import {
   encodeRequest,
   Evaluation,
   type Facts,
-  findSuggestedFacts,
   type LedgerTransaction,
   type MatchedLimit,
   type RejectionFact,
   type StepReader,
   type SubmittedAction,
-  suggestedRuleState,
   userState,
 } from "../../src/core.ts";
 import type { StorageReader } from "../../src/storage/index.ts";
@@ -60,7 +58,7 @@ export async function decideByRules(
   const known: Facts = {
     ...about,
     ...reader.barFacts(request),
-    ...findSuggestedFacts(reader.state(suggestedRuleState), compiled),
+    ...Object.assign({}, ...host.steps.map((step) => step.ruleFacts?.(reader, compiled))),
     ...(commit === undefined ? {} : { policy_commit: commit }),
   };
   const first = new Evaluation(compiled, request, known, reader.now);

@@ -10,7 +10,6 @@ import { createCredentialEndingTask } from "./credential-ending.ts";
 import { CREDENTIAL_ENTRIES } from "./credential-entries.ts";
 import { createExpiryTask } from "./expiry.ts";
 import { holdRoutes } from "./hold-routes.ts";
-import { suggestedRuleRoutes } from "./suggested-rule-routes.ts";
 import { planRoutes } from "./plan-routes.ts";
 import { readRoutes } from "./read-routes.ts";
 import { createRetentionTask } from "./retention.ts";
@@ -64,7 +63,6 @@ export default defineCorePlugin({
         ...executionRoutes(host, TAG, expiry),
         ...erasureRoutes(host, TAG),
         ...holdRoutes(host, TAG),
-        ...suggestedRuleRoutes(host, TAG),
         ...breakGlassRoutes(host, TAG),
       ],
       async start() {
@@ -98,7 +96,6 @@ declare module "../../src/contract/resource.ts" {
       | typeof executionRoutes
       | typeof erasureRoutes
       | typeof holdRoutes
-      | typeof suggestedRuleRoutes
       | typeof breakGlassRoutes;
   }
 }

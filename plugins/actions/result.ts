@@ -1,5 +1,6 @@
 /** Records the result of a started action once. Only the key that started the action may report it. */
 import {
+  type ActionOutcome,
   actionEntryFields,
   canonicalText,
   canSee,
@@ -12,7 +13,6 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { countSuggestedResult } from "./suggested-rule-results.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, actionNotFoundError } from "./visible-action.ts";
 
@@ -80,9 +80,11 @@ export async function recordResult(
     },
     row.submitted_by,
   );
-  await countSuggestedResult(tx, row, { first, newest }, result.success, toActor(caller.key, caller.principal));
-  if (!result.success)
-    for (const reaction of host.reactions) reaction.actionFailed?.(tx, row, toActor(caller.key, caller.principal));
+  await reactToResult(host, tx, row, {
+    success: result.success,
+    by: toActor(caller.key, caller.principal),
+    facts: [first.facts, newest.facts],
+  });
   const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
   tx.expectChange(tx.updateAction(id, { status: row.status }, change));
   return { row: { ...row, ...change }, isRetry: false };
@@ -91,3 +93,14 @@ export async function recordResult(
 export const prefetchResult =
   ({ id }: ResultCall): Prefetch =>
   () => ({ history: id });
+
+/** Lets features react to a result that was recorded. */
+export async function reactToResult(
+  { reactions }: Pick<CoreHost, "reactions">,
+  tx: LedgerTransaction,
+  row: ActionRow,
+  result: ActionOutcome,
+): Promise<void> {
+  for (const reaction of reactions) await reaction.resultReported?.(tx, row, result);
+  if (!result.success) for (const reaction of reactions) reaction.actionFailed?.(tx, row, result.by);
+}

@@ -18,7 +18,6 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { countSuggestedResult } from "./suggested-rule-results.ts";
 import { assertNotErased, rereadAction, visibleAction } from "./visible-action.ts";
 import { matchesLedger, verifyAgainstLedger } from "./verify-record.ts";
 
@@ -168,9 +167,8 @@ export function settleOutcome(
       },
       row.submitted_by,
     );
-    await countSuggestedResult(tx, row, history, success, toActor(current.key, current.principal));
-    if (!success)
-      for (const reaction of host.reactions) reaction.actionFailed?.(tx, row, toActor(current.key, current.principal));
+    const by = toActor(current.key, current.principal);
+    await reactToResult(host, tx, row, { success, by, facts: [history.first.facts, history.newest.facts] });
     const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
     if (!(await tx.updateAction(id, { status: "unknown" }, change)))
       throw new Error(`${id} was not settled although the ledger's lock was held`);

@@ -1,7 +1,7 @@
 /** Routes that activate and deactivate policies. */
 import type { CoreHost } from "../../src/core.ts";
 import { defineRoute, IF_MATCH } from "../../src/plugin.ts";
-import { activatePolicy, CHANGE_ERRORS, deactivatePolicy } from "./policy-changes.ts";
+import { activationErrors, activatePolicy, CHANGE_ERRORS, deactivatePolicy } from "./policy-changes.ts";
 import { policyReply, POLICY_RESPONSE } from "./policy-record.ts";
 import * as schema from "./schemas.ts";
 
@@ -18,7 +18,7 @@ export function activateRoute(host: CoreHost, tag: string) {
     description:
       "Default: the latest version. Activating an older one is a rollback. Each request is evaluated by either the old or the new set.",
     responses: { 200: POLICY_RESPONSE },
-    errors: [...CHANGE_ERRORS, "POLICY_VERSION_NOT_FOUND", "POLICY_INVALID", "SUGGESTED_RULE_UNTRIED"],
+    errors: [...CHANGE_ERRORS, "POLICY_VERSION_NOT_FOUND", "POLICY_INVALID", ...activationErrors(host)],
     handle: async ({ params, body, headers, credential }) =>
       policyReply(host, await activatePolicy(host, params.id, body.version ?? null, headers, credential)),
   });

@@ -2,7 +2,14 @@
 import { type CoreHost, readIdempotentCall, REPLAYED_HEADERS } from "../../src/core.ts";
 import { defineRoute, IF_MATCH } from "../../src/plugin.ts";
 import { FILE_TYPES, parsePolicyBody, YAML_TYPES } from "./parse-body.ts";
-import { CHANGE_ERRORS, createPolicy, deletePolicy, importPolicies, updatePolicy } from "./policy-changes.ts";
+import {
+  activationErrors,
+  CHANGE_ERRORS,
+  createPolicy,
+  deletePolicy,
+  importPolicies,
+  updatePolicy,
+} from "./policy-changes.ts";
 import { policyReply, POLICY_RESPONSE, renderPolicy, listWarnings } from "./policy-record.ts";
 import * as schema from "./schemas.ts";
 import { findVersion } from "./stored-policies.ts";
@@ -30,7 +37,7 @@ export function createRoute(host: CoreHost, tag: string, bodyLimit: number) {
     },
     errors: [
       ...PARSE_ERRORS,
-      "SUGGESTED_RULE_UNTRIED",
+      ...activationErrors(host),
       "POLICY_NAME_TAKEN",
       "POLICY_MANAGED",
       "POLICY_NOT_FOUND",
@@ -64,7 +71,7 @@ export function importRoute(host: CoreHost, tag: string, bodyLimit: number) {
     description:
       "Stores all policies or none. An existing name gets a new version, unless it is unchanged. Errors have a line and column.",
     responses: { 200: { description: "The outcome for each policy.", schema: schema.ImportResult } },
-    errors: [...PARSE_ERRORS, "SUGGESTED_RULE_UNTRIED", "POLICY_MANAGED"],
+    errors: [...PARSE_ERRORS, ...activationErrors(host), "POLICY_MANAGED"],
     async handle({ query, body, credential, signal }) {
       const activate = query.activate === true;
       const read = await host.policies.trials.read({ yaml: typeof body === "string" ? body : body.yaml }, signal);
@@ -107,7 +114,7 @@ export function updateRoute(host: CoreHost, tag: string, bodyLimit: number) {
     description:
       "Versions are immutable. An unchanged policy creates no version; in YAML, a changed comment counts as a change. Send the `ETag` that you read as `If-Match` to reject the change if the policy has changed since.",
     responses: { 200: POLICY_RESPONSE },
-    errors: [...CHANGE_ERRORS, ...PARSE_ERRORS, "SUGGESTED_RULE_UNTRIED"],
+    errors: [...CHANGE_ERRORS, ...PARSE_ERRORS, ...activationErrors(host)],
     handle: async ({ params, query, body, headers, credential, signal }) =>
       policyReply(
         host,

@@ -15,7 +15,7 @@ import {
   recordCreatedResource,
   toPolicyChange,
 } from "../../src/core.ts";
-import { assertIfMatch, type Credential, Refusal } from "../../src/plugin.ts";
+import { assertIfMatch, type Credential, type ErrorKind, Refusal } from "../../src/plugin.ts";
 import type { PolicyRow } from "../../src/storage/index.ts";
 import {
   assertNotManaged,
@@ -50,13 +50,18 @@ function assertCanActivate(caller: Credential): void {
     );
 }
 
-/** Throws SUGGESTED_RULE_UNTRIED or POLICY_MANAGED for a suggested policy that must not be activated. */
+/** Returns the errors with which features refuse to activate policies. */
+export function activationErrors({ reactions }: CoreHost): readonly ErrorKind[] {
+  return reactions.flatMap(({ activationErrors: errors = [] }) => errors);
+}
+
+/** Throws a refusal for policies that must not be activated. */
 async function assertMayActivate(
   host: CoreHost,
   tx: LedgerTransaction,
   edits: ReadonlyMap<string, PolicyActivation>,
 ): Promise<void> {
-  assertTriedInShadow(tx, edits);
+  for (const reaction of host.reactions) reaction.activatingPolicies?.(tx, edits);
   await assertKeepsBaseline(host, tx, edits);
 }
 
@@ -73,23 +78,6 @@ async function assertKeepsBaseline(
       throw new Refusal(
         "POLICY_MANAGED",
         `the policy "${name}" would allow actions in place of a rule of "${row.name}", which is part of the baseline; change that rule in its source`,
-      );
-  }
-}
-
-/**
- * Throws SUGGESTED_RULE_UNTRIED if a suggested policy would be enforced that is not active yet. Its first activation
- * must be in shadow mode.
- */
-function assertTriedInShadow(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyActivation>): void {
-  const active = tx.activePolicies.compiled.document.policies;
-  for (const [name, { definition }] of edits) {
-    if (definition.suggested === undefined || definition.mode === "shadow") continue;
-    const isTried = active.some(({ policy, definition: { suggested } }) => policy === name && suggested !== undefined);
-    if (!isTried)
-      throw new Refusal(
-        "SUGGESTED_RULE_UNTRIED",
-        `the policy "${name}" was suggested and is not active in shadow mode; activate a version with \`mode: shadow\` first`,
       );
   }
 }

@@ -1,14 +1,11 @@
 /** Places and lifts stops. Each change is an urgent transaction that does not evaluate policies. */
 import {
-  suggestedRuleState,
-  buildSuggestedRuleEntry,
   canSeeAgent,
   confirmCredential,
   type CoreHost,
   countPeople,
   isNewPerson,
   findCreatedResource,
-  findRulesRevertedByBar,
   type IdempotentCall,
   matchesAnyName,
   parseRfc3339,
@@ -68,22 +65,13 @@ export function placeStop(
       needed: 0,
       by: toActor(caller.key, caller.principal),
     });
-    revertSuggestedRules(tx, entry);
+    const { by } = entry;
+    for (const reaction of host.reactions) reaction.barPlaced?.(tx, { id, reason, by, covers: coverageOf(entry.stop) });
     await recordCreatedResource(tx, caller, call, id);
     return { stop: findStop(tx.state(stopState), id), replayed: false };
   });
 }
 
-/** Reverts the suggested rules that the stop covers. They stay reverted when the stop is lifted. */
-function revertSuggestedRules(tx: Tx, { stop, by }: StopEntry): void {
-  const covers = coverageOf(stop);
-  for (const rule of findRulesRevertedByBar(tx.state(suggestedRuleState), covers)) {
-    const change = { change: "reverted", cause: "stop", related_stop: stop.id, comment: stop.reason, by } as const;
-    tx.record(buildSuggestedRuleEntry(rule, change, tx.now));
-  }
-}
-
-/** Records the caller's request to lift the stop, and lifts it once `needed` people have requested that. */
 /** Whether the stop can affect agents that the caller sees. */
 export function canSeeStop({ visibility }: Credential, { agent }: Pick<Stop, "agent">): boolean {
   if (agent === null) return true;
@@ -92,6 +80,7 @@ export function canSeeStop({ visibility }: Credential, { agent }: Pick<Stop, "ag
   return agent.includes("*") || agent.includes("?") || canSeeAgent(visibility, agent);
 }
 
+/** Records the caller's request to lift the stop, and lifts it once `needed` people have requested that. */
 export function liftStop(
   host: CoreHost,
   needed: number,

@@ -151,7 +151,6 @@ async function auditAction(
     const policies = (): Promise<CompiledPolicySet | null> => audit.compiled(decision.policy_set);
     for (const auditor of audit.auditors)
       await auditor.checkDecision?.({ entry: decision, request, facts, policies }, fault);
-    await checkSuggested(audit, row, request, decision, fault);
   }
   const { size } = audit.totals;
   return {
@@ -342,22 +341,6 @@ async function checkPlaces(
     if (!rows.some((row) => row["action_id"] === id && row["subject"] === subject))
       fault(`it is missing in the history of the policy "${policy}"`);
   }
-}
-
-/** Evaluates again each decision that a suggested rule allowed, and compares the result. */
-async function checkSuggested(
-  { compiled }: ActionsAudit,
-  row: ActionRow,
-  request: ActionRequest,
-  { facts, policy_set, at, decision }: DecisionEntry,
-  fault: ReportFault,
-): Promise<void> {
-  const [policy] = facts.suggested ?? [];
-  const set = policy === undefined ? null : await compiled(policy_set);
-  if (set === null) return;
-  const redecided = decide(set, request, restoreFacts(facts, row.past), parseEntryTime(at));
-  if (canonicalText(redecided as unknown as JsonValue) !== canonicalText(decision as unknown as JsonValue))
-    fault(`the suggested rule of ${policy} did not allow it: evaluating it again gives a different decision`);
 }
 
 function limitUseKey({ policy, limit, subject }: MatchedLimit, at: number) {

@@ -36,7 +36,6 @@ import { effectiveRequest } from "../domain/edited-request.ts";
 import { prefixFaults, reportDifferences, checkEachRow, type AuditedStore, type ReportFault } from "./report.ts";
 import type { PoliciesAuditor } from "./policies.ts";
 import type { LegalHoldsAuditor } from "./legal-holds.ts";
-import type { SuggestedRulesAuditor } from "./suggested-rules.ts";
 import type { PlansAuditor } from "./plans.ts";
 import { createProofReader } from "../ledger/reader.ts";
 import { UNRECORDED_META_NAMES } from "./unrecorded-columns.ts";
@@ -51,7 +50,8 @@ interface RowsAudit {
   created: Created;
   notices: readonly NoticeKind[];
   holds: LegalHoldsAuditor;
-  suggested: SuggestedRulesAuditor;
+  /** Checks of features. */
+  auditors: readonly FeatureAuditor[];
   plans: PlansAuditor;
   /** Returns the log's keys. The member is null if checkpoints are not verified. */
   keys: (() => LogKeys) | null;
@@ -232,12 +232,18 @@ async function checkDelivery({ store, notices }: RowsAudit, row: DeliveryRow, fa
 }
 
 async function checkMeta(
-  { store, policies, suggested, keys, verify }: RowsAudit,
+  { store, policies, auditors, keys, verify }: RowsAudit,
   row: CopiedRow,
   fault: ReportFault,
 ): Promise<void> {
   const [name, value] = [String(row["name"]), String(row["value"])];
   const report = prefixFaults(`the fact ${name}`, fault);
+  for (const auditor of auditors) {
+    const found = auditor.findFactFault?.(name);
+    if (found === undefined) continue;
+    if (found !== null) report(found);
+    return;
+  }
   if (UNRECORDED_META_NAMES.some((pattern) => name === pattern || (pattern.endsWith(":") && name.startsWith(pattern))))
     return;
   if (name === "log_vkey") {
@@ -247,8 +253,6 @@ async function checkMeta(
   } else if (name.startsWith("policy_set_source:")) {
     if (policies.sets.get(name.slice("policy_set_source:".length))?.source !== value)
       report("it differs from the ledger");
-  } else if (name.startsWith("suggested_results:")) {
-    if (!suggested.hasResults(name.slice("suggested_results:".length))) report("no such rule was activated");
   } else if (name === "cosigned_checkpoint") {
     if (keys === null) return;
     const { size, root } = openLogCheckpoint(value, keys(), verify);

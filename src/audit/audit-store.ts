@@ -140,21 +140,19 @@ async function checkDirectory(audit: TablesAudit): Promise<void> {
   const { directory, holds, signing, auditors } = audit.entries;
   await checkCurrent(audit, "the API keys and agents", (fault) => directory.check(fault));
   for (const auditor of auditors)
-    await checkCurrent(audit, "the data of features", async (fault) => auditor.compare?.(audit.store, fault));
+    await checkCurrent(audit, "the data of features", async (fault) =>
+      auditor.compare?.(audit.store, fault, audit.entries.statesAt(audit.entries.totals.latest)),
+    );
   await checkCurrent(audit, "the legal holds", (fault) => holds.check(audit.store, fault));
   await checkCurrent(audit, "the keys that sign", (fault) => signing.check(fault));
 }
 
 async function checkPolicies(audit: TablesAudit): Promise<void> {
-  const { store, options } = audit;
-  const { policies, suggested } = audit.entries;
+  const { options } = audit;
+  const { policies } = audit.entries;
   await checkCurrent(audit, "the policies", (fault) =>
     policies.check(fault, (done, total) => options.progress?.("policy sets", done, total)),
   );
-  await checkCurrent(audit, "the suggested rules", async (fault) => {
-    const active = await policies.compiled((await store.head()).policy_set);
-    if (active !== null) await suggested.check(store, active.document, fault);
-  });
 }
 
 /** @param size the number of entries that the ledger audit has read */
@@ -163,7 +161,7 @@ async function checkCopiedTables(
   copying: StorageCopying,
   size: number,
 ): Promise<void> {
-  const { policies, holds, suggested, plans, signing, changes } = entries;
+  const { policies, holds, auditors, plans, signing, changes } = entries;
   const states = entries.statesAt(entries.totals.latest);
   const created = Object.assign({}, ...entries.auditors.map((auditor) => auditor.created ?? {})) as Created;
   const keys = options.vkey === undefined ? null : signing.logKeys;
@@ -175,7 +173,7 @@ async function checkCopiedTables(
     created,
     notices: options.features.notices,
     holds,
-    suggested,
+    auditors,
     plans,
     keys,
     verify,

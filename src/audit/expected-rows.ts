@@ -16,7 +16,6 @@ import type { KeysAuditor } from "./log-keys.ts";
 import { createPlansAuditor } from "./plans.ts";
 import { PoliciesAuditor } from "./policies.ts";
 import type { AuditedStore, EntryBody, ReportFault } from "./report.ts";
-import { createSuggestedRulesAuditor, type SuggestedRulesAuditor } from "./suggested-rules.ts";
 import { createUsersAuditor } from "./users.ts";
 
 const PAGE = 256;
@@ -25,7 +24,6 @@ export class ExpectedRows {
   readonly directory: DirectoryAuditor;
   readonly policies: PoliciesAuditor;
   readonly holds = createLegalHoldsAuditor();
-  readonly suggested: SuggestedRulesAuditor;
   readonly plans = createPlansAuditor();
   readonly users: ReturnType<typeof createUsersAuditor>;
   readonly exceptional: ExceptionalVotesAuditor;
@@ -62,7 +60,6 @@ export class ExpectedRows {
     this.known = new Set(features.entryTypes);
     this.auditors = features.auditors.map((create) => create());
     this.states = States.initial([...DIRECTORY_FOLDS, ...features.folds]);
-    this.suggested = createSuggestedRulesAuditor(features.bars);
     this.store = store;
     this.signing = signing;
     this.fault = fault;
@@ -109,7 +106,6 @@ export class ExpectedRows {
       this.holds.fold(body);
       this.exceptional.fold(body);
       this.users.fold(body);
-      this.suggested.fold(body);
       this.credentials.fold(body);
       this.plans.fold(body);
       this.signing.fold(row, body);
@@ -123,7 +119,12 @@ export class ExpectedRows {
   /** Returns the states after the newest entry, for questions about the time `now` in milliseconds. */
   statesAt(now: number): AuditStates {
     const reader: StatesReader = { now, state: (fold) => this.states.state(fold) };
-    return { ...reader, placedBar: (target, seq) => this.features.bars.placedAfter(reader, target, seq) };
+    const { bars } = this.features;
+    return {
+      ...reader,
+      placedBar: (target, seq) => bars.placedAfter(reader, target, seq),
+      coverageOf: (entry) => bars.coverageOf(entry),
+    };
   }
 
   private checkFeatures({ seq, created_at }: EntryRow, body: EntryBody): void {

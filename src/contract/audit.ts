@@ -11,7 +11,7 @@ import type { StorageReader } from "./storage.ts";
 import type { StatesReader } from "./states.ts";
 
 /** The states before an entry, and the bars that follow from them. */
-export type AuditStates = StatesReader & Pick<Snapshot, "placedBar">;
+export type AuditStates = StatesReader & Pick<Snapshot, "placedBar"> & Pick<Bars, "coverageOf">;
 
 /** Reports a fault of the store. */
 export type ReportFault = (detail: string) => void;
@@ -49,7 +49,9 @@ export interface FeatureAuditor {
    * Compares what the feature stores besides its states with the entries that `check` got. Called after the newest
    * entry, and again if it reports a fault while entries are added.
    */
-  compare?(store: FeatureStore, fault: (message: string) => void): Promise<void>;
+  compare?(store: FeatureStore, fault: ReportFault, states: StatesReader): Promise<void>;
+  /** Returns the fault of a row of `meta` by its name; null if the row may exist, undefined if it is of no concern. */
+  findFactFault?(name: string): string | null | undefined;
   /**
    * For each idempotent route of the feature, returns who created a resource and when; null if the route did not create
    * it. `states` are those after the newest entry.
@@ -58,7 +60,7 @@ export interface FeatureAuditor {
 }
 
 /** What an auditor can read. */
-export type FeatureStore = Pick<StorageReader, "entries" | "actionsById" | "documents">;
+export type FeatureStore = Pick<StorageReader, "entries" | "actionsById" | "documents" | "head" | "policySet" | "meta">;
 
 /** Who created a resource, as the row of an idempotency key must have it. */
 export interface Creation {

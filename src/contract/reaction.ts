@@ -1,13 +1,32 @@
-/** What features record when an action fails or a person's trust ends, in the transaction that records it. */
+/**
+ * What features record when an action fails, a person's trust ends, or policies change, in the transaction that records
+ * it.
+ */
 import type { Actor } from "../domain/entries.ts";
+import type { PolicySetDocument, RecordedFacts } from "../domain/policy/policy-types.ts";
 import type { User } from "../domain/users.ts";
+import type { BarCoverage } from "./bar.ts";
+import type { ErrorKind } from "./errors.ts";
 import type { LedgerTransaction } from "./ledger.ts";
+import type { PolicyActivation } from "./policies.ts";
 import type { ActionRow } from "./storage.ts";
 
 export type ReactionTransaction = Pick<LedgerTransaction, "record" | "now" | "state" | "placedBar">;
 
 /** A reaction is called after the entry that it reacts to was recorded, under the ledger's lock. */
 export interface Reaction {
+  /** The result of the action was reported. Called before `actionFailed`. */
+  resultReported?(tx: LedgerTransaction, action: ActionRow, result: ActionOutcome): Promise<void>;
+  /** A bar was placed. */
+  barPlaced?(tx: ReactionTransaction, bar: NewBar): void;
+  /**
+   * Policies are about to be activated over the API; `edits` contains them by name. Throws a `Refusal` with one of
+   * `activationErrors` if they must not be. Policies of sources are not checked, because people review them there.
+   */
+  activatingPolicies?(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyActivation>): void;
+  readonly activationErrors?: readonly ErrorKind[];
+  /** A different policy set was activated. @param by null if a policy source did it */
+  policiesActivated?(tx: LedgerTransaction, set: Pick<PolicySetDocument, "policies">, by: Actor | null): Promise<void>;
   /** A person rejected the action. */
   actionRejected?(tx: ReactionTransaction, action: ActionRow, by: Actor): void;
   /** The result of the action reports failure. */
@@ -20,4 +39,18 @@ export interface Reaction {
     keyIds: readonly string[],
     by: Actor,
   ): void;
+}
+
+export interface ActionOutcome {
+  success: boolean;
+  by: Actor;
+  /** The facts of the action's first and newest decision. */
+  facts: readonly RecordedFacts[];
+}
+
+export interface NewBar {
+  id: string;
+  reason: string;
+  by: Actor;
+  covers: BarCoverage;
 }

@@ -1,15 +1,22 @@
 /** Steps that features add to decisions, after the rules. Steps before the rules are bars; see bar.ts. */
 import type { DecisionForEntry, StepFacts } from "../domain/policy/decide/decide.ts";
+import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { Evaluation } from "../domain/policy/decide/evaluation.ts";
 import type { Facts } from "../domain/policy/policy-types.ts";
 import type { Credential } from "./host.ts";
 import type { LedgerTransaction, Snapshot } from "./ledger.ts";
+import type { StatesReader } from "./states.ts";
 import type { ActionRow, StorageReader } from "./storage.ts";
 
-/** A step of decisions. It is called only for actions that require approval, so other actions do not pay for it. */
+/** A step of decisions. */
 export interface DecisionStep {
   /** Unique among all plugins. */
   readonly name: string;
+  /**
+   * Returns facts that the rules read. Called under the ledger's lock for every decision, so it must be fast. The other
+   * members are called only for actions that require approval, so other actions do not pay for them.
+   */
+  ruleFacts?(states: StatesReader, policies: CompiledPolicySet): Pick<Facts, "suggested">;
   /**
    * Returns facts with which the policies can allow an action that requires approval, in the order to try them; null if
    * there are none. The service decides with each of them, and records the first facts that lead to an allow, so a

@@ -1,6 +1,5 @@
-/** Builds the entries that record changes of keys, policies and suggested rules. */
-import type { Actor, ApiKeyEntry, RecordedPolicyChange, SuggestedRuleEntry } from "./entries.ts";
-import type { SuggestedRuleTerms } from "./suggested-rules.ts";
+/** Builds the entries that record changes of keys and policies. */
+import type { Actor, ApiKeyEntry, RecordedPolicyChange } from "./entries.ts";
 import { toRfc3339 } from "./time.ts";
 
 /** The members of a policy's row that entries record. */
@@ -28,30 +27,6 @@ export function toPolicyChange(policy: ChangedPolicy, digest: string | null): Re
     digest,
     active: active_version,
     deleted: deleted_at !== null,
-  };
-}
-
-/**
- * Returns the entry that records a change of a suggested rule.
- * @param rule the rule before the change, or the rule that is activated
- */
-export function buildSuggestedRuleEntry(
-  rule: SuggestedRuleTerms,
-  change: Pick<SuggestedRuleEntry, "change" | "by"> &
-    Partial<Pick<SuggestedRuleEntry, "cause" | "related_action" | "related_stop" | "comment">>,
-  at: number,
-): SuggestedRuleEntry {
-  const { policy, in_place_of, tool, operation, agents, max_failed } = rule;
-  return {
-    type: "suggested_rule",
-    v: 1,
-    at: toRfc3339(at),
-    cause: null,
-    related_action: null,
-    related_stop: null,
-    comment: null,
-    ...change,
-    rule: { policy, in_place_of, tool, operation, agents, max_failed },
   };
 }
 

@@ -27,7 +27,6 @@ import type {
   PermitKeyEntry,
   PlanEntry,
   PolicySetEntry,
-  SuggestedRuleEntry,
   UserEntry,
 } from "./entries/service.ts";
 
@@ -76,7 +75,6 @@ type CoreEntry =
   | LegalHoldEntry
   | DelegationEntry
   | BreakGlassEntry
-  | SuggestedRuleEntry
   | PlanEntry
   | PermitKeyEntry
   | LogKeyEntry;
@@ -100,7 +98,6 @@ export const ENTRY_TYPES = [
   "legal_hold",
   "delegation",
   "break_glass",
-  "suggested_rule",
   "permit_key",
   "log_key",
 ] as const satisfies readonly CoreEntry["type"][];

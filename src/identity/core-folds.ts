@@ -4,12 +4,10 @@ import { delegationState } from "../domain/delegations.ts";
 import type { Fold } from "../domain/fold.ts";
 import { legalHoldState } from "../domain/legal-holds.ts";
 import { recordedPolicyState } from "../domain/recorded-policies.ts";
-import { suggestedRuleState } from "../domain/suggested-rules.ts";
 
 export const CORE_FOLDS: readonly Fold<unknown>[] = [
   legalHoldState,
   delegationState,
   breakGlassState,
   recordedPolicyState,
-  suggestedRuleState,
 ];

@@ -6,11 +6,12 @@ import { Refusal } from "../contract/errors.ts";
 import type { Credential } from "../contract/host.ts";
 import { PreparationRequired, type LedgerTransaction } from "../contract/ledger.ts";
 import type { PlannedPolicySet, PolicyActivation } from "../contract/policies.ts";
+import type { Reaction } from "../contract/reaction.ts";
 import type { PolicyBundle } from "../contract/policy-source.ts";
 import type { PolicyRow, StorageReader } from "../contract/storage.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import { toActor } from "../domain/actor.ts";
-import { buildSuggestedRuleEntry, toPolicyChange } from "../domain/change-entries.ts";
+import { toPolicyChange } from "../domain/change-entries.ts";
 import type { RecordedPolicyChange } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { JsonValue } from "../domain/json.ts";
@@ -23,12 +24,6 @@ import {
   precompilePolicySet,
 } from "../domain/policy/compile/compile.ts";
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
-import {
-  suggestedRuleState,
-  listSuggestedTerms,
-  resultsMetaKey,
-  type SuggestedRuleTerms,
-} from "../domain/suggested-rules.ts";
 import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import {
@@ -103,6 +98,7 @@ export async function commitPolicySet(
   source: Record<string, string>,
   by: Credential | null,
   changes: readonly RecordedPolicyChange[],
+  reactions: readonly Reaction[],
 ): Promise<void> {
   const { digest, document, text } = planned;
   const isNewSet = digest !== null && digest !== tx.activePolicies.digest;
@@ -111,34 +107,8 @@ export async function commitPolicySet(
   await tx.putPolicySet({ digest, document: text, created_at: tx.now });
   await tx.putMeta(`policy_set_source:${digest}`, canonicalText(source));
   await tx.activatePolicySet(digest);
-  await recordSuggestedRules(tx, document, by);
-}
-
-/** Records the suggested rules that the new set activates, changes or deactivates. A reverted rule stays reverted. */
-async function recordSuggestedRules(
-  tx: LedgerTransaction,
-  document: PlannedPolicySet["document"],
-  by: Credential | null,
-): Promise<void> {
   const actor = by === null ? null : toActor(by.key, by.principal);
-  const terms = listSuggestedTerms(document);
-  const record = (rule: SuggestedRuleTerms, change: "activated" | "deactivated"): void => {
-    tx.record(buildSuggestedRuleEntry(rule, { change, by: actor }, tx.now));
-  };
-  for (const rule of terms.values()) {
-    const before = tx.state(suggestedRuleState).get(rule.policy);
-    if (before?.active === true && isSameRule(before, rule)) continue;
-    record(rule, "activated");
-    await tx.putMeta(resultsMetaKey(rule.policy), "");
-  }
-  for (const rule of tx.state(suggestedRuleState).values())
-    if (rule.active && !terms.has(rule.policy)) record(rule, "deactivated");
-}
-
-function isSameRule(a: SuggestedRuleTerms, b: SuggestedRuleTerms): boolean {
-  const text = ({ policy, in_place_of, tool, operation, agents, max_failed }: SuggestedRuleTerms): string =>
-    canonicalText({ policy, in_place_of, tool, operation, agents, max_failed });
-  return text(a) === text(b);
+  for (const reaction of reactions) await reaction.policiesActivated?.(tx, document, actor);
 }
 
 /** Returns the source that last activated the set; null if none is recorded. */
@@ -222,7 +192,7 @@ export interface BundleActivation {
  */
 export async function activateBundle(
   tx: LedgerTransaction,
-  { newId, ...names }: SourceNames & { newId(): string },
+  { newId, reactions, ...names }: SourceNames & { newId(): string; reactions: readonly Reaction[] },
   sourceName: string,
   bundle: PolicyBundle,
   by: Credential | null,
@@ -274,7 +244,7 @@ export async function activateBundle(
       await tx.updatePolicy(row.id, { managed_by: sourceName, updated_at: tx.now });
       changes.push(toPolicyChange({ ...row, managed_by: sourceName }, null));
     }
-    await commitPolicySet(tx, { ...planned, digest }, bundle.source, confirmed, changes);
+    await commitPolicySet(tx, { ...planned, digest }, bundle.source, confirmed, changes, reactions);
     return result;
   }
 
@@ -309,7 +279,7 @@ export async function activateBundle(
     await tx.updatePolicy(row.id, { active_version: null, updated_at: tx.now });
     changes.push(toPolicyChange({ ...row, active_version: null }, null));
   }
-  await commitPolicySet(tx, { ...planned, digest }, bundle.source, confirmed, changes);
+  await commitPolicySet(tx, { ...planned, digest }, bundle.source, confirmed, changes, reactions);
   return result;
 }
 

@@ -16,6 +16,7 @@ import {
   type UnloadedFile,
 } from "../contract/policy-source.ts";
 import { StorageError, type StorageReader } from "../contract/storage.ts";
+import type { Reaction } from "../contract/reaction.ts";
 import type { PolicyTrials } from "../contract/trials.ts";
 import { findUnknownChannels } from "../domain/policy/check/unknown-channels.ts";
 import { explainCompileFault, PolicyCompileError } from "../domain/policy/compile/compile.ts";
@@ -45,6 +46,8 @@ interface PoliciesOptions {
   /** Names of the configured channels. */
   channels: readonly string[];
   ledger: Pick<Ledger, "transact">;
+  /** Reactions of features to the activation of a policy set. */
+  reactions: readonly Reaction[];
   newId(): string;
   clock(): number;
   log: Logger;
@@ -86,7 +89,7 @@ export class PolicyStore implements PolicyService {
   readonly sources: readonly string[];
   readonly baselines: ReadonlyMap<string, SourceLocation>;
   readonly trials: PolicyTrials;
-  readonly commit = commitPolicySet;
+  readonly commit: Policies["commit"] = (...args) => commitPolicySet(...args, this.options.reactions);
   private readonly options: PoliciesOptions;
   private readonly trouble = new Map<string, Trouble>();
   /** Files that look like policies and are not loaded, keyed by source. */

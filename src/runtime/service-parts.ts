@@ -107,6 +107,7 @@ export async function openServiceParts(options: PartsOptions, opened: Disposer[]
     sources: options.sources,
     baselines: options.baselines,
     channels: Object.keys(config.channels),
+    reactions: options.declared.reactions,
     newId,
     ledger,
   });

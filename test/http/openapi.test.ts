@@ -522,7 +522,7 @@ describe("every operation", () => {
     assert.equal(early.body.code, "INVALID_RANGE");
   });
 
-  it("a suggested rule can be flagged and restored", async () => {
+  it("a suggested rule can be flagged and restored", needs("suggestions"), async () => {
     const asked = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
     const suggested = {
       policy: "suggested",

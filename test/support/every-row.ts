@@ -1,6 +1,6 @@
 /**
  * Fills a store with a row of every kind: everything that a feature writes, and every state of an action.
- * @needs agents, grants, stop, users
+ * @needs agents, grants, stop, suggestions, users
  */
 import { ok } from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";

@@ -211,39 +211,6 @@ export interface BreakGlassEntry {
   by: Actor;
 }
 
-/**
- * A suggested rule changed: its policy was activated or deactivated, or the rule was reverted or restored. The rule
- * allows actions only from its activation until it is reverted or deactivated.
- */
-export interface SuggestedRuleEntry {
-  type: "suggested_rule";
-  v: 1;
-  at: string;
-  /** `restored`: a person reactivated a reverted rule. Activating the rule's policy does not undo a reversal. */
-  change: "activated" | "deactivated" | "reverted" | "restored";
-  /** The rule as it was when it was activated. */
-  rule: {
-    /** Name of the rule's policy, which identifies the rule. */
-    policy: string;
-    /** The rule that requires approval, in whose place this rule allows actions. */
-    in_place_of: { policy: string; rule: string };
-    tool: string;
-    operation: string;
-    agents: string[];
-    /** Maximum share of failed results. */
-    max_failed: number;
-  };
-  /** Cause of the reversal; null unless the rule was reverted. */
-  cause: "flag" | "stop" | "failure" | null;
-  /** The action that was flagged or that failed. */
-  related_action: string | null;
-  /** The stop that reverted the rule. */
-  related_stop: string | null;
-  comment: string | null;
-  /** Null if a policy source activated or deactivated the policy. */
-  by: Actor | null;
-}
-
 /** Several actions were submitted at once. Their decisions follow in the order of the list, in the same transaction. */
 export interface PlanEntry {
   type: "plan";

@@ -20,7 +20,6 @@ import type {
   QuestionEntry,
   RedecisionEntry,
   ReviewEntry,
-  SuggestedRuleEntry,
   UserEntry,
 } from "../../domain/entries.ts";
 import { ERASABLE_PARTS } from "../../domain/erasure.ts";
@@ -471,29 +470,6 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     related_action: textSchema("The action that was approved."),
     comment: textSchema("Why the action could not wait, or the result of the review."),
     by: Actor,
-  }),
-  suggested_rule: entry<SuggestedRuleEntry>("SuggestedRuleEntry", "suggested_rule", {
-    at: timeSchema("Time of the entry."),
-    change: oneOfSchema("The change.", "activated", "deactivated", "reverted", "restored"),
-    rule: Type.Object(
-      {
-        policy: textSchema("Name of the rule's policy, which identifies the rule."),
-        in_place_of: Type.Object(
-          { policy: Type.String(), rule: Type.String() },
-          { description: "The rule that requires approval.", ...closed },
-        ),
-        tool: Type.String(),
-        operation: Type.String(),
-        agents: Type.Array(Type.String()),
-        max_failed: Type.Number({ description: "Maximum share of failed results." }),
-      },
-      { description: "The rule as it was when it was activated.", ...closed },
-    ),
-    cause: orNull(oneOfSchema("Why the rule was reverted; null otherwise.", "flag", "stop", "failure")),
-    related_action: orNull(textSchema("The action that was flagged or that failed.")),
-    related_stop: orNull(textSchema("The stop that reverted the rule.")),
-    comment: orNull(textSchema("Comment of the person who flagged a use or restored the rule.")),
-    by: orNull(Actor),
   }),
   permit_key: entry<PermitKeyEntry>("PermitKeyEntry", "permit_key", {
     at: timeSchema("Time of the entry."),

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
+import { needs } from "../../support/features.ts";
 import { parseAllDocuments } from "yaml";
 import { renderYaml } from "../../../plugins/policies/page/yaml.ts";
 import { withoutBrowser } from "../../support/browser.ts";
@@ -205,7 +206,7 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByText("Version 2 is active in shadow mode: its decisions are recorded").waitFor();
   });
 
-  it("enforces a suggested rule that was tried in shadow mode", async () => {
+  it("enforces a suggested rule that was tried in shadow mode", needs("suggestions"), async () => {
     const { call, admin: key } = console_.service;
     const yaml = `policy: deploys
 rules:

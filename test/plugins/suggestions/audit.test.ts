@@ -1,10 +1,13 @@
 /** The audit checks the ledger against the suggested rules in it. */
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
-import type { Bars } from "../../src/contract/bar.ts";
-import { matchesAnyName } from "../../src/domain/policy/compile/name-patterns.ts";
-import { createSuggestedRulesAuditor, type SuggestedRulesAuditor } from "../../src/audit/suggested-rules.ts";
-import { person } from "../support/service.ts";
+import { suggestedRuleAuditor } from "../../../plugins/suggestions/audit.ts";
+import { suggestedRuleState } from "../../../plugins/suggestions/state.ts";
+import type { FeatureAuditor } from "../../../src/contract/audit.ts";
+import type { Bars } from "../../../src/contract/bar.ts";
+import { matchesAnyName } from "../../../src/domain/policy/compile/name-patterns.ts";
+import { States } from "../../../src/ledger/states.ts";
+import { person } from "../../support/service.ts";
 
 const AT = "2026-01-01T12:00:00.000Z";
 const by = { key_id: "k", principal: person("ada"), agent_id: null, owner: person("ada") };
@@ -71,78 +74,90 @@ const stop = ({
 });
 const flag = change("reverted", { cause: "flag", related_action: "a" });
 const other = { type: "agent", at: AT };
-const meta = (value: string | null) => ({ meta: () => Promise.resolve(value) });
 
-let audit: SuggestedRulesAuditor;
+let audit: FeatureAuditor;
+let states: States;
+const reader = () => ({ now: 0, state: states.state.bind(states), placedBar: () => null, ...bars });
+function add(entry: object): void {
+  const recorded = { ...entry, seq: 0 } as never;
+  audit.check?.(recorded, reader());
+  states = states.after(recorded);
+}
 beforeEach(() => {
-  audit = createSuggestedRulesAuditor(bars);
-  audit.fold(change("activated"));
+  audit = suggestedRuleAuditor();
+  states = States.initial([suggestedRuleState]);
+  add(change("activated"));
 });
 
 async function faults(results: string | null, policies: object[]): Promise<string[]> {
   const found: string[] = [];
-  await audit.check(meta(results), { policies } as never, (message) => found.push(message));
+  const store = {
+    meta: () => Promise.resolve(results),
+    head: () => Promise.resolve({ policy_set: "digest" }),
+    policySet: () => Promise.resolve({ document: JSON.stringify({ policies }) }),
+  };
+  await audit.compare?.(store as never, (message) => found.push(message), reader());
   return found;
 }
 
 describe("the audit reports", () => {
   it("an action that a rule allowed after its reversal or deactivation, or that it cannot allow", () => {
-    audit.fold(use("a"));
-    assert.throws(() => audit.fold(use("b", { agent_id: "stranger" })), /other agents/);
-    assert.throws(() => audit.fold(use("c", { decision: { effect: "deny", policy: null } })), /did not allow it/);
-    audit.fold(flag);
-    assert.throws(() => audit.fold(use("d")), /not in force/);
-    audit.fold(change("restored"));
-    audit.fold(use("e"));
-    audit.fold(change("deactivated"));
-    assert.throws(() => audit.fold(use("f")), /not in force/);
-    assert.throws(() => audit.fold(use("g", { facts: { suggested: ["unknown"] } })), /not in force/);
+    add(use("a"));
+    assert.throws(() => add(use("b", { agent_id: "stranger" })), /other agents/);
+    assert.throws(() => add(use("c", { decision: { effect: "deny", policy: null } })), /did not allow it/);
+    add(flag);
+    assert.throws(() => add(use("d")), /not in force/);
+    add(change("restored"));
+    add(use("e"));
+    add(change("deactivated"));
+    assert.throws(() => add(use("f")), /not in force/);
+    assert.throws(() => add(use("g", { facts: { suggested: ["unknown"] } })), /not in force/);
   });
 
   it("a reversal that is missing after a stop or after too many failures", () => {
-    audit.fold(stop({ tool: "b*" }));
-    assert.throws(() => audit.fold(other), /had to revert the suggested rule of suggested-1/);
-    for (const id of ["a", "b", "c"]) audit.fold(use(id));
-    audit.fold(result("a", false));
-    audit.fold(result("b", false));
-    audit.fold(other);
-    audit.fold(result("c", false));
-    assert.throws(() => audit.fold(other), /had to revert the suggested rule of suggested-1/);
+    add(stop({ tool: "b*" }));
+    assert.throws(() => add(other), /had to revert the suggested rule of suggested-1/);
+    for (const id of ["a", "b", "c"]) add(use(id));
+    add(result("a", false));
+    add(result("b", false));
+    add(other);
+    add(result("c", false));
+    assert.throws(() => add(other), /had to revert the suggested rule of suggested-1/);
   });
 
   it("a reversal that is missing as the newest entry", async () => {
-    audit.fold(stop());
+    add(stop());
     assert.ok((await faults("", [])).some((fault) => fault.includes("newest entry had to revert")));
   });
 
   it("a reversal without its cause, and one by a flag of an action that the rule did not allow", () => {
-    assert.throws(() => audit.fold(flag), /did not allow/);
-    assert.throws(() => audit.fold(change("reverted", { cause: "stop", related_stop: "s" })), /without the cause/);
-    audit.fold(stop({ tool: "other" }));
-    assert.throws(() => audit.fold(change("reverted", { cause: "stop", related_stop: "s" })), /without the cause/);
-    assert.throws(() => audit.fold(change("reverted")), /without the cause/);
+    assert.throws(() => add(flag), /did not allow/);
+    assert.throws(() => add(change("reverted", { cause: "stop", related_stop: "s" })), /without the cause/);
+    add(stop({ tool: "other" }));
+    assert.throws(() => add(change("reverted", { cause: "stop", related_stop: "s" })), /without the cause/);
+    assert.throws(() => add(change("reverted")), /without the cause/);
   });
 
   it("a rule that an agent's key or a policy source restored, or that was not reverted", () => {
-    assert.throws(() => audit.fold(change("restored")), /is not reverted/);
-    audit.fold(use("a"));
-    audit.fold(flag);
-    assert.throws(() => audit.fold(change("restored", { by: null })), /no person restored/);
-    assert.throws(() => audit.fold(change("restored", { by: { ...by, agent_id: "bot" } })), /no person restored/);
-    assert.throws(() => audit.fold(flag), /reverted twice/);
-    audit.fold(change("restored"));
+    assert.throws(() => add(change("restored")), /is not reverted/);
+    add(use("a"));
+    add(flag);
+    assert.throws(() => add(change("restored", { by: null })), /no person restored/);
+    assert.throws(() => add(change("restored", { by: { ...by, agent_id: "bot" } })), /no person restored/);
+    assert.throws(() => add(flag), /reverted twice/);
+    add(change("restored"));
   });
 
   it("an activation that changes a reverted rule leaves it reverted", () => {
-    audit.fold(use("a"));
-    audit.fold(flag);
-    audit.fold(change("activated", { rule: { ...rule, agents: ["bot", "bob"] } }));
-    assert.throws(() => audit.fold(use("b")), /not in force/);
+    add(use("a"));
+    add(flag);
+    add(change("activated", { rule: { ...rule, agents: ["bot", "bob"] } }));
+    assert.throws(() => add(use("b")), /not in force/);
   });
 
   it("results in the store that differ from the ledger, and rules whose activation is not recorded", async () => {
-    audit.fold(use("a"));
-    audit.fold(result("a", true));
+    add(use("a"));
+    add(result("a", true));
     const definition = {
       policy: "suggested-1",
       suggested: { in_place_of: rule.in_place_of },

@@ -1,26 +1,28 @@
 /** Routes that list suggested rules, flag one of their uses, and restore a rule that was reverted. */
 import { Type, type Static } from "@sinclair/typebox";
 import {
-  suggestedRuleState,
-  buildSuggestedRuleEntry,
   canSee,
   closed,
   confirmCredential,
   type CoreHost,
-  isRuleInForce,
   type LedgerTransaction,
   orNull,
-  resultsMetaKey,
-  type SuggestedRule,
-  type SuggestedRules,
   textSchema,
   timeSchema,
   toActor,
 } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, toRfc3339 } from "../../src/plugin.ts";
-import { suggestedPoliciesOf } from "./suggested-rule-results.ts";
-import { visibleAction } from "./visible-action.ts";
-import { verifyAgainstLedger } from "./verify-record.ts";
+import { verifyAgainstLedger, visibleAction } from "../actions/api.ts";
+import { ERRORS } from "./errors.ts";
+import { suggestedPoliciesOf } from "./reaction.ts";
+import {
+  buildSuggestedRuleEntry,
+  isRuleInForce,
+  resultsMetaKey,
+  type SuggestedRule,
+  type SuggestedRules,
+  suggestedRuleState,
+} from "./state.ts";
 
 const BODY_BYTES = 16_384;
 
@@ -113,18 +115,19 @@ export function suggestedRuleRoutes(host: CoreHost, tag: string) {
       body: FlagBody,
       bodyLimit: BODY_BYTES,
       responses: { 200: one },
-      errors: ["SUGGESTED_RULE_NOT_FOUND", "SUGGESTED_RULE_REVERTED", "ACTION_NOT_FOUND", "RECORD_ALTERED"],
+      errors: [ERRORS.notFound, ERRORS.reverted, "ACTION_NOT_FOUND", "RECORD_ALTERED"],
       async handle({ params: { policy }, body: { action_id, reason }, credential }) {
         const rule = await host.ledger.transact(async (tx) => {
           const caller = await confirmCredential(tx, credential, "approvals:decide");
           const before = findRule(tx.state(suggestedRuleState), policy, caller);
           const row = await visibleAction(tx, action_id, caller);
-          if (!suggestedPoliciesOf(await verifyAgainstLedger(host, tx, row)).includes(policy))
+          const { first, newest } = await verifyAgainstLedger(host, tx, row);
+          if (!suggestedPoliciesOf([first.facts, newest.facts]).includes(policy))
             throw new Refusal("VALIDATION_FAILED", `the rule of "${policy}" did not allow the action ${action_id}`, {
               errors: [{ pointer: "/action_id", detail: "an action that the rule allowed" }],
             });
           if (before.reverted !== null)
-            throw new Refusal("SUGGESTED_RULE_REVERTED", `the rule of "${policy}" is already reverted`);
+            throw new Refusal(ERRORS.reverted, `the rule of "${policy}" is already reverted`);
           return recordChange(tx, before, caller, {
             change: "reverted",
             cause: "flag",
@@ -147,7 +150,7 @@ export function suggestedRuleRoutes(host: CoreHost, tag: string) {
       body: RestoreBody,
       bodyLimit: BODY_BYTES,
       responses: { 200: one },
-      errors: ["SUGGESTED_RULE_NOT_FOUND", "SUGGESTED_RULE_NOT_REVERTED", "AGENT_MISMATCH"],
+      errors: [ERRORS.notFound, ERRORS.notReverted, "AGENT_MISMATCH"],
       async handle({ params: { policy }, body: { reason }, credential }) {
         const rule = await host.ledger.transact(async (tx) => {
           const caller = await confirmCredential(tx, credential, "policies:activate");
@@ -158,7 +161,7 @@ export function suggestedRuleRoutes(host: CoreHost, tag: string) {
             );
           const before = findRule(tx.state(suggestedRuleState), policy, caller);
           if (before.reverted === null)
-            throw new Refusal("SUGGESTED_RULE_NOT_REVERTED", `the rule of "${policy}" is not reverted`);
+            throw new Refusal(ERRORS.notReverted, `the rule of "${policy}" is not reverted`);
           await tx.putMeta(resultsMetaKey(policy), "");
           return recordChange(tx, before, caller, { change: "restored", comment: reason });
         });
@@ -186,10 +189,7 @@ function isVisible({ visibility }: Pick<Credential, "visibility">, { agents, too
 function findRule(rules: SuggestedRules, policy: string, credential: Credential): SuggestedRule {
   const rule = rules.get(policy);
   if (rule === undefined || !isVisible(credential, rule))
-    throw new Refusal(
-      "SUGGESTED_RULE_NOT_FOUND",
-      `no suggested rule of a policy "${policy}" that this key may see was activated`,
-    );
+    throw new Refusal(ERRORS.notFound, `no suggested rule of a policy "${policy}" that this key may see was activated`);
   return rule;
 }
 

@@ -3,40 +3,31 @@
  * rule must be followed by the reversal. A flag can revert only rules that allowed the flagged action. Uses about 100
  * bytes of memory for each action that a suggested rule allowed.
  */
-import type { Bars } from "../contract/bar.ts";
-import type { StorageReader } from "../contract/storage.ts";
-import type {
-  DecisionEntry,
-  ExecutionEntry,
-  RedecisionEntry,
-  SuggestedRuleEntry,
-  EntryBody as LedgerEntry,
-} from "../domain/entries.ts";
+import {
+  canonicalText,
+  decide,
+  type DecisionEntry,
+  type ExecutionEntry,
+  type JsonValue,
+  parseEntryTime,
+  type PolicySetDocument,
+  type RedecisionEntry,
+} from "../../src/core.ts";
+import type { FeatureAuditor, FeatureStore } from "../../src/plugin.ts";
+import type { SuggestedRuleEntry } from "./entry.ts";
 import {
   appendRuleResult,
-  applySuggestedRuleEntry,
   exceedsFailureRate,
   findRulesRevertedByBar,
   isRuleInForce,
   isUseOfRule,
   listSuggestedTerms,
-  NO_SUGGESTED_RULES,
   resultsMetaKey,
-} from "../domain/suggested-rules.ts";
-import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
-import type { EntryBody, ReportFault } from "./report.ts";
+  suggestedRuleState,
+  type SuggestedRules,
+} from "./state.ts";
 
-export interface SuggestedRulesAuditor {
-  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier entries. */
-  fold(body: EntryBody): void;
-  /** Returns true if `meta` contains recent results for a rule of this policy. */
-  hasResults(policy: string): boolean;
-  /** Compares the rules in the entries with the active policy set, and their results with `meta`. */
-  check(reader: Pick<StorageReader, "meta">, active: PolicySetDocument, fault: ReportFault): Promise<void>;
-}
-
-export function createSuggestedRulesAuditor(bars: Pick<Bars, "coverageOf">): SuggestedRulesAuditor {
-  let rules = NO_SUGGESTED_RULES;
+export function suggestedRuleAuditor(): FeatureAuditor {
   const results = new Map<string, string>();
   /**
    * Maps an action to the policies whose suggested rules allowed it, in its first decision and in its newest
@@ -46,7 +37,8 @@ export function createSuggestedRulesAuditor(bars: Pick<Bars, "coverageOf">): Sug
   /** Policies whose suggested rules the next entries must revert, and the cause. */
   let due: { cause: SuggestedRuleEntry["cause"]; policies: Set<string> } = { cause: null, policies: new Set() };
 
-  function foldDecision({ action_id, facts, decision, ...entry }: DecisionEntry | RedecisionEntry): void {
+  function checkDecision(entry: DecisionEntry | RedecisionEntry, rules: SuggestedRules): void {
+    const { action_id, facts, decision } = entry;
     const { suggested = [] } = facts;
     const use = uses.get(action_id);
     if (use !== undefined) use.newest = suggested;
@@ -55,7 +47,7 @@ export function createSuggestedRulesAuditor(bars: Pick<Bars, "coverageOf">): Sug
       const rule = rules.get(policy);
       if (rule === undefined || !isRuleInForce(rule))
         throw new RangeError(`the suggested rule of ${policy} allowed it, which was not in force`);
-      if (entry.type === "decision" && !isUseOfRule(rule, entry as unknown as DecisionEntry))
+      if (entry.type === "decision" && !isUseOfRule(rule, entry))
         throw new RangeError(`the suggested rule of ${policy} is for other agents, or another tool or operation`);
     }
     if (decision.effect !== "allow" || !suggested.includes(decision.policy ?? ""))
@@ -69,7 +61,7 @@ export function createSuggestedRulesAuditor(bars: Pick<Bars, "coverageOf">): Sug
     return new Set([...first, ...newest]);
   }
 
-  function foldResult({ action_id, success }: ExecutionEntry): void {
+  function countResult({ action_id, success }: ExecutionEntry, rules: SuggestedRules): void {
     for (const policy of policiesOf(action_id)) {
       const rule = rules.get(policy);
       if (rule === undefined || !isRuleInForce(rule)) continue;
@@ -83,7 +75,7 @@ export function createSuggestedRulesAuditor(bars: Pick<Bars, "coverageOf">): Sug
     due = { cause, policies: new Set([...(due.cause === cause ? due.policies : []), policy]) };
   }
 
-  function foldRule(entry: SuggestedRuleEntry): void {
+  function checkRule(entry: SuggestedRuleEntry): void {
     const { change, cause, rule, related_action } = entry;
     if (change === "reverted" && cause === "flag" && !policiesOf(related_action ?? "").has(rule.policy))
       throw new RangeError(
@@ -91,36 +83,58 @@ export function createSuggestedRulesAuditor(bars: Pick<Bars, "coverageOf">): Sug
       );
     if (change === "reverted" && cause !== "flag" && (due.cause !== cause || !due.policies.delete(rule.policy)))
       throw new RangeError(`the suggested rule of ${rule.policy} is reverted without the cause that it names`);
-    rules = applySuggestedRuleEntry(rules, entry);
     if (change === "activated" || change === "restored") results.set(rule.policy, "");
   }
 
   return {
-    fold(body) {
-      const type = body["type"];
-      if (type === "suggested_rule") return foldRule(body as unknown as SuggestedRuleEntry);
+    check(entry, states) {
+      const rules = states.state(suggestedRuleState);
+      if (entry.type === "suggested_rule") return checkRule(entry);
       const missing = [...due.policies];
       due = { cause: null, policies: new Set() };
-      if (type === "decision" || type === "redecision")
-        foldDecision(body as unknown as DecisionEntry | RedecisionEntry);
-      if (type === "execution" && body["phase"] === "result") foldResult(body as unknown as ExecutionEntry);
-      const covers = bars.coverageOf(body as unknown as LedgerEntry);
+      if (entry.type === "decision" || entry.type === "redecision") checkDecision(entry, rules);
+      if (entry.type === "execution" && entry.phase === "result") countResult(entry, rules);
+      const covers = rules.size === 0 ? null : states.coverageOf(entry);
       if (covers !== null) for (const { policy } of findRulesRevertedByBar(rules, covers)) expect("stop", policy);
       if (missing.length > 0)
         throw new RangeError(`the entry before had to revert the suggested rule of ${missing.join(", ")}`);
     },
-    hasResults: (policy) => results.has(policy),
-    async check(reader, document, fault) {
+    /** Evaluates again each decision that a suggested rule allowed, and compares the result. */
+    async checkDecision({ entry, request, facts, policies }, fault) {
+      const [policy] = entry.facts.suggested ?? [];
+      const set = policy === undefined ? null : await policies();
+      if (set === null) return;
+      const redecided = decide(set, request, facts, parseEntryTime(entry.at));
+      if (canonicalText(redecided as unknown as JsonValue) !== canonicalText(entry.decision as unknown as JsonValue))
+        fault(`the suggested rule of ${policy} did not allow it: evaluating it again gives a different decision`);
+    },
+    findFactFault(name) {
+      const prefix = resultsMetaKey("");
+      if (!name.startsWith(prefix)) return undefined;
+      return results.has(name.slice(prefix.length)) ? null : "no such rule was activated";
+    },
+    async compare(store, fault, { state }) {
       for (const policy of due.policies) fault(`the newest entry had to revert the suggested rule of ${policy}`);
-      const active = listSuggestedTerms(document);
+      const set = await readActiveSet(store);
+      if (set === null) return;
+      const rules = state(suggestedRuleState);
+      const active = listSuggestedTerms(set);
       for (const policy of active.keys())
         if (rules.get(policy)?.active !== true) fault(`no entry activated the suggested rule of ${policy}`);
       for (const { policy, active: isActive } of rules.values())
         if (isActive && !active.has(policy))
           fault(`the suggested rule of ${policy} is recorded as active, but it is not`);
       for (const [policy, recorded] of results)
-        if ((await reader.meta(resultsMetaKey(policy))) !== recorded)
+        if ((await store.meta(resultsMetaKey(policy))) !== recorded)
           fault(`the results of the suggested rule of ${policy} differ from the ledger`);
     },
   };
+}
+
+/** Returns the active policies; null if the store lacks them, which the audit of policies reports. */
+async function readActiveSet(store: FeatureStore): Promise<Pick<PolicySetDocument, "policies"> | null> {
+  const { policy_set } = await store.head();
+  if (policy_set === null) return { policies: [] };
+  const row = await store.policySet(policy_set);
+  return row === null ? null : (JSON.parse(row.document) as PolicySetDocument);
 }

@@ -3,13 +3,17 @@
  * that requires approval. The state of these rules is stored only as ledger entries and is rebuilt from them. A
  * reverted rule has no effect until a person restores it, even if its policy is activated again.
  */
-import type { Actor, SuggestedRuleEntry } from "./entries.ts";
-import type { Fold } from "./fold.ts";
-import { PersistentMap } from "./persistent-map.ts";
-import type { CompiledPolicySet } from "./policy/compile/compile.ts";
-import { matchesAnyName } from "./policy/compile/name-patterns.ts";
-import type { Facts, PolicyDocument, PolicySetDocument } from "./policy/policy-types.ts";
-import { parseEntryTime } from "./time.ts";
+import {
+  type Actor,
+  type CompiledPolicySet,
+  type Facts,
+  matchesAnyName,
+  parseEntryTime,
+  type PolicyDocument,
+  type PolicySetDocument,
+} from "../../src/core.ts";
+import { type Fold, PersistentMap, toRfc3339 } from "../../src/plugin.ts";
+import type { SuggestedRuleEntry } from "./entry.ts";
 
 /** The terms of a suggested rule at its activation. They determine when the rule is reverted. */
 export type SuggestedRuleTerms = SuggestedRuleEntry["rule"];
@@ -36,8 +40,6 @@ interface SuggestedRuleReversal {
 /** Suggested rules, keyed by the name of their policy. Includes policies that are no longer active. */
 export type SuggestedRules = PersistentMap<string, SuggestedRule>;
 
-export const NO_SUGGESTED_RULES: SuggestedRules = PersistentMap.of();
-
 /** Default maximum share of failed results. */
 const DEFAULT_MAX_FAILED = 0.1;
 /** Number of newest results from which the share is computed. */
@@ -46,7 +48,7 @@ const COUNTED_RESULTS = 50;
 const MIN_FAILURES = 3;
 
 /** Returns the rules after an entry. Throws RangeError if the entry contradicts earlier entries. */
-export function applySuggestedRuleEntry(rules: SuggestedRules, entry: SuggestedRuleEntry): SuggestedRules {
+function applySuggestedRuleEntry(rules: SuggestedRules, entry: SuggestedRuleEntry): SuggestedRules {
   const { change, rule, cause } = entry;
   const at = parseEntryTime(entry.at);
   const before = rules.get(rule.policy);
@@ -59,7 +61,7 @@ export function applySuggestedRuleEntry(rules: SuggestedRules, entry: SuggestedR
 
 export const suggestedRuleState: Fold<SuggestedRules> = {
   name: "suggested_rules",
-  initial: NO_SUGGESTED_RULES,
+  initial: PersistentMap.of(),
   on: { suggested_rule: applySuggestedRuleEntry },
 };
 
@@ -157,4 +159,28 @@ export function isUseOfRule(
     matchesAnyName([rule.operation], action.operation) &&
     matchesAnyName(rule.agents, action.agent_id)
   );
+}
+
+/**
+ * Returns the entry that records a change of a suggested rule.
+ * @param rule the rule before the change, or the rule that is activated
+ */
+export function buildSuggestedRuleEntry(
+  rule: SuggestedRuleTerms,
+  change: Pick<SuggestedRuleEntry, "change" | "by"> &
+    Partial<Pick<SuggestedRuleEntry, "cause" | "related_action" | "related_stop" | "comment">>,
+  at: number,
+): SuggestedRuleEntry {
+  const { policy, in_place_of, tool, operation, agents, max_failed } = rule;
+  return {
+    type: "suggested_rule",
+    v: 1,
+    at: toRfc3339(at),
+    cause: null,
+    related_action: null,
+    related_stop: null,
+    comment: null,
+    ...change,
+    rule: { policy, in_place_of, tool, operation, agents, max_failed },
+  };
 }
