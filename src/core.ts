@@ -280,7 +280,6 @@ export {
 } from "./http/resource/backtest-schemas.ts";
 export { parseCandidates } from "./http/resource/candidates.ts";
 
-// Suggestions
 export { isBaselinePolicy } from "./policies/baseline.ts";
 export { renderBacktestMarkdown } from "./policies/backtest-markdown.ts";
 export { renderDiffMarkdown, renderDiffTotals } from "./policies/diff-markdown.ts";

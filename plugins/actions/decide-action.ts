@@ -5,6 +5,7 @@
 import {
   type ActionRequest,
   applyStepFacts,
+  type CompiledPolicySet,
   type CoreHost,
   decideForEntry,
   type DecisionForEntry,
@@ -22,6 +23,8 @@ import type { StorageReader } from "../../src/storage/index.ts";
 import { readLimitUses } from "./limit-usage.ts";
 import { type LookUpFacts, readEvaluationInputs } from "./read-inputs.ts";
 import { findActiveRejection } from "./rejection.ts";
+
+type RuleFacts = Pick<Facts, "suggested">;
 
 /** The reads of a decision, within a ledger transaction or at a snapshot. */
 export type DecisionReader = StepReader &
@@ -58,13 +61,18 @@ export async function decideByRules(
   const known: Facts = {
     ...about,
     ...reader.barFacts(request),
-    ...Object.assign({}, ...host.steps.map((step) => step.ruleFacts?.(reader, compiled))),
+    ...findRuleFacts(host, reader, compiled),
     ...(commit === undefined ? {} : { policy_commit: commit }),
   };
   const first = new Evaluation(compiled, request, known, reader.now);
   const { evaluation, facts } = await readEvaluationInputs(host, reader, first, known, id, lookUp);
   const uses = compiled.hasLimits ? await readLimitUses(reader, evaluation, facts, counted) : { facts, needs: [] };
   return { ...decideForEntry(evaluation, uses.facts), evaluation, needs: uses.needs };
+}
+
+/** Returns the facts that features contribute to the rules. */
+function findRuleFacts({ steps }: CoreHost, reader: DecisionReader, policies: CompiledPolicySet): RuleFacts {
+  return steps.reduce<RuleFacts>((facts, step) => ({ ...facts, ...step.ruleFacts?.(reader, policies) }), {});
 }
 
 /**
