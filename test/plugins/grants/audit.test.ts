@@ -105,6 +105,7 @@ const fold = (...bodies: object[]): void => {
       now: Date.parse(entry.at),
       state: () => grants as never,
       placedBar: ({ tool }, after) => (bar !== null && tool === "ci" && bar.seq > after ? bar.placed : null),
+      coverageOf: () => null,
     });
     if (entry.type === "grant") grants = applyGrantEntry(grants, entry);
   }

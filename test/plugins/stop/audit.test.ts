@@ -48,6 +48,7 @@ const audit = {
       now,
       state: (fold) => ((fold as unknown) === stopState ? stops : null) as never,
       placedBar: () => null,
+      coverageOf: () => null,
     });
     if (entry.type === "stop") stops = applyStopEntry(stops, entry as unknown as StopEntry & { seq: number });
   },
