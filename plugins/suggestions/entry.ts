@@ -2,7 +2,7 @@
 import { ActorSchema, closed, orNull, textSchema, timeSchema } from "../../src/core.ts";
 import { defineRecord, type RecordOf, Type } from "../../src/plugin.ts";
 
-const oneOf = <const Values extends readonly string[]>(description: string, ...values: Values) =>
+export const oneOf = <const Values extends readonly string[]>(description: string, ...values: Values) =>
   Type.Unsafe<Values[number]>(
     Type.Union(
       values.map((value) => Type.Literal(value)),

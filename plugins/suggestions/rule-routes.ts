@@ -13,6 +13,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import { verifyAgainstLedger, visibleAction } from "../actions/api.ts";
+import { oneOf } from "./entry.ts";
 import { ERRORS } from "./errors.ts";
 import { suggestedPoliciesOf } from "./reaction.ts";
 import {
@@ -36,14 +37,6 @@ const FlagBody = Type.Object(
   closed,
 );
 const RestoreBody = Type.Object({ reason: Comment }, closed);
-
-const oneOf = <const Values extends readonly string[]>(description: string, ...values: Values) =>
-  Type.Unsafe<Values[number]>(
-    Type.Union(
-      values.map((value) => Type.Literal(value)),
-      { description },
-    ),
-  );
 
 const RuleRecord = Type.Object(
   {
