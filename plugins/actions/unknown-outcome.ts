@@ -18,6 +18,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { reactToResult } from "./result.ts";
 import { assertNotErased, rereadAction, visibleAction } from "./visible-action.ts";
 import { matchesLedger, verifyAgainstLedger } from "./verify-record.ts";
 

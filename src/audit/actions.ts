@@ -17,8 +17,6 @@ import { recomputeMemberships } from "../domain/policy/decide/effect-keys.ts";
 import { matchesRecordedQuestions } from "../domain/questions.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { MatchedLimit } from "../domain/policy/decide/limit-facts.ts";
-import { decide } from "../domain/policy/decide/decide.ts";
-import type { JsonValue } from "../domain/json.ts";
 import { commitDigest, commitResult, encodeRequest } from "../domain/request.ts";
 import type { ExceptionalVotesAuditor } from "./exceptional-votes.ts";
 import { createRecordedHistoriesCheck, type CheckRecordedHistories } from "./recorded-histories.ts";
