@@ -244,7 +244,7 @@ export {
 export { equalSecrets } from "./webhook/equal-secrets.ts";
 export { createPlaceNotifier, type PlaceNotifierOptions } from "./webhook/place-notifier.ts";
 export { type WebhookResponse, get, post, type ResolveName, retryAfterMs, type RequestTarget } from "./webhook/send.ts";
-export { signatureHeaders } from "./webhook/sign.ts";
+export { readSigningSecret, signatureHeaders } from "./webhook/sign.ts";
 
 // Metrics
 export type { HealthCheck } from "./contract/check.ts";
