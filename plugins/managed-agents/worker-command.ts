@@ -1,0 +1,95 @@
+/** `assent managed-agents`: runs the worker. */
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  CommandError,
+  createClient,
+  EXIT_CODES,
+  parseArguments,
+  usageError,
+  withServiceErrors,
+  type Command,
+} from "../../src/command.ts";
+import { createVendorApi } from "./vendor-api.ts";
+import { Worker } from "./worker.ts";
+
+const DEFAULT_URL = "https://api.anthropic.com";
+/** Longest pause after rounds that failed. Seconds. */
+const MAX_PAUSE = 300;
+
+export const managedAgents: Command = {
+  help: `usage: assent managed-agents [--vendor-agent ID] [--agent NAME] [--tool NAME] [--interval SECONDS] [--once]
+
+Answers the tool confirmations of Claude Managed Agents from decisions of the service, so that people approve in one place.
+Runs until it is stopped. While it does not run, or the service or the vendor is unreachable, sessions keep waiting.
+Set ANTHROPIC_API_KEY, ASSENT_URL and ASSENT_API_KEY (an agent's key). Tools need the permission policy always_ask.
+
+  --vendor-agent ID   only sessions of this agent at the vendor
+  --agent NAME        agent of the actions; default: the agent that the key is bound to
+  --tool NAME         tool of the vendor's own tools; default: claude. Tools of MCP servers have mcp.<server>
+  --interval SECONDS  time between two rounds; default: 5
+  --once              run one round, and exit
+
+examples:
+  assent managed-agents
+  assent managed-agents --vendor-agent agent_01AbC --once
+`,
+  async run(args, io) {
+    const { values, positionals } = parseArguments(args, {
+      "vendor-agent": { type: "string" },
+      agent: { type: "string" },
+      tool: { type: "string" },
+      interval: { type: "string" },
+      once: { type: "boolean" },
+    });
+    if (positionals.length > 0) throw usageError("assent managed-agents takes options only");
+    const interval = Number(values.interval ?? "5");
+    if (!Number.isFinite(interval) || interval < 1)
+      throw usageError(`--interval must be a number of seconds from 1; got "${values.interval}"`);
+    const apiKey = process.env["ANTHROPIC_API_KEY"] ?? "";
+    if (apiKey === "") throw usageError("ANTHROPIC_API_KEY is not set: it is the vendor's key");
+    const assent = await createClient();
+    const agent = values.agent ?? (await boundAgent(assent));
+    const stop = new AbortController();
+    const abort = (): void => stop.abort();
+    const signals = ["SIGTERM", "SIGINT"] as const;
+    for (const signal of signals) process.once(signal, abort);
+    const url = (process.env["ANTHROPIC_BASE_URL"] ?? DEFAULT_URL).replace(/\/+$/, "");
+    const worker = new Worker({
+      vendor: createVendorApi(url, apiKey, stop.signal),
+      assent,
+      agent,
+      vendorAgent: values["vendor-agent"],
+      tool: values.tool ?? "claude",
+      log: (line) => io.err(`assent managed-agents: ${line}\n`),
+    });
+    try {
+      if (values.once === true) {
+        await worker.runOnce();
+        return EXIT_CODES.ok;
+      }
+      for (let failures = 0; !stop.signal.aborted;) {
+        try {
+          await worker.runOnce();
+          failures = 0;
+        } catch (error) {
+          failures++;
+          io.err(`assent managed-agents: ${error instanceof Error ? error.message : String(error)}; trying again\n`);
+        }
+        const pause = Math.min(interval * 2 ** Math.min(failures, 6), Math.max(interval, MAX_PAUSE));
+        await delay(pause * 1000, undefined, { signal: stop.signal }).catch(() => {});
+      }
+      return EXIT_CODES.ok;
+    } finally {
+      for (const signal of signals) process.off(signal, abort);
+    }
+  },
+};
+
+async function boundAgent(assent: Awaited<ReturnType<typeof createClient>>): Promise<string> {
+  const { key } = await withServiceErrors(() => assent.call<{ key?: { agent_id?: string | null } }>("GET", "/v1/me"));
+  if (typeof key?.agent_id === "string") return key.agent_id;
+  throw new CommandError(
+    "the key is not bound to an agent: use a key that is bound to one, or set --agent",
+    EXIT_CODES.usage,
+  );
+}

@@ -1,0 +1,185 @@
+/** The worker for managed agents, against a look-alike of the vendor's sessions built from its published pages. */
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { createAssent } from "../../../clients/typescript/index.ts";
+import { createVendorApi } from "../../../plugins/managed-agents/vendor-api.ts";
+import { Worker } from "../../../plugins/managed-agents/worker.ts";
+import { serve, type RunningServer } from "../../../src/serve/index.ts";
+import { approve, makeKey, startService, type Service } from "../../support/service.ts";
+
+const POLICY = `
+policy: managed
+rules:
+  - { name: reading, tool: claude, operation: read, effect: allow }
+  - { name: bash by a person, tool: claude, operation: bash, effect: require_approval }
+  - { name: our notes, tool: mcp.notes, operation: search, effect: allow }
+`;
+type Json = Record<string, unknown>;
+
+/** A vendor whose sessions stop before each tool call, and run it after a confirmation. */
+class Vendor {
+  readonly sessions = new Map<string, { status: string; events: Json[]; open: Set<string> }>();
+  readonly ran: string[] = [];
+  /** Answers every request with this, if set. */
+  broken: Response | null = null;
+  private last = 0;
+
+  /** Lets the agent of a session make calls. Returns the ids of their events. */
+  call(session: string, ...calls: Json[]): string[] {
+    const found = this.sessions.get(session) ?? { status: "running", events: [], open: new Set<string>() };
+    this.sessions.set(session, found);
+    const events = calls.map((call) => ({ type: "agent.tool_use", ...call, id: `sevt_${++this.last}` }));
+    found.events.push({ type: "session.status_running", id: `sevt_${++this.last}` }, ...events);
+    for (const { id } of events) found.open.add(id);
+    found.events.push({
+      type: "session.status_idle",
+      id: `sevt_${++this.last}`,
+      stop_reason: { type: "requires_action", event_ids: [...found.open] },
+    });
+    found.status = "idle";
+    return events.map(({ id }) => id);
+  }
+
+  readonly serve = async (request: Request): Promise<Response> => {
+    if (this.broken !== null) return this.broken.clone();
+    const { pathname, searchParams } = new URL(request.url);
+    const { headers } = request;
+    if (headers.get("x-api-key") !== "vendor-key" || headers.get("anthropic-beta") !== "managed-agents-2026-04-01")
+      return Response.json({ type: "error" }, { status: 401 });
+    if (pathname === "/v1/sessions")
+      return this.page(
+        [...this.sessions].map(([id, { status }]) => ({ id, status })),
+        searchParams,
+      );
+    const [, id] = /^\/v1\/sessions\/([^/]+)\/events$/.exec(pathname) ?? [];
+    const session = this.sessions.get(id ?? "");
+    if (session === undefined) return Response.json({ type: "error" }, { status: 404 });
+    if (request.method === "GET") return this.page([...session.events].reverse(), searchParams);
+    for (const event of ((await request.json()) as { events: Json[] }).events) {
+      if (event["type"] !== "user.tool_confirmation" || !session.open.delete(String(event["tool_use_id"])))
+        return Response.json({ type: "error" }, { status: 400 });
+      session.events.push({ ...event, id: `sevt_${++this.last}` });
+      if (event["result"] === "allow") this.ran.push(String(event["tool_use_id"]));
+    }
+    if (session.open.size === 0) session.status = "running";
+    return Response.json({ data: [] });
+  };
+
+  /** Pages have two items, so that the worker must follow them. */
+  private page(items: Json[], query: URLSearchParams): Response {
+    const from = Number(query.get("page") ?? "0");
+    const next = from + 2 < items.length ? String(from + 2) : null;
+    return Response.json({ data: items.slice(from, from + 2), next_page: next });
+  }
+
+  answers(session: string): Json[] {
+    return this.sessions.get(session)?.events.filter(({ type }) => type === "user.tool_confirmation") ?? [];
+  }
+}
+
+describe("the worker for managed agents", () => {
+  let service: Service;
+  let listening: RunningServer;
+  let listeningVendor: RunningServer;
+  let vendor: Vendor;
+  let key: string;
+  let lines: string[];
+  before(async () => {
+    service = await startService({ policy: POLICY });
+    listening = await serve(service.runtime.fetch, { host: "127.0.0.1", port: 0 });
+    ({ key } = await makeKey(service, { name: "worker", preset: "agent", agent_id: "cloud" }));
+  });
+  after(async () => {
+    await listening.stop(0);
+    await service.close();
+  });
+  beforeEach(async () => {
+    lines = [];
+    vendor = new Vendor();
+    listeningVendor = await serve(vendor.serve, { host: "127.0.0.1", port: 0 });
+  });
+  afterEach(() => listeningVendor.stop(0));
+
+  const createWorker = (url = listening.url, apiKey = key): Worker =>
+    new Worker({
+      vendor: createVendorApi(listeningVendor.url, "vendor-key", new AbortController().signal),
+      assent: createAssent({ url, apiKey, timeout: 5, retries: 0 }),
+      agent: "cloud",
+      vendorAgent: undefined,
+      tool: "claude",
+      log: (line) => void lines.push(line),
+    });
+  const newest = async () => (await service.call("GET", "/v1/actions?limit=1", { key: service.admin })).body.actions[0];
+  const total = async (): Promise<number> =>
+    (await service.call("GET", "/v1/actions?limit=200", { key: service.admin })).body.actions.length;
+
+  it("allows a call after its start is recorded, and denies one with the reason", async () => {
+    const [read, removed] = vendor.call("s1", { name: "read", input: { path: "a" } }, { name: "remove", input: {} });
+    const [searched] = vendor.call("s2", {
+      type: "agent.mcp_tool_use",
+      mcp_server_name: "notes",
+      name: "search",
+      input: {},
+    });
+    vendor.call("s3", { type: "agent.custom_tool_use", name: "ours", input: {} });
+    await createWorker().runOnce();
+    assert.deepEqual(vendor.ran, [read, searched]);
+    const denied = vendor.answers("s1").find(({ tool_use_id }) => tool_use_id === removed);
+    assert.equal(denied?.["result"], "deny");
+    assert.match(String(denied?.["deny_message"]), /^Not run: .*\(action [\w-]+\)\.$/);
+    assert.deepEqual(vendor.answers("s3"), []);
+    const { body } = await service.call("GET", "/v1/actions?operation=read&limit=1", { key: service.admin });
+    assert.deepEqual([body.actions[0].status, body.actions[0].params], ["executing", { path: "a" }]);
+  });
+
+  it("keeps a session waiting for an approval, as one request, and answers once it is decided", async () => {
+    const [id] = vendor.call("s1", { name: "bash", input: { command: "make deploy" } });
+    const worker = createWorker();
+    await worker.runOnce();
+    const before = await total();
+    await worker.runOnce();
+    await createWorker().runOnce();
+    assert.deepEqual([vendor.answers("s1"), await total()], [[], before]);
+    assert.equal(lines.filter((line) => line.includes("waits for approval")).length, 2);
+    await approve(service, (await newest()).id);
+    await createWorker().runOnce();
+    assert.deepEqual(vendor.ran, [id]);
+    await worker.runOnce();
+    assert.equal(vendor.answers("s1").length, 1);
+  });
+
+  it("repeats an answer that was lost, without a second action", async () => {
+    const [id] = vendor.call("s1", { name: "read", input: { path: "lost" } });
+    const { serve: answer } = vendor;
+    const session = vendor.sessions.get("s1");
+    const listed = session?.events.slice() ?? [];
+    await createWorker().runOnce();
+    // The vendor forgets the answer, as if it had never arrived.
+    if (session !== undefined) Object.assign(session, { status: "idle", events: listed, open: new Set([id]) });
+    const before = await total();
+    await createWorker().runOnce();
+    assert.deepEqual([vendor.ran, await total()], [[id, id], before]);
+    assert.equal(typeof answer, "function");
+  });
+
+  it("answers nothing while the service is down or rejects the key, or the vendor answers garbage", async () => {
+    const [id] = vendor.call("s1", { name: "read", input: { path: "b" } });
+    await createWorker("http://127.0.0.1:1").runOnce();
+    await createWorker(listening.url, "not-a-key").runOnce();
+    assert.deepEqual([vendor.ran, lines.length], [[], 2]);
+    for (const broken of [
+      new Response("<html>", { status: 200 }),
+      Response.json([], { status: 200 }),
+      Response.json({ data: "x" }),
+      new Response(null, { status: 503 }),
+    ]) {
+      vendor.broken = broken;
+      await assert.rejects(createWorker().runOnce());
+    }
+    vendor.broken = null;
+    vendor.call("s2", { name: 5, input: "x" });
+    await createWorker().runOnce();
+    assert.deepEqual(vendor.ran, [id]);
+    assert.ok(lines.some((line) => line.startsWith("session s2:") && line.endsWith("it keeps waiting")));
+  });
+});
