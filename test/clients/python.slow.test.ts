@@ -1,7 +1,7 @@
 /** The Python client against a real service, with the python3 of this machine. */
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { promisify } from "node:util";
@@ -51,6 +51,29 @@ describe("the Python client", { skip: PYTHON === undefined ? "no python3 on this
       PYTHONPATH: folder,
     },
     timeout: 120_000,
+  });
+
+  const pyright = join(ROOT, "node_modules", "pyright", "index.js");
+  const noChecker = existsSync(pyright)
+    ? false
+    : "pyright is not installed; run npm ci --workspaces --include-workspace-root";
+  it("has types that hold in strict mode, for the oldest Python that it supports", { skip: noChecker }, async () => {
+    const project = temporaryFolder("assent-pyright-");
+    cpSync(join(folder, "assent"), join(project, "assent"), { recursive: true });
+    const uses = [
+      "from assent import Assent, AsyncAssent",
+      "async def both(one: Assent, other: AsyncAssent) -> str:",
+      '    first = one.submit(agent_id="a", tool="t", operation="o", params={"n": 1})',
+      '    second = await other.submit(agent_id="a", tool="t", operation="o", params={"n": 1})',
+      '    await other.result(second["id"], success=True)',
+      '    return first["status"] + second["status"]',
+    ];
+    writeFileSync(join(project, "uses.py"), `${uses.join("\n")}\n`);
+    const settings = { include: ["assent", "uses.py"], typeCheckingMode: "strict", pythonVersion: "3.9" };
+    writeFileSync(join(project, "pyrightconfig.json"), JSON.stringify(settings));
+    const { stdout } = await run(process.execPath, [pyright, "-p", project], { cwd: project });
+    assert.match(stdout, /^0 errors, 0 warnings/m);
+    rmSync(project, { recursive: true });
   });
 
   it("makes the first call of its page", async () => {

@@ -8,12 +8,12 @@ import os
 import secrets
 import ssl
 import time
-from typing import Any, AsyncIterator, Dict, Iterator, Mapping, Optional, Sequence, cast
+from typing import Any, AsyncIterator, Dict, Iterator, List, Mapping, Optional, Sequence, cast
 from urllib.parse import quote, urlencode
 
 from .errors import AssentError, RequestRefused, ServiceUnavailable
 from .records import ActionRecord, Event, PlanRecord, open_question
-from .transport import Transport, to_json
+from .transport import Transport, as_object, to_json
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 #: Maximum number of seconds that one request waits for a vote. A longer wait uses several requests.
@@ -93,8 +93,7 @@ class Assent:
         """Returns the id of the agent that this key is bound to."""
         if self._bound_to is None:
             _, _, me = self._http.call("GET", "/v1/me", repeat=True)
-            key = me.get("key") if isinstance(me, dict) else None
-            bound = key.get("agent_id") if isinstance(key, dict) else None
+            bound = as_object(as_object(me).get("key")).get("agent_id")
             if not isinstance(bound, str):
                 raise RequestRefused(
                     "this key is not bound to an agent; set the agent of the request", status=403, code="AGENT_UNBOUND"
@@ -110,8 +109,9 @@ class Assent:
         """Yields all actions that match the filters and that this key may see. Reads them page by page."""
         query = dict(filters)
         while True:
-            _, _, page = self._http.call("GET", f"/v1/actions?{urlencode(query)}", repeat=True)
-            if not isinstance(page, dict) or not isinstance(page.get("actions"), list):
+            _, _, answer = self._http.call("GET", f"/v1/actions?{urlencode(query)}", repeat=True)
+            page = as_object(answer)
+            if not isinstance(page.get("actions"), list):
                 raise ServiceUnavailable("the response is not a list", status=200, code="UNREADABLE_ANSWER")
             yield from page["actions"]
             cursor = page.get("next_cursor")
@@ -182,8 +182,8 @@ class Assent:
         path = f"/v1/actions/{_part(action_id)}/result"
         try:
             return self._record("POST", path, body, repeat=True, about=action_id)
-        except RequestRefused as error:
-            if error.code != "ACTION_NOT_STARTED":
+        except RequestRefused as refused:
+            if refused.code != "ACTION_NOT_STARTED":
                 raise
             now = self.action(action_id)
             if now["status"] != ("succeeded" if success else "failed"):
@@ -220,11 +220,12 @@ class Assent:
         and `operation`, and may have `params`, `context` and `meta`. A governed
         function that is later called with the same request uses the action of the plan.
         """
-        body = {"actions": [dict(action) for action in actions], "ordered": ordered, "stop_on_failure": stop_on_failure}
+        requests = [dict(action) for action in actions]
+        body = {"actions": requests, "ordered": ordered, "stop_on_failure": stop_on_failure}
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
         repeat = idempotency_key is not None
         plan = self._plan("POST", "/v1/plans", body, headers, repeat)
-        asked = [_request(to_json(action)) for action in body["actions"]]
+        asked = [_request(to_json(action)) for action in requests]
         # An approver may have changed parameters of a plan that an earlier call submitted.
         answered = [
             _request({**action, "params": (action.get("proposed") or action).get("params")}) for action in plan["actions"]
@@ -296,9 +297,9 @@ class Assent:
         repeat: bool = False,
         about: Optional[str] = None,
     ) -> PlanRecord:
-        status, _, plan = self._http.call(method, path, body, headers, 0, repeat)
-        actions = plan.get("actions") if isinstance(plan, dict) else None
-        if not isinstance(plan, dict) or not isinstance(plan.get("id"), str) or not isinstance(actions, list):
+        status, _, answer = self._http.call(method, path, body, headers, 0, repeat)
+        plan = as_object(answer)
+        if not isinstance(plan.get("id"), str) or not isinstance(plan.get("actions"), list):
             raise ServiceUnavailable(f"the response ({status}) is not a plan", status=status, code="UNREADABLE_ANSWER")
         if about is not None and plan["id"] != about:
             raise ServiceUnavailable(f"{plan['id']} is not the requested plan", code="UNREADABLE_ANSWER")
@@ -314,9 +315,10 @@ class Assent:
         repeat: bool = False,
         about: Optional[str] = None,
     ) -> ActionRecord:
-        status, _, record = self._http.call(method, path, body, headers, wait, repeat)
+        status, _, answer = self._http.call(method, path, body, headers, wait, repeat)
+        record = as_object(answer)
         # A response from any other server at this address must not count as permission.
-        if not isinstance(record, dict) or not isinstance(record.get("id"), str) or "status" not in record:
+        if not isinstance(record.get("id"), str) or "status" not in record:
             raise ServiceUnavailable(
                 f"the response ({status}) is not an action", status=status, code="UNREADABLE_ANSWER"
             )
@@ -327,7 +329,8 @@ class Assent:
 
 def _events(lines: Iterator[bytes]) -> Iterator[Event]:
     """https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation"""
-    last, kind, data = "", "message", []
+    last, kind = "", "message"
+    data: List[bytes] = []
     try:
         for line in lines:
             if not line:
@@ -359,9 +362,11 @@ def _another(record: Mapping[str, Any]) -> ServiceUnavailable:
 def _same(asked: Any, answered: Any) -> bool:
     """Returns True if both are the same JSON. In Python, True equals 1; in JSON, it does not."""
     if isinstance(asked, dict) and isinstance(answered, dict):
-        return asked.keys() == answered.keys() and all(_same(asked[name], answered[name]) for name in asked)
+        left, right = as_object(asked), as_object(answered)
+        return left.keys() == right.keys() and all(_same(left[name], right[name]) for name in left)
     if isinstance(asked, list) and isinstance(answered, list):
-        return len(asked) == len(answered) and all(map(_same, asked, answered))
+        one, other = cast(List[Any], asked), cast(List[Any], answered)
+        return len(one) == len(other) and all(map(_same, one, other))
     if isinstance(asked, bool) or isinstance(answered, bool):
         return asked is answered
     return bool(asked == answered)
@@ -399,8 +404,34 @@ class AsyncAssent:
             url, api_key, timeout=timeout, ssl_context=ssl_context, session_token=session_token
         )
 
-    async def submit(self, **request: Any) -> ActionRecord:
-        return await asyncio.to_thread(lambda: self.sync.submit(**request))
+    async def submit(
+        self,
+        *,
+        agent_id: str,
+        tool: str,
+        operation: str,
+        params: Optional[Mapping[str, Any]] = None,
+        context: Optional[Mapping[str, Any]] = None,
+        meta: Optional[Mapping[str, Any]] = None,
+        join: bool = True,
+        wait: float = 0,
+        permit: bool = False,
+        idempotency_key: Optional[str] = None,
+    ) -> ActionRecord:
+        return await asyncio.to_thread(
+            lambda: self.sync.submit(
+                agent_id=agent_id,
+                tool=tool,
+                operation=operation,
+                params=params,
+                context=context,
+                meta=meta,
+                join=join,
+                wait=wait,
+                permit=permit,
+                idempotency_key=idempotency_key,
+            )
+        )
 
     async def agent(self) -> str:
         return await asyncio.to_thread(self.sync.agent)
@@ -423,8 +454,18 @@ class AsyncAssent:
     ) -> ActionRecord:
         return await asyncio.to_thread(self.sync.start, action_id, permit, attempt, request_hash)
 
-    async def result(self, action_id: str, **how: Any) -> ActionRecord:
-        return await asyncio.to_thread(lambda: self.sync.result(action_id, **how))
+    async def result(
+        self,
+        action_id: str,
+        *,
+        success: bool,
+        error: Optional[str] = None,
+        meta: Optional[Mapping[str, Any]] = None,
+        attempt: Optional[str] = None,
+    ) -> ActionRecord:
+        return await asyncio.to_thread(
+            lambda: self.sync.result(action_id, success=success, error=error, meta=meta, attempt=attempt)
+        )
 
     async def ask(self, action_id: str, question: str) -> ActionRecord:
         return await asyncio.to_thread(self.sync.ask, action_id, question)
@@ -435,8 +476,19 @@ class AsyncAssent:
     async def cancel(self, action_id: str) -> ActionRecord:
         return await asyncio.to_thread(self.sync.cancel, action_id)
 
-    async def submit_plan(self, actions: Sequence[Mapping[str, Any]], **how: Any) -> PlanRecord:
-        return await asyncio.to_thread(lambda: self.sync.submit_plan(actions, **how))
+    async def submit_plan(
+        self,
+        actions: Sequence[Mapping[str, Any]],
+        *,
+        ordered: bool = False,
+        stop_on_failure: bool = False,
+        idempotency_key: Optional[str] = None,
+    ) -> PlanRecord:
+        return await asyncio.to_thread(
+            lambda: self.sync.submit_plan(
+                actions, ordered=ordered, stop_on_failure=stop_on_failure, idempotency_key=idempotency_key
+            )
+        )
 
     async def plan(self, plan_id: str) -> PlanRecord:
         return await asyncio.to_thread(self.sync.plan, plan_id)

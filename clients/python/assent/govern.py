@@ -7,7 +7,7 @@ import copy
 import functools
 import inspect
 import logging
-from typing import Any, Callable, Dict, Optional, TypeVar, Union, cast
+from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, Union, cast
 
 from .admit import DEFAULT_WAIT, Caller, Run, admit, in_thread
 from .client import Assent, AsyncAssent
@@ -54,7 +54,7 @@ def govern(
             raise TypeError("a coroutine function needs an AsyncAssent")
         own = client.sync if isinstance(client, AsyncAssent) else client
 
-        def params_of(args: tuple, kwargs: Dict[str, Any]) -> Dict[str, Any]:
+        def params_of(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Dict[str, Any]:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
             return cast(Dict[str, Any], to_json(_flat(bound), keep_decimals=True))
@@ -148,7 +148,8 @@ def _flat(bound: inspect.BoundArguments) -> Dict[str, Any]:
 
 
 def _run(function: Callable[..., Any], signature: inspect.Signature, params: Dict[str, Any]) -> Any:
-    args, kwargs = [], dict(copy.deepcopy(params))
+    args: List[Any] = []
+    kwargs = dict(copy.deepcopy(params))
     for name, parameter in signature.parameters.items():
         if parameter.kind is inspect.Parameter.POSITIONAL_ONLY and name in kwargs:
             args.append(kwargs.pop(name))

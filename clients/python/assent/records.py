@@ -19,17 +19,23 @@ class ActionRequest(_Required, total=False):
     meta: Dict[str, Any]
 
 
-class ActionRecord(TypedDict, total=False):
-    """An action in the service. Times are in RFC 3339 format."""
+class _Action(TypedDict):
+    """The members that every record has."""
 
     id: str
     agent_id: str
     tool: str
     operation: str
+    status: str
+
+
+class ActionRecord(_Action, total=False):
+    """An action in the service. Times are in RFC 3339 format."""
+
     params: Dict[str, Any]
     context: Dict[str, Any]
     meta: Dict[str, Any]
-    status: str
+    names: Dict[str, str]
     decision: str
     outcome: str
     reason: str
@@ -59,10 +65,16 @@ class ActionRecord(TypedDict, total=False):
     updated_at: str
 
 
-class PlanRecord(TypedDict, total=False):
-    """A plan with its actions, in order."""
+class _Plan(TypedDict):
+    """The members that every record has."""
 
     id: str
+    actions: List[ActionRecord]
+
+
+class PlanRecord(_Plan, total=False):
+    """A plan with its actions, in order."""
+
     agent_id: str
     ordered: bool
     stop_on_failure: bool
@@ -70,7 +82,6 @@ class PlanRecord(TypedDict, total=False):
     stopped: Optional[Dict[str, Any]]
     submitted_by: str
     created_at: str
-    actions: List[ActionRecord]
     approval_token: str
     signature_required: bool
 
@@ -79,7 +90,8 @@ def open_question(action: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
     """Returns the first question of an approver that the agent has not answered."""
     if action.get("status") != "pending_approval":
         return None
-    return next((one for one in action.get("questions") or [] if one.get("answer") is None), None)
+    questions: List[Dict[str, Any]] = action.get("questions") or []
+    return next((one for one in questions if one.get("answer") is None), None)
 
 
 class Event(TypedDict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, Dict, Mapping, NamedTuple, Optional, cast
 
 from .errors import AssentError
 
@@ -39,7 +39,8 @@ def refusal_of(action: Mapping[str, Any], error: Optional[AssentError] = None) -
     if status == "cancelled":
         return Refusal("cancelled", "cancelled", "No one refused it, but do not submit it again unless the user asks for it.")
     if status in ("allowed", "approved") and action.get("proposed") is not None and error is None:
-        params, before = action.get("params") or {}, action["proposed"].get("params") or {}
+        params: Dict[str, Any] = action.get("params") or {}
+        before: Dict[str, Any] = action["proposed"].get("params") or {}
         changed = ", ".join(f"{name} = {json.dumps(value)}" for name, value in params.items() if value != before.get(name))
         return Refusal(
             "edited",
@@ -65,7 +66,7 @@ def refusal_of(action: Mapping[str, Any], error: Optional[AssentError] = None) -
 def _denied(action: Mapping[str, Any]) -> Refusal:
     by, reason, code = action.get("denied_by"), action.get("reason", ""), action.get("reason_code")
     if by in ("person", "reviewer", "earlier_rejection"):
-        rejection = action.get("rejection") or {}
+        rejection: Dict[str, Any] = action.get("rejection") or {}
         words = as_text(rejection.get("reason") or "")
         until = rejection.get("holds_until")
         holds = (
@@ -101,7 +102,7 @@ def approver_name(principal: Any, names: Any = None) -> str:
     """Returns the name of a person or key for display; the id if the record has no name."""
     if not isinstance(principal, str):
         return "a person"
-    name = names.get(principal) if isinstance(names, Mapping) else None
+    name = cast(Mapping[str, Any], names).get(principal) if isinstance(names, Mapping) else None
     if isinstance(name, str):
         return as_text(f"the key {name}" if principal.startswith("key:") else name)
     return as_text(re.sub("^(user|key|reviewer):", r"the \1 ", principal))

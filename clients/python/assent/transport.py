@@ -9,7 +9,7 @@ import socket
 import ssl
 import time
 from decimal import Decimal
-from typing import Any, Dict, Iterator, List, Mapping, NoReturn, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Tuple, Type, cast
 from urllib.parse import urlsplit
 
 from .errors import AssentError, NotJson, RequestRefused, ServiceUnavailable, Unauthorized
@@ -44,12 +44,13 @@ def to_json(value: Any, keep_decimals: bool = False) -> Any:
         number = _number(value)
         return value if keep_decimals else number
     if isinstance(value, (list, tuple)):
-        return [to_json(item, keep_decimals) for item in value]
+        return [to_json(item, keep_decimals) for item in cast(Iterable[Any], value)]
     if isinstance(value, Mapping):
-        for key in value:
+        members = cast(Mapping[Any, Any], value)
+        for key in members:
             if not isinstance(key, str):
                 raise NotJson(f"the name {key!r} is not a string")
-        return {to_json(key): to_json(item, keep_decimals) for key, item in value.items()}
+        return {to_json(key): to_json(item, keep_decimals) for key, item in members.items()}
     raise NotJson(f"JSON has no {type(value).__name__}")
 
 
@@ -76,7 +77,7 @@ def read_object(text: str) -> Dict[str, Any]:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(value, dict):
         raise ValueError("it is not an object")
-    return value
+    return cast(Dict[str, Any], value)
 
 
 def _once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
@@ -153,8 +154,8 @@ class Transport:
         if 200 <= status < 300:
             if not isinstance(content, (dict, list)):
                 _unreadable(status, "it is not JSON")
-            return status, fields, content
-        raise _error(status, content if isinstance(content, dict) else {}, fields.get("retry-after"))
+            return status, fields, cast(Any, content)
+        raise _error(status, as_object(content), fields.get("retry-after"))
 
     def stream(self, path: str, headers: Mapping[str, str], patience: float) -> Iterator[bytes]:
         """Yields the lines of a stream until it ends. Raises AssentError if nothing arrives for `patience` seconds."""
@@ -165,7 +166,7 @@ class Transport:
             status, answered = self._send(connection, "GET", path, None, {"Accept": "text/event-stream", **headers})
             if status != 200:
                 data = _parse(answered.read(65_536))
-                raise _error(status, data if isinstance(data, dict) else {}, answered.getheader("retry-after"))
+                raise _error(status, as_object(data), answered.getheader("retry-after"))
             if "text/event-stream" not in (answered.getheader("content-type") or ""):
                 _unreadable(status, "it is not an event stream")
             if connection.sock is not None:
@@ -231,6 +232,11 @@ class Transport:
             connection.sock.settimeout(left)
 
 
+def as_object(value: Any) -> Dict[str, Any]:
+    """Returns a JSON object; an empty one for any other value."""
+    return cast(Dict[str, Any], value) if isinstance(value, dict) else {}
+
+
 def _parse(data: bytes) -> Any:
     try:
         return json.loads(data.decode("utf-8"))
@@ -249,9 +255,9 @@ def _error(status: int, problem: Mapping[str, Any], retry_after: Optional[str]) 
     detail = problem.get("detail")
     message = detail if isinstance(detail, str) else f"the service responded with {status}"
     after = float(retry_after) if retry_after is not None and retry_after.isdigit() else None
-    kind = RequestRefused
+    kind: Type[AssentError] = RequestRefused
     if status == 429 or status >= 500 or status < 400:
-        kind = ServiceUnavailable  # type: ignore[assignment]
+        kind = ServiceUnavailable
     elif status == 401 or (status == 403 and code in ABOUT_THE_KEY):
-        kind = Unauthorized  # type: ignore[assignment]
+        kind = Unauthorized
     return kind(message, status=status, code=str(code), retry_after=after, problem=problem)

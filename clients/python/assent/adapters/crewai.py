@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Callable, Optional
 
 from ..admit import DEFAULT_WAIT
@@ -14,7 +15,7 @@ def before_tool_call(client: Assent, *, agent_id: Optional[str] = None, tool: st
     Returns a hook for `on(InterceptionPoint.PRE_TOOL_CALL)`. CrewAI ignores every exception except HookAborted and then runs
     the tool, so the hook raises HookAborted for every failure. It does not see the end of a call, so results are not reported.
     """
-    from crewai.hooks import HookAborted
+    hooks: Any = import_module("crewai.hooks")
 
     def hook(context: Any) -> Any:
         try:
@@ -29,7 +30,7 @@ def before_tool_call(client: Assent, *, agent_id: Optional[str] = None, tool: st
         except BaseException as error:
             verdict = Verdict(False, False, f"Not run: nothing could be decided ({type(error).__name__}).")
         if not verdict.allowed:
-            raise HookAborted(reason=verdict.text, source="assent")
+            raise hooks.HookAborted(reason=verdict.text, source="assent")
         return None
 
     return hook

@@ -39,11 +39,11 @@ def ask(
     allowed. It is not allowed either if its arguments changed in the meantime.
     """
     try:
-        asked = to_json(params)
+        asked: Any = to_json(params)
         if not isinstance(asked, dict):
             raise NotJson("they are not an object")
         agent = agent_id if agent_id is not None else client.agent()
-        request = {"agent_id": agent, "tool": tool, "operation": operation, "params": asked, "meta": meta}
+        request: Dict[str, Any] = {"agent_id": agent, "tool": tool, "operation": operation, "params": asked, "meta": meta}
         run = admit(client, request, wait, caller)
         if not unchanged(asked, params):
             run.not_run("the arguments changed during the request")

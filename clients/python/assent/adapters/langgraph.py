@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from importlib import import_module
 from typing import Any, Callable, Optional
 
 from ..admit import DEFAULT_WAIT, Caller, in_thread
@@ -64,6 +65,5 @@ def _ask(client: Assent, call: Any, agent_id: Optional[str], tool: str, wait: fl
 
 
 def _refusal(call: Any, verdict: Verdict) -> Any:
-    from langchain_core.messages import ToolMessage
-
-    return ToolMessage(content=verdict.text, tool_call_id=call.get("id"), name=call["name"], status="error")
+    messages: Any = import_module("langchain_core.messages")
+    return messages.ToolMessage(content=verdict.text, tool_call_id=call.get("id"), name=call["name"], status="error")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Optional, Union
 
 from ..admit import DEFAULT_WAIT, in_thread
@@ -17,7 +18,8 @@ def tool_input_guardrail(
     Returns a guardrail that runs for every call, including resumed calls, and ignores approvals that the SDK's run state
     contains. It rejects calls that it cannot parse. The guardrail is not called when a call ends, so it reports no results.
     """
-    from agents import ToolGuardrailFunctionOutput, ToolInputGuardrail
+    agents: Any = import_module("agents")
+    output: Any = agents.ToolGuardrailFunctionOutput
 
     own = client.sync if isinstance(client, AsyncAssent) else client
 
@@ -27,7 +29,7 @@ def tool_input_guardrail(
             # Reject duplicate names: the tool parses the arguments again and might read them differently.
             params = read_object(call.tool_arguments or "{}")
         except ValueError as error:
-            return ToolGuardrailFunctionOutput.reject_content(f"Not run: the arguments are not a JSON object: {error}")
+            return output.reject_content(f"Not run: the arguments are not a JSON object: {error}")
         verdict = await in_thread(
             lambda caller: ask(
                 own,
@@ -41,7 +43,7 @@ def tool_input_guardrail(
             )
         )
         if verdict.allowed:
-            return ToolGuardrailFunctionOutput.allow()
-        return ToolGuardrailFunctionOutput.reject_content(verdict.text)
+            return output.allow()
+        return output.reject_content(verdict.text)
 
-    return ToolInputGuardrail(guardrail_function=check, name="assent")
+    return agents.ToolInputGuardrail(guardrail_function=check, name="assent")

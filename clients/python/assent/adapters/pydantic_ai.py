@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from importlib import import_module
 from typing import Any, Optional
 
 from ..admit import DEFAULT_WAIT, in_thread
@@ -16,9 +17,9 @@ def governed_toolset(client: AsyncAssent, wrapped: Any, *, agent_id: Optional[st
     Returns a WrapperToolset. A refusal is the tool's result for the model. Ignores approvals from a user interface: each call
     is submitted to the service.
     """
-    from pydantic_ai.toolsets import WrapperToolset
+    toolset: Any = import_module("pydantic_ai.toolsets").WrapperToolset
 
-    class Governed(WrapperToolset):  # type: ignore[misc]
+    class Governed(toolset):
         async def call_tool(self, name: str, tool_args: Any, ctx: Any, given: Any) -> Any:
             # Run a copy of the submitted arguments, which other code cannot change.
             args = copy.deepcopy(tool_args)
@@ -37,7 +38,8 @@ def governed_toolset(client: AsyncAssent, wrapped: Any, *, agent_id: Optional[st
             if not verdict.allowed:
                 return verdict.text
             try:
-                value = await super().call_tool(name, args, ctx, given)
+                parent: Any = super()
+                value: Any = await parent.call_tool(name, args, ctx, given)
             except BaseException as error:
                 await asyncio.to_thread(report, client.sync, verdict, error)
                 raise
