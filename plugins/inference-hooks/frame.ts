@@ -11,7 +11,7 @@ import {
 /** Maximum number of calls in one frame. Each is a separate action. */
 const MAX_CALLS = 20;
 /** Blocks of a message that call no tool. */
-const OTHER_BLOCKS = ["text", "attachment", "tool_result"];
+const OTHER_BLOCKS: ReadonlySet<JsonValue | undefined> = new Set(["text", "attachment", "tool_result"]);
 
 export interface FrameOptions {
   /** `tool` of the submitted actions. */
@@ -31,7 +31,7 @@ export function readToolCalls(frame: JsonObject, { tool, passesUnknown }: FrameO
   const calls: JsonObject[] = [];
   for (const block of blocks) {
     if (isJsonObject(block) && block["type"] === "tool_use") calls.push(block);
-    else if (!passesUnknown && !(isJsonObject(block) && OTHER_BLOCKS.includes(String(block["type"]))))
+    else if (!passesUnknown && !(isJsonObject(block) && OTHER_BLOCKS.has(block["type"])))
       throw new UnreadableRequest("the message has a block of an unknown type, which could be a call");
   }
   if (calls.length === 0) throw new UnreadableRequest("the frame has no tool call");
@@ -39,7 +39,7 @@ export function readToolCalls(frame: JsonObject, { tool, passesUnknown }: FrameO
   const caller = readCaller(frame);
   const requests = calls.map((call) => ({
     // Use a prefix, so that ids of the vendor's users cannot equal names of other agents.
-    agent_id: `claude:${String(caller["actor_id"] ?? caller["actor_email"] ?? "unknown")}`,
+    agent_id: `claude:${caller.actor_id ?? caller.actor_email ?? "unknown"}`,
     tool,
     ...readCall(call, caller),
     meta: {
@@ -72,7 +72,7 @@ function readCall(
 }
 
 /** Returns who caused the call, which is part of the action: an approval for one person is not valid for another. */
-function readCaller({ tenant_id: tenant, actor }: JsonObject): JsonObject {
+function readCaller({ tenant_id: tenant, actor }: JsonObject) {
   if (!isJsonObject(actor)) throw new UnreadableRequest("the frame names no actor");
   return { tenant_id: textOf(tenant), actor_id: textOf(actor["id"]), actor_email: textOf(actor["email_address"]) };
 }

@@ -2,7 +2,7 @@
 import { isJsonObject, type JsonObject } from "../../src/core.ts";
 
 /** Events of calls that the vendor runs after a confirmation. The application itself runs custom tools. */
-const CONFIRMED_TYPES = ["agent.tool_use", "agent.mcp_tool_use"];
+const CONFIRMED_TYPES = new Set(["agent.tool_use", "agent.mcp_tool_use"]);
 
 export interface PendingCall {
   /** Id of the event, with which the confirmation refers to it. */
@@ -23,17 +23,18 @@ export async function findPendingCalls(eventsBackwards: AsyncIterable<JsonObject
   const answered = new Set<unknown>();
   const calls: PendingCall[] = [];
   for await (const event of eventsBackwards) {
-    if (event["type"] === "user.tool_confirmation") answered.add(event["tool_use_id"]);
+    const type = typeof event["type"] === "string" ? event["type"] : "";
+    if (type === "user.tool_confirmation") answered.add(event["tool_use_id"]);
     if (open === null) {
       // Before the newest change of the session's status, only answers can follow.
-      if (event["type"] === "session.status_idle") open = readBlockingEvents(event["stop_reason"]);
-      else if (String(event["type"]).startsWith("session.status_")) return [];
+      if (type === "session.status_idle") open = readBlockingEvents(event["stop_reason"]);
+      else if (type.startsWith("session.status_")) return [];
       continue;
     }
     if (open.size === 0) break;
     const { id } = event;
     if (typeof id !== "string" || !open.delete(id)) continue;
-    if (CONFIRMED_TYPES.includes(String(event["type"])) && !answered.has(id)) calls.push(readCall(id, event));
+    if (CONFIRMED_TYPES.has(type) && !answered.has(id)) calls.push(readCall(id, event));
   }
   return calls.reverse();
 }
