@@ -3,7 +3,11 @@ import { createHmac } from "node:crypto";
 
 const PREFIX = "whsec_";
 
-/** Returns the key in `whsec_<base64>` (24 to 64 bytes); null if the string does not have this form. */
+/**
+ * Returns the key in `whsec_<base64>` (24 to 64 bytes); null if the string does not have this form.
+ * @example
+ * const key = readSigningSecret("whsec_…");
+ */
 export function readSigningSecret(text: string): Uint8Array | null {
   if (!text.startsWith(PREFIX)) return null;
   const key = Buffer.from(text.slice(PREFIX.length), "base64");

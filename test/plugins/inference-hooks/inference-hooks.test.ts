@@ -226,12 +226,15 @@ describe("inference hooks", () => {
     Object.assign(options, { timeout_ms: 100 });
     await service.restart();
     let release = (): void => {};
+    // The plugin's timer keeps no process alive.
+    const alive = setInterval(() => {}, 1000);
     const held = service.storage.write(() => new Promise<void>((resolve) => (release = resolve)));
     const answer = await ask(use("read_file", { path: "late" }));
     assert.equal(read(answer), "deny");
     assert.match(answer.body.deny_reason, /TOO_LATE.*was not denied; try again later/);
     release();
     await held;
+    clearInterval(alive);
     const late = async (): Promise<Answer["body"]> =>
       (await service.call("GET", "/v1/actions?operation=read_file&limit=1", { key: service.admin })).body.actions[0];
     await until("the call is decided", async () => (await late()).params.path === "late");

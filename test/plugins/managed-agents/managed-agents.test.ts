@@ -16,24 +16,26 @@ rules:
 `;
 type Json = Record<string, unknown>;
 
+/** Number of the last event. Ids are unique at the vendor, too. */
+let last = 0;
+
 /** A vendor whose sessions stop before each tool call, and run it after a confirmation. */
 class Vendor {
   readonly sessions = new Map<string, { status: string; events: Json[]; open: Set<string> }>();
   readonly ran: string[] = [];
   /** Answers every request with this, if set. */
   broken: Response | null = null;
-  private last = 0;
 
   /** Lets the agent of a session make calls. Returns the ids of their events. */
   call(session: string, ...calls: Json[]): string[] {
     const found = this.sessions.get(session) ?? { status: "running", events: [], open: new Set<string>() };
     this.sessions.set(session, found);
-    const events = calls.map((call) => ({ type: "agent.tool_use", ...call, id: `sevt_${++this.last}` }));
-    found.events.push({ type: "session.status_running", id: `sevt_${++this.last}` }, ...events);
+    const events = calls.map((call) => ({ type: "agent.tool_use", ...call, id: `sevt_${++last}` }));
+    found.events.push({ type: "session.status_running", id: `sevt_${++last}` }, ...events);
     for (const { id } of events) found.open.add(id);
     found.events.push({
       type: "session.status_idle",
-      id: `sevt_${++this.last}`,
+      id: `sevt_${++last}`,
       stop_reason: { type: "requires_action", event_ids: [...found.open] },
     });
     found.status = "idle";
@@ -58,7 +60,7 @@ class Vendor {
     for (const event of ((await request.json()) as { events: Json[] }).events) {
       if (event["type"] !== "user.tool_confirmation" || !session.open.delete(String(event["tool_use_id"])))
         return Response.json({ type: "error" }, { status: 400 });
-      session.events.push({ ...event, id: `sevt_${++this.last}` });
+      session.events.push({ ...event, id: `sevt_${++last}` });
       if (event["result"] === "allow") this.ran.push(String(event["tool_use_id"]));
     }
     if (session.open.size === 0) session.status = "running";
