@@ -12,7 +12,7 @@ import {
   type RequestId,
 } from "./rpc-message.ts";
 import { NotSentError, type Channel } from "./peer.ts";
-import { consumeMessages } from "./http-messages.ts";
+import { consumeErrorReply, consumeMessages } from "./http-messages.ts";
 import type { HttpTarget } from "../config/server-config.ts";
 
 export interface HttpChannel extends Channel {
@@ -38,6 +38,8 @@ interface SentFacts {
   credential: Readonly<Record<string, string>> | undefined;
   /** Id of the message, if it is a request. */
   requestId: RequestId | null;
+  /** Whether it is a request of protocol revision 2026-07-28. */
+  isModern: boolean;
   /** Whether the response is a stream. */
   isStreamed: boolean;
 }
@@ -60,6 +62,8 @@ export async function openHttpChannel(
     const redirect = facts?.credential === undefined ? {} : { redirect: "error" as const };
     const response = await fetch(input, { ...init, headers: sent, ...redirect });
     const requestId = facts?.requestId ?? null;
+    if (!response.ok && facts?.isModern === true && requestId !== null)
+      return consumeErrorReply(response, requestId, (message) => channel.onmessage(message as Message));
     const consumed = await consumeMessages(response, (message) =>
       message instanceof MessageError ? handleInvalid(message, requestId) : channel.onmessage(message),
     );
@@ -97,6 +101,7 @@ export async function openHttpChannel(
       const facts: SentFacts = {
         credential: credentialHeaders,
         requestId: isRequest(message) ? message.id : null,
+        isModern: modern,
         isStreamed: false,
       };
       sending.set(reference, facts);

@@ -3,7 +3,14 @@
  * then waits for the reply that was in it.
  */
 import { MAX_LINE_BYTES } from "./line-channel.ts";
-import { ERROR_CODE, isResponse, MessageError, parseServerMessages, type Message } from "./rpc-message.ts";
+import {
+  ERROR_CODE,
+  isResponse,
+  MessageError,
+  parseServerMessages,
+  type Message,
+  type RequestId,
+} from "./rpc-message.ts";
 
 type OnMessage = (message: Message | MessageError) => void;
 
@@ -30,6 +37,25 @@ export async function consumeMessages(
   }
   return { response, isStreamed: false };
 }
+
+/**
+ * Like `consumeMessages`, for a response with an error status to a request of protocol revision 2026-07-28. The revision
+ * states the status of some replies, for example 404 of an unknown method. Other bodies remain in the response.
+ */
+export async function consumeErrorReply(response: Response, id: RequestId, onMessage: OnMessage): Promise<Response> {
+  const { body, headers, status } = response;
+  if (body === null || !isJson(headers)) return response;
+  const text = await readText(body);
+  const reply = parseServerMessages(text).find(
+    (message) => !(message instanceof MessageError) && isResponse(message) && message.id === id,
+  );
+  if (reply === undefined) return new Response(text, { status, headers });
+  onMessage(reply);
+  return new Response(null, { status: 202 });
+}
+
+const isJson = (headers: Headers): boolean =>
+  headers.get("content-type")?.split(";")[0]?.trim().toLowerCase() === "application/json";
 
 async function readText(body: ReadableStream<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
