@@ -7,6 +7,7 @@ import { isNoteName } from "../domain/checkpoint.ts";
 import { findSimilarName } from "../domain/similar-name.ts";
 import { listBuiltIn } from "./built-in-plugins.ts";
 import { decodeUtf8 } from "../domain/json.ts";
+import { isOpenToOthers } from "../domain/loopback.ts";
 import { explainFault, siblingNames } from "../domain/validation.ts";
 import { readYaml, type SourcePosition } from "../domain/yaml.ts";
 import { ConfigSchema, type Config, type Section } from "./config-schema.ts";
@@ -172,6 +173,17 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
         line: null,
         column: null,
         message: `/server/public_url: "${settings.server.public_url}" is not an address such as https://assent.example.com: it must start with https:// or http://, without a user, a query or a fragment`,
+      },
+    ]);
+  }
+  const { public_url, host } = settings.server;
+  if (public_url !== null && isOpenToOthers(public_url, settings.server)) {
+    throw new ConfigError([
+      {
+        origin: fromEnvironment.get("/server/public_url") ?? path,
+        line: null,
+        column: null,
+        message: `/server/public_url: "${public_url}" is an address of this machine, and /server/host "${host}" is another, so another program could receive the requests of browsers; set host to 127.0.0.1, or public_url to an address of "${host}"`,
       },
     ]);
   }

@@ -16,6 +16,16 @@ function isLoopbackName(hostname: string): boolean {
   return ["localhost", "127.0.0.1", "[::1]"].includes(hostname) || hostname.endsWith(".localhost");
 }
 
+/**
+ * Returns true if browsers open the URL at a loopback address and port of this machine on which a service with this
+ * host and port does not listen, so that another program can.
+ */
+export function isOpenToOthers(url: string, { host, port }: { host: string; port: number }): boolean {
+  const { protocol, hostname, port: urlPort } = new URL(url);
+  const listens = isLoopbackHost(host) || host === "0.0.0.0" || host === "::";
+  return protocol === "http:" && isLoopbackName(hostname) && Number(urlPort || 80) === port && !listens;
+}
+
 /** Returns true if browsers offer passkeys to pages of this origin: HTTPS, or HTTP at a name of this machine. */
 export function isSecureOrigin(origin: string): boolean {
   if (!URL.canParse(origin)) return false;

@@ -348,6 +348,11 @@ describe("configuration", () => {
       "https://a/#x",
     ])
       assert.match(fault("", { ASSENT_PUBLIC_URL: url }), /^ASSENT_PUBLIC_URL: .*is not an address such as https:/);
+    const local = { ASSENT_PORT: "8000", ASSENT_PUBLIC_URL: "http://assent.localhost:8000" };
+    for (const host of ["192.168.1.5", "0:0:0:0:0:0:0:1", "127.0.0.2"])
+      assert.match(fault("", { ...local, ASSENT_HOST: host }), /^ASSENT_PUBLIC_URL: .*another program could receive/);
+    for (const host of ["127.0.0.1", "0.0.0.0", "::"])
+      assert.equal(loadConfig({ cwd: tmpdir(), env: { ...local, ASSENT_HOST: host } }).config.server.host, host);
     assert.throws(() => loadConfig({ cwd: tmpdir(), env: {}, file: "/nonexistent.yaml" }), /the file does not exist/);
   });
 });
