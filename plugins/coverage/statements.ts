@@ -1,5 +1,14 @@
 /** Records coverage statements as ledger entries, and reads them. Documents contain the list of these entries. */
-import { confirmCredential, type CoreHost, decodeEntry, toActor, toHex } from "../../src/core.ts";
+import {
+  canonicalText,
+  confirmCredential,
+  type CoreHost,
+  decodeEntry,
+  sha256Hex,
+  toActor,
+  toHex,
+  utf8,
+} from "../../src/core.ts";
 import {
   type Credential,
   decodeCursor,
@@ -10,23 +19,32 @@ import {
   toRfc3339,
 } from "../../src/plugin.ts";
 import { countSuccesses, LIST } from "./audit.ts";
-import { COVERAGE_ENTRY, type CoverageStatement, findStatementFault, hasGap } from "./coverage-statement.ts";
+import { COVERAGE_ENTRY, type CoverageStatement, findStatementFault } from "./coverage-statement.ts";
 import type { StatementRecord } from "./schemas.ts";
 
 const NEWEST = "newest/";
 const DAY = 86_400_000;
-/** Maximum number of statements with a gap that the metrics of a source add up. */
+/** Maximum number of statements with a gap that the metrics of a source add up. Those with the largest gaps are kept. */
 const MAX_GAPS = 100;
 
 /**
  * The current statements of a source: the one whose window ends last, and the statements with a gap in the day before
- * that end, unless a newer statement compared their whole window again.
+ * that end, unless a newer statement compared their whole window again: the same operations and identities, and at least
+ * as many effects.
  */
 interface Current {
   newest: Summary;
   gaps: Summary[];
 }
-type Summary = Pick<CoverageStatement, "from" | "to"> & { seq: number };
+type Summary = Pick<CoverageStatement, "from" | "to"> & {
+  seq: number;
+  /** Digest of what was compared. */
+  scope: string;
+  /** Number of compared effects. */
+  effects: number;
+  /** Number of unmatched effects and missing actions. */
+  gap: number;
+};
 /**
  * Minimum time, in milliseconds, from the end of a window to its statement, because the clocks of processes can differ.
  */
@@ -81,7 +99,7 @@ export async function recordStatement(
       by: toActor(caller.key, caller.principal),
     });
     await documents.put(listKey(entry.seq), { seq: entry.seq }, null);
-    const current = addStatement((newest?.value ?? null) as Current | null, { ...statement, seq: entry.seq });
+    const current = addStatement((newest?.value ?? null) as Current | null, summarize(statement, entry.seq));
     await documents.put(`${NEWEST}${statement.source}`, { ...current }, newest?.version ?? null);
     return entry;
   });
@@ -106,15 +124,23 @@ export async function listStatements(
 
 const timeOf = (text: string): number => parseRfc3339(text) ?? 0;
 
-function addStatement(before: Current | null, statement: CoverageStatement & { seq: number }): Current {
-  const { seq, from, to } = statement;
-  const added: Summary = { seq, from, to };
+function summarize(statement: CoverageStatement, seq: number): Summary {
+  const { from, to, operations, actors, tolerance_seconds, effects, actions } = statement;
+  const names = operations.map(({ tool, operation }) => JSON.stringify([tool, operation])).sort();
+  const compared = canonicalText([names, actors === null ? null : [...actors].sort(), tolerance_seconds]);
+  const gap = effects.unmatched + actions.missing;
+  return { seq, from, to, scope: sha256Hex(utf8(compared)), effects: effects.total, gap };
+}
+
+function addStatement(before: Current | null, added: Summary): Current {
+  const { from, to, scope, effects } = added;
   const newest = before !== null && timeOf(before.newest.to) > timeOf(to) ? before.newest : added;
-  const isOpen = (gap: Summary): boolean =>
-    timeOf(gap.to) > timeOf(newest.to) - DAY && (timeOf(gap.from) < timeOf(from) || timeOf(gap.to) > timeOf(to));
-  const gaps = (before?.gaps ?? []).filter(isOpen);
-  if (hasGap(statement)) gaps.push(added);
-  return { newest, gaps: gaps.slice(-MAX_GAPS) };
+  const isComparedAgain = (gap: Summary): boolean =>
+    timeOf(from) <= timeOf(gap.from) && timeOf(gap.to) <= timeOf(to) && scope === gap.scope && effects >= gap.effects;
+  const gaps = [...(before?.gaps ?? []), ...(added.gap > 0 ? [added] : [])].filter(
+    (each) => timeOf(each.to) > timeOf(newest.to) - DAY && (each === added || !isComparedAgain(each)),
+  );
+  return { newest, gaps: gaps.sort((a, b) => b.gap - a.gap).slice(0, MAX_GAPS) };
 }
 
 /** Returns the current statements of each source: the newest, and those with a gap. */
