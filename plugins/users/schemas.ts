@@ -83,6 +83,9 @@ export type UserRecord = Static<typeof UserRecord>;
 export const UserDetails = Type.Object(
   {
     ...userFields,
+    configured_groups: Type.Array(Type.String(), {
+      description: "Groups that the configuration gives the user, in addition to `groups`.",
+    }),
     last_sign_in_at: Type.Union([Time, Type.Null()], {
       description: "Last sign-in, even if its session has ended; null if there was none.",
     }),
@@ -297,9 +300,20 @@ export function renderSignedIn({ user, session_id, page_token }: SignInResult): 
   return { user: renderUser(user), session_id, page_token };
 }
 
-/** @param last time of the last sign-in, in milliseconds */
-export function renderUserDetails(user: User, last: number | null): Static<typeof UserDetails> {
-  return { ...renderUser(user), last_sign_in_at: last === null ? null : toRfc3339(last) };
+/**
+ * @param memberOf all groups of the user
+ * @param last time of the last sign-in, in milliseconds
+ */
+export function renderUserDetails(
+  user: User,
+  memberOf: readonly string[],
+  last: number | null,
+): Static<typeof UserDetails> {
+  return {
+    ...renderUser(user),
+    configured_groups: memberOf.filter((group) => !user.groups.includes(group)),
+    last_sign_in_at: last === null ? null : toRfc3339(last),
+  };
 }
 
 export function renderSession(session: StoredSession, current: string | null): Static<typeof SessionRecord> {

@@ -6,6 +6,7 @@ import {
   type CoreHost,
   toActor,
   parseRfc3339,
+  principalOfUser,
   type User,
   rightsReader,
 } from "../../src/core.ts";
@@ -56,7 +57,7 @@ function listRoutes(host: CoreHost, sessions: Sessions) {
         const { rows, next_cursor } = slicePage("users", all, query);
         return {
           status: 200,
-          json: { users: await Promise.all(rows.map(({ user }) => describeUser(sessions, user))), next_cursor },
+          json: { users: await Promise.all(rows.map(({ user }) => describeUser(host, sessions, user))), next_cursor },
           headers: nextLink("/v1/users", query, next_cursor),
         };
       },
@@ -97,7 +98,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions) {
       errors: [ERRORS.NOT_FOUND],
       handle: async ({ params }) => ({
         status: 200,
-        json: await describeUser(sessions, requireUser(await host.state(userState), params.id)),
+        json: await describeUser(host, sessions, requireUser(await host.state(userState), params.id)),
       }),
     }),
     defineRoute({
@@ -167,8 +168,9 @@ function managementRoutes(host: CoreHost, sessions: Sessions) {
   ];
 }
 
-async function describeUser(sessions: Sessions, user: User): Promise<object> {
-  return schema.renderUserDetails(user, await sessions.lastSignIn(user.id));
+async function describeUser(host: CoreHost, sessions: Sessions, user: User): Promise<object> {
+  const memberOf = host.groups.of(principalOfUser(user.id), await host.state(userState));
+  return schema.renderUserDetails(user, memberOf, await sessions.lastSignIn(user.id));
 }
 
 function rightsRoute(host: CoreHost) {

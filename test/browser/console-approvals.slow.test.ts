@@ -111,7 +111,7 @@ rules:
     });
     await page.locator(`[data-id="${id}"]`).click();
     const pane = requestPane(page, id);
-    await pane.getByText("computed in this browser").waitFor();
+    await pane.getByText("computed in this browser").waitFor({ state: "attached" });
     const text = (await pane.textContent()) ?? "";
     const action = await read(id);
     for (const part of [
@@ -138,7 +138,7 @@ rules:
     const id = await submit({ ...ASKED, operation: "ordered", params: { amount: 120 }, context: { ticket: "T-2" } });
     const { page } = await console_.visit(ada, `#/approvals/${id}`);
     const pane = requestPane(page, id);
-    await pane.getByText("computed in this browser").waitFor();
+    await pane.getByText("computed in this browser").waitFor({ state: "attached" });
     const tops = [];
     for (const text of [
       "amount 120",
@@ -146,7 +146,7 @@ rules:
       "Parameters",
       "Context",
       "Who has to agree",
-      "Request hash",
+      "Details and proof",
     ])
       tops.push((await pane.getByText(text, { exact: false }).first().boundingBox())?.y ?? -1);
     assert.deepEqual(
@@ -253,7 +253,7 @@ rules:
     });
     const { page, complaints, strayed } = await console_.visit(ada, `#/approvals/${id}`);
     const shown = requestPane(page, id);
-    await shown.getByText("computed in this browser").waitFor();
+    await shown.getByText("computed in this browser").waitFor({ state: "attached" });
     assert.equal(await page.evaluate(() => Reflect.get(globalThis, "pwned")), undefined);
     const text = (await shown.textContent()) ?? "";
     assert.ok(text.includes("<script>window.pwned=1</script>"));

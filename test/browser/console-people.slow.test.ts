@@ -482,6 +482,8 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await form.getByRole("button", { name: "Save" }).click();
     await page.getByText("Quinn Two was changed.").waitFor();
     assert.deepEqual(await row.locator(".badge").allTextContents(), ["approver", "auditor", "finance", "invited"]);
+    // The configuration gives Ada this group.
+    await page.getByRole("row", { name: /^Ada/ }).locator(".badge", { hasText: "support-leads" }).waitFor();
     await row.getByRole("button", { name: "New link for Quinn Two" }).click();
     await page.getByRole("heading", { name: "Link for Quinn Two" }).waitFor();
     await pictures(page, "users");

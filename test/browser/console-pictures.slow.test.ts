@@ -100,7 +100,7 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
           .nth(4)
           .waitFor(),
     },
-    { name: "approval", light: true, hash: `#/approvals/${week.waiting}`, until: text("computed in this browser") },
+    { name: "approval", light: true, hash: `#/approvals/${week.waiting}`, until: text("Who has to agree") },
     {
       name: "verdict",
       light: true,

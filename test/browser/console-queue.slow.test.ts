@@ -248,7 +248,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
       assert.equal(await params.locator("dd").nth(0).innerText(), amount);
       assert.equal(await params.locator("dd").nth(3).innerText(), note);
       // The request is above the hash that a vote is bound to.
-      const [above, below] = [await params.boundingBox(), await requestPane(page, id).locator(".bound").boundingBox()];
+      const [above, below] = [await params.boundingBox(), await requestPane(page, id).locator(".drawer").boundingBox()];
       assert.ok((above?.y ?? 0) < (below?.y ?? 0));
     }
     // A string that looks like a number is marked as a string.
@@ -345,7 +345,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     const third = ids[2] as string;
     const { page } = await console_.visit(ada, `#/approvals/${third}`);
     await page.locator(".stream-status.live").waitFor();
-    await requestPane(page, third).getByText("computed in this browser").waitFor();
+    await requestPane(page, third).getByText("computed in this browser").waitFor({ state: "attached" });
     await page.getByLabel("Reason").fill("half a sen");
     const top = async () => Math.round((await inboxRow(page, third).boundingBox())?.y ?? -1);
     const before = await top();
@@ -412,6 +412,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     });
     const { page } = await console_.visit(desk, `#/approvals/${body.id}`);
     const pane = requestPane(page, body.id);
+    await pane.getByText("Details and proof").click();
     await pane.getByText("support key").waitFor();
     await vote(page, "Approve");
     await pane.getByText("the night desk approved").waitFor();

@@ -5,6 +5,7 @@ import {
   type Api,
   encodeSegment,
   ErrorNotice,
+  formatHeadline,
   hasScope,
   LoadedCard,
   MarkedValue,
@@ -88,7 +89,8 @@ export function PendingRequestsCard({ id, isOwn }: { id: string; isOwn: boolean 
                   <td>
                     <a href={`#/approvals/${encodeSegment(action.id)}`}>
                       <ActionTitle action={action} />
-                    </a>
+                    </a>{" "}
+                    {action.erased_at ? null : <MarkedValue value={formatHeadline(action)} />}
                   </td>
                   <td data-label="Time left">
                     {action.expires_at === null ? null : <TimeLeft at={action.expires_at} />}

@@ -22,7 +22,7 @@ import {
   useLoad,
   userSignInAddress,
 } from "../../console/app/kit.ts";
-import type { User } from "./api-types.ts";
+import type { User, UserDetails } from "./api-types.ts";
 import { DeviceCard } from "./device-card.tsx";
 import { PERSON_TEXTS as TEXTS } from "./person-strings.ts";
 import { DelegationCard, PendingRequestsCard, RightsCard, SessionCard } from "./person-cards.tsx";
@@ -80,7 +80,11 @@ function UserPage({ id, isOwn }: { id: string; isOwn: boolean }) {
 }
 
 /** Resolves to the user, or only to the name if the credential cannot read users. */
-async function readUser(id: string, isOwn: boolean, signal: AbortSignal): Promise<{ user: User | null; name: string }> {
+async function readUser(
+  id: string,
+  isOwn: boolean,
+  signal: AbortSignal,
+): Promise<{ user: User | UserDetails | null; name: string }> {
   if (mayReadUsers()) {
     const user = await request("GET /v1/users/{id}", { path: [id], signal });
     return { user, name: user.name };
@@ -94,8 +98,9 @@ async function readUser(id: string, isOwn: boolean, signal: AbortSignal): Promis
   return { user: null, name: keys[0]?.name ?? id };
 }
 
-function About({ user }: { user: User }) {
+function About({ user }: { user: User | UserDetails }) {
   const { roles, groups, passkeys, identities, managed_by, ended_at } = user;
+  const configured = "configured_groups" in user ? user.configured_groups : [];
   return (
     <section class="card" aria-label="About">
       {ended_at === null ? null : (
@@ -106,7 +111,7 @@ function About({ user }: { user: User }) {
       <FactList
         rows={[
           ["Roles", <List names={roles} />],
-          ["Groups", <List names={groups} />],
+          ["Groups", <List names={[...groups, ...configured]} />],
           ["Passkeys", passkeys.length === 0 ? "none" : passkeys.map(({ name }) => renderPlain(name)).join(", ")],
           [
             "Identity providers",

@@ -172,7 +172,7 @@ function UserTable({ users, onOpen, onLink }: TableProps & { users: readonly Use
             <Badges values={user.roles} none="no role" />
           </td>
           <td data-label="Groups">
-            <Badges values={user.groups} none="none" />
+            <Badges values={[...user.groups, ...user.configured_groups]} none="none" />
           </td>
           <td data-label="Signs in with">
             <SignInMethods user={user} />

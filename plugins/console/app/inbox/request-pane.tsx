@@ -7,12 +7,13 @@ import type { Action } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { isUserSession, userSignInAddress } from "../core/session.ts";
-import { Badge, CopyButton, Notice, ErrorNotice, MarkedValue, Time, TimeLeft } from "../ui/elements.tsx";
+import { Age, Badge, CopyButton, Notice, ErrorNotice, MarkedValue, TimeLeft } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { Icon } from "../ui/icons.tsx";
 import { formatHeadline } from "../ui/params.tsx";
 import { Panels } from "../ui/panels.tsx";
 import {
+  hasWrongHash,
   RequestHash,
   RequestContent,
   RequestMetadata,
@@ -115,15 +116,16 @@ export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onA
           <MachineReviews action={action} level={3} />
           <RequestHistory action={action} />
         </section>
-        <details class="drawer" open>
+        <p class="row">
+          <a href={`#/actions/${encodeSegment(action.id)}`}>History and proof</a>
+          <CopyButton value={`${location.origin}/#/approvals/${encodeSegment(action.id)}`} label="Copy link" />
+        </p>
+        {/* Folded unless something is wrong. */}
+        <details class="drawer" open={hasWrongHash(action)}>
           <summary>Details and proof</summary>
           <RequestOrigin action={action} />
           <RequestMetadata action={action} level={3} />
           {action.erased_at ? null : <RequestHash action={action} />}
-          <p class="row">
-            <a href={`#/actions/${encodeSegment(action.id)}`}>History and proof</a>
-            <CopyButton value={`${location.origin}/#/approvals/${encodeSegment(action.id)}`} label="Copy link" />
-          </p>
         </details>
       </div>
       <Answer {...{ item, availability, handle, others, onVoted, onHeld, onUndo, onLeave }} />
@@ -270,7 +272,7 @@ export function AgentWaitStatus({ action }: { action: Action }) {
         TEXTS.waiting
       ) : (
         <>
-          The agent is not waiting; it last asked <Time at={action.asked_at} />.
+          The agent is not waiting; it last asked <Age at={action.asked_at} /> ago.
         </>
       )}
     </span>

@@ -359,6 +359,11 @@ export function RequestHash({ action }: { action: Shown }) {
   );
 }
 
+/** Whether the data has another hash than the one that a vote is bound to. */
+export function hasWrongHash(action: Shown): boolean {
+  return !action.erased_at && action.request_hash !== null && hashOf(action) !== action.request_hash;
+}
+
 function hashOf(action: Shown): string {
   try {
     return encodeRequest(action as Parameters<typeof encodeRequest>[0]).hash;
