@@ -53,7 +53,7 @@ export const TEXTS = {
   whoAgrees: "Who has to agree",
   reason: "Reason",
   reasonHelp: "the agent reads it; optional",
-  quickReasons: ["Not needed", "Wrong values", "Ask me first"],
+  quickReasons: ["Not needed", "Wrong values"],
   chooseFirst: "Press a or d outside the field, or use a button, to choose the vote.",
   history: "History",
   submit: "Submit a request",

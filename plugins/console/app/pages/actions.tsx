@@ -206,7 +206,7 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
         <tr key={row.id}>
           <td>
             <a href={`#/actions/${encodeSegment(row.id)}`}>
-              <strong>
+              <strong class="one-line short" title={renderPlain(`${row.tool} ${row.operation}`)}>
                 <MarkedValue value={`${row.tool} ${row.operation}`} />
               </strong>
             </a>
@@ -254,11 +254,11 @@ function Headline({ action }: { action: Action }) {
   const value = action.erased_at ? null : findHeadlineMember(action);
   if (value === null) return null;
   return (
-    <>
+    <span class="one-line short" title={renderPlain(`${value.name} ${value.value}`)}>
       <span class="quiet">
         <MarkedValue value={value.name} />
       </span>{" "}
       <MarkedValue value={value.value} />
-    </>
+    </span>
   );
 }
