@@ -327,6 +327,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     // With critical requests alone, the key and the button approve nothing, and a denial still works.
     await inboxRow(page, critical).getByRole("checkbox").check();
     await page.keyboard.press("a");
+    await batch.locator("textarea:focus").waitFor();
     await page.keyboard.press("Control+Enter");
     assert.equal(await batch.getByRole("button", { name: "Approve 0" }).isDisabled(), true);
     await page.keyboard.press("Escape");

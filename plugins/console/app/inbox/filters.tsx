@@ -55,7 +55,8 @@ interface Props {
 
 export function Filters({ query, onChange, field }: Props) {
   const change = (name: (typeof NAMES)[number], value: string): void => {
-    const { [name]: _, ...rest } = query;
+    // Start from the address, because the page may not have rendered an earlier change yet.
+    const { [name]: _, ...rest } = readQueueQuery(new URLSearchParams(location.hash.split("?")[1] ?? ""));
     onChange(value === "" ? rest : ({ ...rest, [name]: value } as ListQuery));
   };
   const [isOpen, setOpen] = useState(() => isNarrowed({ ...query, q: undefined } as ListQuery));
