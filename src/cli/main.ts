@@ -100,7 +100,7 @@ async function find(name: string): Promise<Command> {
 
 async function overview(): Promise<string> {
   const listed = [...(await listEntries()), ...(await loadPluginCommands()).commands];
-  const lines = listed.map(([name, { summary }]) => `  ${name.padEnd(15)}${summary}`);
+  const lines = listed.map(([name, { summary }]) => `  ${name.padEnd(16)}${summary}`);
   return `usage: assent COMMAND [options]
 
 ${lines.join("\n")}
