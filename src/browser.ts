@@ -26,6 +26,7 @@ export { equalBytes, fromHex, sha256Hex, toHex, utf8 } from "./domain/hash.ts";
 export { appendLogKey, currentVkey, listVkeys, openLogCheckpoint, type LogKeys } from "./domain/log-keys.ts";
 export { EMPTY_ROOT, hashLeaf, hashNode } from "./domain/merkle.ts";
 export { parseCoseKey } from "./domain/passkey-key.ts";
+export { type PinningEntry, pinsMatchEntry } from "./domain/pins.ts";
 export type { Decision } from "./domain/policy/policy-types.ts";
 export { userOfPrincipal } from "./domain/principals.ts";
 export { commitQuestionText, questionsDigest } from "./domain/questions.ts";

@@ -117,6 +117,8 @@ export {
   restoreFacts,
   type SaltedFacts,
 } from "./domain/salted-facts.ts";
+export type { Pin } from "./domain/policy/policy-types.ts";
+export { commitPins, comparePins, type PinChange, type PinnedValue, readPins } from "./domain/pins.ts";
 export { commitSalted, decodeSalted, matchesCommitment } from "./domain/salted-commitment.ts";
 export { ERASABLE_PARTS, type ErasablePart, findErasureBlocker } from "./domain/erasure.ts";
 export { commitRejectionDigests, matchesRejectionDigests, NO_REJECTION_DIGESTS } from "./domain/erased-rejection.ts";
@@ -186,7 +188,7 @@ export {
 } from "./domain/permit.ts";
 export { findEffects, findMemberships, toEffectFact } from "./domain/policy/decide/effect-keys.ts";
 export { findHistoryReads, toHistoryFact } from "./domain/policy/decide/history-facts.ts";
-export { type FactResult, type FactCall, findFactReads, toSourceFacts } from "./domain/policy/decide/fact-reads.ts";
+export { type FactResult, type FactCall, findFactReads, listFactCalls, toSourceFacts } from "./domain/policy/decide/fact-reads.ts";
 export { findUnknownFactSources } from "./domain/policy/check/fact-faults.ts";
 export { givenRequesterFacts } from "./domain/policy/test/given-facts.ts";
 export { PreparationRequired } from "./contract/ledger.ts";

@@ -37,6 +37,7 @@ import { hasWaitingAgent } from "./wait-tracker.ts";
 import type { PermitOutcome, Permit } from "./grant-permit.ts";
 import type { UnrecordedCredential } from "./issue-credential.ts";
 import { withCurrentStatus } from "./visible-action.ts";
+import { renderPins } from "./pins.ts";
 import { readRejection } from "./rejection.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 import { ActionRecord, GATE_OUTCOMES } from "./schemas.ts";
@@ -46,10 +47,11 @@ import { readVerifiedHistory, recordAlteredError, type VerifiedHistory } from ".
 import { tracedAction } from "./traced-action.ts";
 import { describeVoting } from "./voting-capacity.ts";
 
-/** Digests of what an approver sees in addition to the request: the questions to the agent, and the preview. */
+/** Digests of what an approver sees in addition to the request: questions to the agent, preview, and pinned facts. */
 interface ShownDigests {
   questions: string | null;
   preview: string | null;
+  pins: string | null;
 }
 
 /**
@@ -98,8 +100,8 @@ export function digestShownQuestions(
 }
 
 /** Returns the digest of what an approver sees. A vote by link must contain this digest. Lowercase hex. */
-export function digestShownRequest(row: ActionRow, { questions, preview }: ShownDigests): string {
-  return sha256Hex(canonicalBytes({ preview, questions, request_hash: effectiveRequestHash(row) }));
+export function digestShownRequest(row: ActionRow, { questions, preview, pins }: ShownDigests): string {
+  return sha256Hex(canonicalBytes({ pins, preview, questions, request_hash: effectiveRequestHash(row) }));
 }
 
 /**
@@ -114,7 +116,7 @@ async function readVoting(
   history: VerifiedHistory | null,
   credential: Credential,
   set: CompiledPolicySet | undefined,
-): Promise<Pick<ActionRecord, "approval_terms" | "approval_token" | ComparedMember> | null> {
+): Promise<Pick<ActionRecord, "approval_terms" | "approval_token" | "pins" | ComparedMember> | null> {
   if (set === undefined || row.status !== "pending_approval") return null;
   if (row.expires_at === null || row.expires_at <= host.clock()) return null;
   if (history === null || history.requirement === null) return null;
@@ -133,9 +135,14 @@ async function readVoting(
     editable: history.edit === null && !history.mayHaveRun ? omitRedactedEditable(set, row, editable) : [],
     grants: renderGrantLimits(row, grants),
   };
+  const pinsOf = async (readsCurrent: boolean): Promise<Pick<ActionRecord, "pins">> => {
+    const pins = await renderPins(host, row, history, readsCurrent);
+    return pins.length === 0 ? {} : { pins };
+  };
   if (!mayVote) {
     const none = { blocked: null, on_behalf_of: null, may_break_glass: false };
-    return credential.hasScope("actions:read") ? { approval_terms: { ...terms, ...none } } : null;
+    if (!credential.hasScope("actions:read")) return null;
+    return { approval_terms: { ...terms, ...none }, ...(await pinsOf(false)) };
   }
   const moment = await host.snapshot();
   const about = { ...history, requirement: history.requirement, self };
@@ -144,6 +151,7 @@ async function readVoting(
   return {
     ...(await compareRequest(host, row, credential.visibility)),
     approval_terms: { ...terms, ...voting },
+    ...(await pinsOf(true)),
     // A voter who cannot approve can still reject, unless they are the person behind the agent or have already voted.
     ...(voting.blocked?.code === "SELF_APPROVAL" || hasVoted
       ? {}
@@ -153,6 +161,7 @@ async function readVoting(
             approvalTokenClaims(row, credential.principal, {
               questions: digestShownQuestions(row, history),
               preview: commitPreview(row, set),
+              pins: history.pins,
             }),
             createApprovalMac(host),
           ),
@@ -462,6 +471,7 @@ export async function buildActionReply(
 export function renderRedecision({
   previous: before,
   current: now,
+  changedPins,
 }: PermitOutcome): NonNullable<ActionRecord["redecision"]> {
   const { effect, reason, reason_code, risk_level, policy, rule, policy_version } = now.decision;
   const is = { effect, reason, reason_code, risk_level, policy, rule, policy_version, policy_hash: now.policySet };
@@ -470,5 +480,6 @@ export function renderRedecision({
   const approvals_needed = approvalsNeeded(now.decision);
   const changed = Object.keys(is).filter((name) => is[name as keyof typeof is] !== was[name as keyof typeof is]);
   if (approvals_needed !== approvalsNeeded(before.decision)) changed.push("approvals_needed");
+  changed.push(...changedPins);
   return { ...is, approvals_needed, changed };
 }

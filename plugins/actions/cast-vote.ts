@@ -16,6 +16,7 @@ import {
   type GrantTerms,
   type LedgerTransaction,
   NON_VOTE_FIELDS,
+  type PinChange,
   questionsDigest,
   rejectionHoldMs,
   areSamePlans,
@@ -37,6 +38,7 @@ import { commitPreview, digestShownRequest } from "./action-record.ts";
 import { assertMeetsOversightMode, toCountedVotes } from "./approver-plans.ts";
 import { assertBreakGlassForm, assertMayBreakGlass, recordBreakGlass } from "./break-glass.ts";
 import { releaseLimitUses } from "./limit-usage.ts";
+import { assertNotEarlierPins, factsChangedError, findPinChanges } from "./pins.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { matchesLedger, type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } from "./visible-action.ts";
@@ -76,6 +78,7 @@ export async function castVoteOnAction(
   vote: Vote,
 ): Promise<{ row: ActionRow; votes: readonly ApprovalRow[]; grantId: string | null }> {
   let votesSoFar: readonly ApprovalRow[] = [];
+  let changes: PinChange[] | null = null;
   const { voteAddition } = host;
   const carriesGrant = vote.grant !== undefined;
   // Without a feature of grants, the schema of the body has no such member.
@@ -93,11 +96,15 @@ export async function castVoteOnAction(
       (row) => "link" in by || canSee(by.credential.visibility, row),
     );
   const row = await transactAndReport(host, async (tx) => {
+    changes = null;
     const caller = "link" in by ? null : await confirmCredential(tx, by.credential, "approvals:decide");
     const row = await ("link" in by ? findLinkedAction(tx, by.link) : visibleAction(tx, by.id, caller as Credential));
     const ballot = "link" in by ? by : { caller: caller as Credential, proof: by.proof };
     const prepared = await prepareVote(host, tx, row, ballot, vote);
-    if ("ends" in prepared) return recordUnvotableAction(tx, prepared);
+    if ("ends" in prepared) {
+      changes = findVotedPinChanges(prepared);
+      return recordUnvotableAction(tx, prepared);
+    }
     if (carriesGrant && caller !== null && voteAddition !== null) {
       const [terms, reason] = [voteAddition.readTerms(vote.grant), vote.reason ?? null];
       const { grants: largest, facts, voter } = prepared;
@@ -107,26 +114,31 @@ export async function castVoteOnAction(
     votesSoFar = [...prepared.votes, await recordVote(host, tx, prepared, ids)];
     return rereadAction(tx, row.id);
   });
+  // Throw only after the commit, because a refusal within the transaction would roll the record of the values back.
+  if (changes !== null) throw factsChangedError(changes);
   return { row, votes: votesSoFar, grantId: carriesGrant ? ids.grant : null };
 }
 
 /**
- * Returns the commitment to the preview that the link's page displayed; null if there is none. Throws TOKEN_INVALID if
- * the request, its preview or the questions have changed since the page was read.
+ * Returns the commitment to the preview that the link's page displayed; null if there is none. Throws FACTS_CHANGED if
+ * the pinned facts have changed since the page was read, and TOKEN_INVALID if the request, its preview or the questions
+ * have.
  */
 function assertShownByLink(
   row: ActionRow,
-  { questions }: VerifiedHistory,
+  history: VerifiedHistory,
   set: CompiledPolicySet,
   shown: string,
 ): string | null {
   const preview = commitPreview(row, set);
-  if (shown !== digestShownRequest(row, { questions: questionsDigest(questions), preview }))
-    throw new Refusal(
-      "TOKEN_INVALID",
-      "`shown` is not the digest of the current request, preview and questions; read the link again and vote on what it shows",
-    );
-  return preview;
+  const questions = questionsDigest(history.questions);
+  const isShown = (pins: string | null): boolean => shown === digestShownRequest(row, { questions, preview, pins });
+  if (isShown(history.pins)) return preview;
+  assertNotEarlierPins(history, row, isShown);
+  throw new Refusal(
+    "TOKEN_INVALID",
+    "`shown` is not the digest of the current request, preview, questions and pinned facts; read the link again and vote on what it shows",
+  );
 }
 
 /** A vote that passed all checks. */
@@ -141,10 +153,19 @@ export interface PreparedVote extends VoteOutcome {
   facts: VerifiedHistory["first"]["facts"];
 }
 
-/** An action that can no longer be voted on, because it has expired or the policies now deny it. */
+/**
+ * An action that the vote does not count for, because it has expired, the policies now deny it, or pinned facts have
+ * changed.
+ */
 export interface UnvotableAction {
   row: ActionRow;
-  ends: "expired" | { redecision: Redecision; by: Voter["actor"] };
+  ends: "expired" | { redecision: Redecision; by: Voter["actor"]; changes?: ChangedPins };
+}
+
+/** The pinned facts that differ from those that the voter saw. The action stays pending, with the current values. */
+interface ChangedPins {
+  pins: PinChange[];
+  history: VerifiedHistory;
 }
 
 /** The holder of a link token, or a confirmed credential with the proof of its vote. */
@@ -190,10 +211,18 @@ export async function prepareVote(
   return "ends" in outcome ? outcome : { ...outcome, votes, isFirstOnList, voter, vote, facts: history.first.facts };
 }
 
-/** Records why the vote was not possible: the action has expired, or the policies now deny it. */
+/** Records why the vote was not possible. */
 export function recordUnvotableAction(tx: LedgerTransaction, { row, ends }: UnvotableAction): Promise<ActionRow> {
   if (ends === "expired") return expirePending(tx, row);
-  return recordDenial(tx, row, ends.redecision, { occasion: "vote", by: ends.by });
+  const { redecision, by, changes } = ends;
+  const cause = { occasion: "vote", by } as const;
+  if (changes !== undefined) return requireMoreApprovals(tx, row, redecision, cause, changes.history);
+  return recordDenial(tx, row, redecision, cause);
+}
+
+/** Returns the changes of pinned facts that prevented the vote; null if something else did. */
+export function findVotedPinChanges({ ends }: UnvotableAction): PinChange[] | null {
+  return ends === "expired" ? null : (ends.changes?.pins ?? null);
 }
 
 /**
@@ -221,7 +250,9 @@ interface VoteOutcome extends Pick<VotingCapacity, "groups" | "independent" | "d
   /** The action before the vote. */
   row: ActionRow;
   /** Set if the current policies require more than before: their redecision, and the earlier requirement. */
-  stricter: { redecision: Redecision; requirement: VerifiedHistory["requirement"] } | null;
+  stricter: { redecision: Redecision; history: VerifiedHistory } | null;
+  /** Commitment to the pinned facts that the voter saw; null without pins. */
+  pins: string | null;
   /** Digest of the questions so far. */
   questions: string | null;
   status: "pending_approval" | "approved" | "denied";
@@ -257,6 +288,7 @@ function countRejection(
   return {
     row,
     stricter: null,
+    pins: history.pins,
     questions: questionsDigest(history.questions),
     status: "denied",
     ...capacity,
@@ -289,6 +321,8 @@ async function countApproval(
   assertPersonHasNotVoted(earlier, before);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
   if (redecision.decision.effect === "deny") return { row, ends: { redecision, by: actor } };
+  const pins = findPinChanges(redecision, history, row);
+  if (pins.length > 0) return { row, ends: { redecision, by: actor, changes: { pins, history } } };
   const approvers = combineApproverPlans(history.requirement, redecision);
   const isStricter = !areSamePlans(approvers, recorded);
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
@@ -303,7 +337,8 @@ async function countApproval(
   const isApproved = satisfiesPlans(approvers, [...earlier, vote], requirement.since, tx.now);
   return {
     row,
-    stricter: isStricter ? { redecision, requirement: history.requirement } : null,
+    stricter: isStricter ? { redecision, history } : null,
+    pins: history.pins,
     questions: questionsDigest(history.questions),
     status: isApproved ? "approved" : "pending_approval",
     ...chosen.capacity,
@@ -343,14 +378,14 @@ export async function recordVote(
   prepared: PreparedVote,
   ids: { grant: string; breakGlass: string },
 ): Promise<ApprovalRow> {
-  const { questions, status, groups, independent, delegation, approvals, validForMs, holdMs } = prepared;
+  const { pins, questions, status, groups, independent, delegation, approvals, validForMs, holdMs } = prepared;
   const { voter, vote: answer, stricter } = prepared;
   const { approve, reason: given, break_glass = false, grant, list = null } = answer;
   const cause = { occasion: "vote", by: voter.actor } as const;
   const row =
     stricter === null
       ? prepared.row
-      : await requireMoreApprovals(tx, prepared.row, stricter.redecision, cause, stricter.requirement);
+      : await requireMoreApprovals(tx, prepared.row, stricter.redecision, cause, stricter.history);
   const { actor, self, gesture, preview } = voter;
   const { id } = row;
   const terms = readVoteGrantTerms(host, grant);
@@ -375,6 +410,7 @@ export async function recordVote(
       preview,
       questions,
       plan: list,
+      ...(pins === null ? {} : { pins }),
       approvals,
       quorum: row.quorum ?? 1,
       status,

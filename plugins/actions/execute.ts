@@ -56,7 +56,7 @@ export async function startAction(
   const { row } = started;
   // Throw only after the commit, because a refusal within the transaction would roll the record back.
   if (isDeniedByRedecision(row)) throw noLongerAllowedError(row);
-  if (row.status === "pending_approval") throw moreApprovalsNeededError(row);
+  if (row.status === "pending_approval") throw moreApprovalsNeededError(row, started.changedPins ?? []);
   return { ...started, issued };
 }
 

@@ -6,6 +6,7 @@ import type { ExpiryTask } from "./expiry.ts";
 import { isDeniedByRedecision, noLongerAllowedError } from "./redecision.ts";
 import { grantPermit } from "./grant-permit.ts";
 import { buildActionReply, ACTION_RESPONSE, renderRedecision } from "./action-record.ts";
+import { expireFactsAfter } from "./fact-writes.ts";
 import { createFactReadingHost } from "./read-inputs.ts";
 import { settleOutcome } from "./unknown-outcome.ts";
 import * as schema from "./schemas.ts";
@@ -129,6 +130,7 @@ function resultRoute(host: CoreHost, tag: string) {
     errors: ["ACTION_NOT_FOUND", "ACTION_NOT_STARTED", "NOT_THE_EXECUTOR", "ACTION_ERASED", "RECORD_ALTERED"],
     async handle({ credential, params, body }) {
       const { row, isRetry } = await reportResult(host, credential, params.id, body);
+      await expireFactsAfter(host, row);
       const execution = isRetry ? null : tracedExecution(row);
       if (execution !== null) host.trace()?.addExecution(tracedAction(row), execution);
       return buildActionReply(host, row, credential, isRetry ? { headers: REPLAYED_HEADERS } : {});
@@ -151,6 +153,7 @@ function settleRoute(host: CoreHost, tag: string) {
     errors: ["ACTION_NOT_FOUND", "OUTCOME_NOT_UNKNOWN", "ACTION_ERASED", "RECORD_ALTERED"],
     async handle({ credential, params, body: { meta = {}, ...body } }) {
       const row = await settleOutcome(host, credential, params.id, { ...body, meta: meta as JsonObject });
+      await expireFactsAfter(host, row);
       return buildActionReply(host, row, credential);
     },
   });

@@ -20,6 +20,7 @@ import {
 import { toCountedVotes } from "./approver-plans.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { findPinChanges } from "./pins.ts";
 import { readApprovalsForStart } from "./plan-state.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
 import {
@@ -49,6 +50,8 @@ export interface PermitOutcome {
   permit: Permit | null;
   previous: Pick<DecisionEntry | RedecisionEntry, "decision" | "policy_set">;
   current: Pick<Redecision, "decision" | "policySet">;
+  /** Paths of the pinned facts because of which the action is pending again. */
+  changedPins: readonly string[];
 }
 
 export interface Permit {
@@ -87,21 +90,20 @@ export async function grantPermit(host: CoreHost, credential: Credential, id: st
     const redecision = await reevaluateAction(host, tx, row, history.basis);
     const cause = { occasion: "permit", by: toActor(caller.key, caller.principal) } as const;
     const now = { decision: redecision.decision, policySet: redecision.policySet };
-    const outcome = resolveRedecision(redecision, history, toCountedVotes(host, approvals), tx.now);
+    const outcome = resolveRedecision(row, redecision, history, toCountedVotes(host, approvals), tx.now);
     if (outcome === "denied") return { row: await recordDenial(tx, row, redecision, cause), grant: null, before, now };
-    if (outcome === "pending_approval")
-      return {
-        row: await requireMoreApprovals(tx, row, redecision, cause, history.requirement),
-        grant: null,
-        before,
-        now,
-      };
+    if (outcome === "pending_approval") {
+      const changedPins = findPinChanges(redecision, history, row).map(({ path }) => path);
+      const pending = await requireMoreApprovals(tx, row, redecision, cause, history);
+      return { row: pending, grant: null, before, now, changedPins };
+    }
     const decision_hash = await recordConfirmation(tx, row, redecision, cause);
     const machineTimes = shiftPermitTimes(times, host.ledger.clockAhead());
     return { row: await rereadAction(tx, id), grant: { decision_hash, ...machineTimes }, before, now };
   });
-  const { row, grant, before, now } = granted;
-  return { row, permit: grant === null ? null : await issuePermit(host, row, grant), previous: before, current: now };
+  const { row, grant, before, now, changedPins = [] } = granted;
+  const permit = grant === null ? null : await issuePermit(host, row, grant);
+  return { row, permit, previous: before, current: now, changedPins };
 }
 
 /**

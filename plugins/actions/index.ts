@@ -8,6 +8,7 @@ import { erasureRoutes } from "./erasure-routes.ts";
 import { executionRoutes } from "./execution-routes.ts";
 import { createCredentialEndingTask } from "./credential-ending.ts";
 import { CREDENTIAL_ENTRIES } from "./credential-entries.ts";
+import { createFactWrites } from "./fact-writes.ts";
 import { createExpiryTask } from "./expiry.ts";
 import { holdRoutes } from "./hold-routes.ts";
 import { planRoutes } from "./plan-routes.ts";
@@ -52,6 +53,7 @@ export default defineCorePlugin({
     const retention = createRetentionTask(host);
     const credentialEnding = createCredentialEndingTask(host);
     const reviews = createReviewWorker(host);
+    const factWrites = createFactWrites(host);
     const unknownOutcomes = createUnknownOutcomeTask(host, options.unknown_after_minutes * 60_000);
     return {
       routes: [
@@ -71,9 +73,11 @@ export default defineCorePlugin({
         unknownOutcomes.start();
         credentialEnding.start();
         reviews.start();
+        factWrites.start();
       },
       async stop() {
         waiters.stop();
+        factWrites.stop();
         await reviews.stop();
         await waitTracker.stop();
         await credentialEnding.stop();

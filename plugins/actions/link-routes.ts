@@ -26,6 +26,7 @@ import {
   renderVotes,
 } from "./action-record.ts";
 import { withCurrentStatus } from "./visible-action.ts";
+import { renderPins } from "./pins.ts";
 import { compareRequest } from "./compare-request.ts";
 import { createFactReadingHost } from "./read-inputs.ts";
 import { LinkResponse, LinkBody, LinkVoteBody } from "./link-schemas.ts";
@@ -43,6 +44,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
   const isPending = status === "pending_approval";
   const history = isPending ? await readVerifiedHistory(host.storage, row) : null;
   const compared = isPending ? await compareRequest(host, row, recipient.visibility) : null;
+  const pins = history === null ? [] : await renderPins(host, row, history, true);
   return {
     approver: recipient.principal,
     names: await readPrincipalNames(host.storage, await host.state(userState), [
@@ -57,7 +59,11 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
     shown:
       set === undefined || history === null
         ? null
-        : digestShownRequest(row, { questions: digestShownQuestions(row, history), preview: commitPreview(row, set) }),
+        : digestShownRequest(row, {
+            questions: digestShownQuestions(row, history),
+            preview: commitPreview(row, set),
+            pins: history.pins,
+          }),
     signature_required: requiresSignature(history?.requirement?.approvers ?? []),
     action: {
       id,
@@ -74,6 +80,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
       policy,
       rule,
       ...(set === undefined ? {} : presentRequest(set, { ...row, params, context })),
+      ...(pins.length === 0 ? {} : { pins }),
       ...compared,
       request_hash: effectiveRequestHash(row),
       approvals: renderVotes(votes),
@@ -124,6 +131,7 @@ export function linkRoutes(host: CoreHost, tag: string) {
         "NO_LONGER_ALLOWED",
         ...host.barErrors,
         "FACTS_UNAVAILABLE",
+        "FACTS_CHANGED",
         "ACTION_ERASED",
         "RECORD_ALTERED",
         "STORAGE_UNAVAILABLE",

@@ -82,6 +82,7 @@ export const LinkResponse = Type.Object(
         "preview",
         "shown_first",
         "unusual",
+        "pins",
         "differs_from",
         "earlier_votes",
         "compared_with",

@@ -7,6 +7,7 @@ import {
   type CoreHost,
   type VoteSignature,
   type LedgerTransaction,
+  type PinChange,
   type PlanMember,
   questionsDigest,
   remainingMembers,
@@ -18,6 +19,7 @@ import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { createApprovalMac, commitPreview } from "./action-record.ts";
 import {
+  findVotedPinChanges,
   type UnvotableAction,
   recordUnvotableAction,
   type PreparedVote,
@@ -25,6 +27,7 @@ import {
   recordVote,
 } from "./cast-vote.ts";
 import { planObstacleError, readRowsOfVisiblePlan, verifyPlan, type VerifiedPlan } from "./plan-state.ts";
+import { factsChangedError } from "./pins.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { noLongerAllowedError } from "./redecision.ts";
 import { withActionPosition, withActionPositionAsync } from "./submit-plan.ts";
@@ -50,6 +53,15 @@ interface PlannedVote {
   vote: Vote;
 }
 
+/** The first action that a vote does not count for. */
+interface EndedVote {
+  /** Index of the action in the plan. */
+  i: number;
+  row: ActionRow;
+  /** The pinned facts that changed; null if something else prevented the vote. */
+  changes: PinChange[] | null;
+}
+
 /** A vote on a plan creates neither a grant nor a break-glass use. */
 const NO_IDS = { grant: "", breakGlass: "" };
 
@@ -69,7 +81,11 @@ export function planTokenClaims(
   // A vote covers exactly the actions that are pending now, so the digest must change when an action is no longer
   // pending. A pending action without a preview therefore adds "pending".
   const preview = digestOf(
-    rows.map((row) => (row.status === "pending_approval" ? (commitPreview(row, set) ?? "pending") : null)),
+    rows.map((row, i) =>
+      row.status === "pending_approval"
+        ? (digestOf([commitPreview(row, set), histories[i]?.pins ?? null]) ?? "pending")
+        : null,
+    ),
   );
   const ends = rows.flatMap(({ status, expires_at }) => (status === "pending_approval" ? (expires_at ?? []) : []));
   return {
@@ -137,7 +153,7 @@ export async function voteOnPlan(
   proof: PlanProof,
 ): Promise<void> {
   if (answer.approve) await prefetchPlan(host, credential, id);
-  const denied = await host.ledger.transact(async (tx): Promise<{ i: number; row: ActionRow } | null> => {
+  const denied = await host.ledger.transact(async (tx): Promise<EndedVote | null> => {
     const caller = await confirmCredential(tx, credential, "approvals:decide");
     const plan = await verifyPlan(host, tx, await readRowsOfVisiblePlan(tx, id, caller), tx.now);
     if ("token" in proof)
@@ -160,12 +176,13 @@ export async function voteOnPlan(
     for (const { ballot } of ended) await recordUnvotableAction(tx, ballot as UnvotableAction);
     const [first] = ended;
     const row = first === undefined ? null : await tx.action(first.row.id);
-    return first === undefined || row === null ? null : { i: first.i, row };
+    if (first === undefined || row === null) return null;
+    return { i: first.i, row, changes: findVotedPinChanges(first.ballot as UnvotableAction) };
   });
   // Throw only after the commit, because a refusal within the transaction would roll the denial back.
   if (denied !== null)
     withActionPosition(denied.i, () => {
-      throw noLongerAllowedError(denied.row);
+      throw denied.changes === null ? noLongerAllowedError(denied.row) : factsChangedError(denied.changes);
     });
 }
 

@@ -34,7 +34,7 @@ export async function prefetchRedecision(
 const isOpen = ({ status }: ActionRow): boolean => ["pending_approval", "allowed", "approved"].includes(status);
 
 /** Returns null if the action's request or key cannot be read. The transaction reports that. */
-async function createEvaluation(host: CoreHost, row: ActionRow): Promise<Evaluation | null> {
+export async function createEvaluation(host: CoreHost, row: ActionRow): Promise<Evaluation | null> {
   const request = readRequest(row);
   if (request === null) return null;
   const agent = await host.agents.facts(row.agent_id);

@@ -95,18 +95,19 @@ export function createFactReadingHost(
   if (!host.policies.latest().compiled.hasFacts) return host;
   const { factSources } = host;
   const keyId = context?.credential.key.id ?? null;
+  const since = performance.now();
   /** Last result of each call that this host read, and the number of reads. */
   const own = new Map<string, { result: FactResult; reads: number }>();
   const keyOf = ({ policy, source, inputs }: FactCall): string => JSON.stringify([policy, source, inputs]);
   function recent(call: FactCall): FactResult | null {
-    const cached = factSources.recent(call, keyId);
+    const cached = factSources.recent(call, keyId, since);
     if (cached !== null) return cached;
     const last = own.get(keyOf(call));
     return last !== undefined && (last.result.fault !== null || last.reads > 1) ? last.result : null;
   }
   async function readMissing(calls: readonly FactCall[]): Promise<void> {
     const missing = new Map(calls.map((call) => [keyOf(call), call]));
-    const results = await factSources.read([...missing.values()], keyId);
+    const results = await factSources.read([...missing.values()], keyId, since);
     for (const [i, key] of [...missing.keys()].entries())
       own.set(key, { result: results[i] as FactResult, reads: (own.get(key)?.reads ?? 0) + 1 });
   }

@@ -19,7 +19,8 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { BarredError } from "./barred.ts";
 import { approvalPeriodMs } from "./cast-vote.ts";
 import { releaseLimitUses } from "./limit-usage.ts";
-import { recordDenial, reevaluateAction, type Redecision } from "./redecision.ts";
+import { findPinChanges } from "./pins.ts";
+import { recordDenial, reevaluateAction, requireMoreApprovals, type Redecision } from "./redecision.ts";
 import type { ReviewOutcome } from "./review-calls.ts";
 import { isOverdue } from "./visible-action.ts";
 import { type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
@@ -56,12 +57,15 @@ export function recordReview(host: CoreHost, review: FinishedReview): Promise<vo
     // Once a person has asked the agent a question, a person decides, so no machine reviewer approves instead.
     const mayApprove = history.questions.length === 0 && reviewsApprove(asked.reviewers, reviews);
     const redecision = mayApprove ? await redecide(host, tx, row, history) : null;
-    if (redecision !== null && isApprovedAgain(redecision, reviews))
+    const arePinsSame = redecision === null || findPinChanges(redecision, history, row).length === 0;
+    if (redecision !== null && arePinsSame && isApprovedAgain(redecision, reviews))
       return applyApproval(tx, row, history, { ...review, outstanding }, redecision);
     recordEntry(tx, row, { ...review, outstanding }, { status: "pending_approval" });
     await moveAction(tx, row, { status: "pending_approval" });
     if (redecision?.decision.effect === "deny")
       await recordDenial(tx, row, redecision, { occasion: "review", by: null });
+    else if (redecision !== null && !arePinsSame)
+      await requireMoreApprovals(tx, row, redecision, { occasion: "review", by: null }, history);
   });
 }
 

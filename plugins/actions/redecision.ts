@@ -30,6 +30,7 @@ import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
 import { assertNotBarred } from "./barred.ts";
 import { decideAction } from "./decide-action.ts";
 import { releaseLimitUses } from "./limit-usage.ts";
+import { findPinChanges, pinsForEntry } from "./pins.ts";
 import { rereadAction } from "./visible-action.ts";
 import { newSalt } from "./salt.ts";
 
@@ -119,16 +120,21 @@ async function keyFacts(tx: LedgerTransaction, id: string): Promise<Pick<Facts, 
 }
 
 /**
- * Returns the effect of a redecision on a startable action, at its start or for a permit.
+ * Returns the effect of a redecision on a startable action, at its start or for a permit. An action whose pinned facts
+ * have changed returns to its approvers.
  * @param votes the approving votes
  */
 export function resolveRedecision(
-  { decision }: Redecision,
-  { requirement, asked, edit }: Pick<VerifiedHistory, "requirement" | "asked" | "edit">,
+  row: ActionRow,
+  redecision: Redecision,
+  history: VerifiedHistory,
   votes: readonly CountedVote[],
   now: number,
 ): RedecisionOutcome {
+  const { decision } = redecision;
+  const { requirement, asked, edit } = history;
   if (decision.effect === "deny") return "denied";
+  if (findPinChanges(redecision, history, row).length > 0) return "pending_approval";
   if (decision.approval === null) return "confirmed";
   // If a person changed the request, another person must approve it, so reviewers do not suffice.
   if ((edit === null || edit.by === null) && reviewsApprove(decision.approval.reviewers ?? [], asked?.reviews ?? []))
@@ -159,8 +165,8 @@ export async function recordDenial(
 }
 
 /**
- * Returns the action to pending because the current policies require more approvals. Its votes stay valid. A startable
- * action gets the approval period of the current policies; a pending action keeps its deadline. The caller must commit
+ * Returns the action to pending because the current policies require more approvals, or because pinned facts have
+ * changed. Its votes stay valid, unless they are about other values. A startable action gets the approval period of the current policies; a pending action keeps its deadline. The caller must commit
  * this before it reports the change.
  */
 export async function requireMoreApprovals(
@@ -168,9 +174,11 @@ export async function requireMoreApprovals(
   row: ActionRow,
   redecision: Redecision,
   cause: RedecisionCause,
-  requirement: Pick<ApprovalRequirement, "approvers"> | null,
+  { requirement, requests, pins }: Pick<VerifiedHistory, "requirement" | "requests" | "pins">,
 ): Promise<ActionRow> {
-  const { reason, approval } = redecision.decision;
+  const { reason } = redecision.decision;
+  // If only the facts have changed, approval might no longer be required.
+  const approval = redecision.decision.approval ?? requests.at(-1)?.decision.approval ?? null;
   if (approval === null) throw new Error(`the redecision of ${row.id} requires no approval`);
   const isPending = row.status === "pending_approval";
   const approvers = combineApproverPlans(requirement, redecision);
@@ -184,6 +192,7 @@ export async function requireMoreApprovals(
     waited_ms: null,
   } as const;
   await recordRedecision(tx, row, redecision, cause, change, approvers);
+  if ((pinsForEntry(redecision, row).pins ?? null) !== pins) await tx.deleteApprovals(row.id);
   return rereadAction(tx, row.id);
 }
 
@@ -222,12 +231,13 @@ export async function recordEdit(
 async function recordRedecision(
   tx: LedgerTransaction,
   row: ActionRow,
-  { decision, policySet, facts, past }: Redecision,
+  redecision: Redecision,
   { occasion, by }: RedecisionCause,
   change: Omit<ActionChange, "updated_at">,
   approvers: ApproverPlan[] | null = null,
   edit: RedecisionEntry["edit"] = null,
 ): Promise<string> {
+  const { decision, policySet, facts, past } = redecision;
   const { quorum, expires_at: ends } = { ...row, ...change };
   const { hash } = tx.record(
     {
@@ -244,6 +254,7 @@ async function recordRedecision(
       expires_at: ends === null ? null : toRfc3339(ends),
       approvers,
       edit,
+      ...pinsForEntry(redecision, row),
     },
     row.submitted_by,
   );
@@ -265,8 +276,16 @@ export function noLongerAllowedError(row: ActionRow): Refusal {
   );
 }
 
-/** Returns the error to throw after the commit. Within the transaction, it would roll the redecision's entry back. */
-export function moreApprovalsNeededError(row: ActionRow): Refusal {
+/**
+ * Returns the error to throw after the commit. Within the transaction, it would roll the redecision's entry back.
+ * @param changedPins paths of the pinned facts that changed. Their values are for approvers, not for the agent
+ */
+export function moreApprovalsNeededError(row: ActionRow, changedPins: readonly string[]): Refusal {
+  if (changedPins.length > 0)
+    return new Refusal(
+      "MORE_APPROVALS_NEEDED",
+      `facts that were approved have changed (${changedPins.join(", ")}), so the action is pending again; wait until it is approved, then start it`,
+    );
   return new Refusal(
     "MORE_APPROVALS_NEEDED",
     `the current policies require a total of ${row.quorum ?? 1} approvals, so the action is pending again: ${row.reason}; wait until it is approved, then start it`,

@@ -414,6 +414,26 @@ const DiffersFrom = orNull(
   ),
 );
 
+const Pin = Type.Object(
+  {
+    path: Type.String({ description: "Such as `facts.invoice.total`." }),
+    policy: Type.String({ description: "The policy that declares the fact." }),
+    value: Type.Unknown({ description: "The value that a vote is about; null if the fact has no such member." }),
+    previous: Type.Optional(
+      Type.Unknown({ description: "The value before the action returned to its approvers, if it differs." }),
+    ),
+    current: Type.Optional(Type.Unknown({ description: "The value now, if it was read." })),
+    state: Type.Union(
+      [Type.Literal("same"), Type.Literal("changed"), Type.Literal("unreadable"), Type.Literal("not_read")],
+      {
+        description:
+          "`same`: the current value equals `value`. `changed`: it differs, so a vote will be refused. `unreadable`: the source did not return it. `not_read`: the credential may not vote, so the source was not read.",
+      },
+    ),
+  },
+  { additionalProperties: false },
+);
+
 export const ActionRecord = Type.Object(
   {
     id: Type.String({ format: "uuid" }),
@@ -550,6 +570,12 @@ export const ActionRecord = Type.Object(
     unusual: Type.Optional(
       Type.Array(Type.String(), {
         description: `For an approver of a pending action: what is unusual about it, as sentences that are safe to display. Names a tool, operation, recipient or value that the agent did not use before, and an amount above the 99th percentile of earlier ones. At most ${MAX_UNUSUAL_SENTENCES}. Compared with at most ${MAX_COMPARED_ACTIONS} earlier actions of the agent. Never affects a decision.`,
+      }),
+    ),
+    pins: Type.Optional(
+      Type.Array(Pin, {
+        description:
+          "For an approver of a pending action whose rule pins facts: the values that a vote is about. If they have changed at the vote or at the start, the action returns to its approvers.",
       }),
     ),
     differs_from: Type.Optional(DiffersFrom),

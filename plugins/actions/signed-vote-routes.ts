@@ -76,6 +76,7 @@ export function signedVoteRoutes(host: CoreHost, tag: string) {
         "NO_LONGER_ALLOWED",
         ...host.barErrors,
         "FACTS_UNAVAILABLE",
+        "FACTS_CHANGED",
         "AGENT_MISMATCH",
         ...(host.voteAddition?.errors ?? []),
       ],

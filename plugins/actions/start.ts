@@ -30,6 +30,7 @@ import {
   recordCredential,
 } from "./issue-credential.ts";
 import { assertBeforeStartDeadline, assertStartable, isPermitGenuine } from "./grant-permit.ts";
+import { findPinChanges } from "./pins.ts";
 import { readApprovalsForStart } from "./plan-state.ts";
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 import { assertNotErased, isOverdue, actionNotFoundError } from "./visible-action.ts";
@@ -56,6 +57,8 @@ export interface StartResult {
    * present, nothing was recorded.
    */
   needs?: CredentialRequest;
+  /** Paths of the pinned facts because of which the action is pending again. Absent if there are none. */
+  changedPins?: readonly string[];
 }
 
 /**
@@ -101,7 +104,7 @@ export async function recordStart(
   const by = toActor(caller.key, caller.principal);
   const approvals = await readApprovalsForStart(host, tx, row, history);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
-  const outcome = resolveRedecision(redecision, history, toCountedVotes(host, approvals), tx.now);
+  const outcome = resolveRedecision(row, redecision, history, toCountedVotes(host, approvals), tx.now);
   const cause = { occasion: "start", by } as const;
   if (repeated) {
     if (outcome !== "confirmed") throw startRevokedError(outcome, redecision);
@@ -112,8 +115,11 @@ export async function recordStart(
     return { row, isRetry: repeated };
   }
   if (outcome === "denied") return { row: await recordDenial(tx, row, redecision, cause), isRetry: repeated };
-  if (outcome === "pending_approval")
-    return { row: await requireMoreApprovals(tx, row, redecision, cause, history.requirement), isRetry: repeated };
+  if (outcome === "pending_approval") {
+    const changedPins = findPinChanges(redecision, history, row).map(({ path }) => path);
+    const pending = await requireMoreApprovals(tx, row, redecision, cause, history);
+    return { row: pending, isRetry: repeated, changedPins };
+  }
   const needs = findCredentialRequest(host, row, caller);
   if (needs !== null && credential === null) return { row, isRetry: repeated, needs };
   tx.record(
@@ -127,6 +133,8 @@ export async function recordStart(
       success: null,
       result: null,
       comment: null,
+      // The values are those that approvers saw, or the action would have returned to them.
+      ...(history.pins === null ? {} : { pins: history.pins }),
       status: "executing",
     },
     row.submitted_by,

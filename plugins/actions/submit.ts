@@ -38,6 +38,7 @@ import { recordResubmission } from "./wait-tracker.ts";
 import { findJoinableAction } from "./find-joinable-action.ts";
 import { limitSpan, writeLimitUses } from "./limit-usage.ts";
 import { listHistorySpans, writePastAction } from "./past-actions.ts";
+import { pinsForEntry } from "./pins.ts";
 import { prefetchFacts } from "./read-inputs.ts";
 import { assertNotErased, rereadAction } from "./visible-action.ts";
 import { newSalt } from "./salt.ts";
@@ -334,6 +335,7 @@ function recordDecision(
       facts,
       meta: sealedMeta.commitment,
       operation: request.operation,
+      ...pinsForEntry({ decision, facts, past }, { salt }),
       plan,
       policy_set: tx.activePolicies.digest,
       status,

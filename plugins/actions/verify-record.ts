@@ -86,6 +86,10 @@ export interface VerifiedHistory {
   asked: RequestForReview | null;
   /** The answers of machine reviewers to all requests for approval of the action. */
   reviews: readonly ReviewEntry[];
+  /** The decision and redecisions that made the action pending, in order. */
+  requests: readonly (DecisionEntry | RedecisionEntry)[];
+  /** Commitment to the pinned values that approvers see; null without pins. */
+  pins: string | null;
   /** The approvers that are required; null if approval was never required. */
   requirement: ApprovalRequirement | null;
   /** The approving votes. */
@@ -237,6 +241,8 @@ function compareEntries(
     edit: history.edit,
     mayHaveRun: history.mayHaveRun,
     askedHash: hashes[opened.findLastIndex(isRequestForApproval)] ?? null,
+    requests: opened.filter(isRequestForApproval),
+    pins: history.pins,
     asked: history.asked,
     reviews: opened.filter((entry) => entry.type === "review"),
     commitment: history.commitment,
@@ -279,8 +285,8 @@ function findAlteredContent(
   return Object.entries(matches).flatMap(([part, isRecorded]) => (isRecorded ? [] : [part]));
 }
 
-function isRequestForApproval({ type, status }: ActionEntry & { status?: string }): boolean {
-  return (type === "decision" || type === "redecision") && status === "pending_approval";
+function isRequestForApproval(entry: ActionEntry): entry is (DecisionEntry | RedecisionEntry) & { seq: number } {
+  return (entry.type === "decision" || entry.type === "redecision") && entry.status === "pending_approval";
 }
 
 function findLatestRedecision(entries: readonly ActionEntry[]): RedecisionEntry | null {

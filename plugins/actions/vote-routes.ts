@@ -44,6 +44,7 @@ export function voteRoutes(host: CoreHost, tag: string) {
         "NO_LONGER_ALLOWED",
         ...host.barErrors,
         "FACTS_UNAVAILABLE",
+        "FACTS_CHANGED",
         "ACTION_ERASED",
         "RECORD_ALTERED",
         "AGENT_MISMATCH",

@@ -28,6 +28,7 @@ import {
   type VoteStatement,
 } from "../../src/core.ts";
 import { assertMeetsOversightMode } from "./approver-plans.ts";
+import { assertNotEarlierPins } from "./pins.ts";
 import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import { createApprovalMac, commitPreview, createLinkMac, approvalTokenClaims } from "./action-record.ts";
@@ -121,14 +122,18 @@ function assertApprovalToken(
   token: string,
   { history, set }: ShownAction,
 ): void {
-  const shown = { questions: questionsDigest(history.questions), preview: commitPreview(row, set) };
-  const claims = approvalTokenClaims(row, caller.principal, shown);
-  assertToken(checkToken("approval", token, claims, createApprovalMac(host)));
+  const check = (pins: string | null): TokenCheckResult => {
+    const shown = { questions: questionsDigest(history.questions), preview: commitPreview(row, set), pins };
+    return checkToken("approval", token, approvalTokenClaims(row, caller.principal, shown), createApprovalMac(host));
+  };
+  const result = check(history.pins);
+  if (result === "altered") assertNotEarlierPins(history, row, (pins) => check(pins) === "ok");
+  assertToken(result);
 }
 
 /** What determines the text that the approver saw: the action's verified history, and the policies with its preview. */
 interface ShownAction {
-  history: Pick<VerifiedHistory, "askedHash" | "commitment" | "questions">;
+  history: Pick<VerifiedHistory, "askedHash" | "commitment" | "questions" | "pins" | "requests">;
   set: CompiledPolicySet;
 }
 

@@ -3,7 +3,9 @@ import {
   type ActionRequest,
   commitDigest,
   effectiveCommitment,
+  commitPins,
   commitSaltedFacts,
+  readPins,
   commitSalted,
   type CompiledPolicySet,
   type CoreHost,
@@ -131,7 +133,7 @@ function rebuild(
   request: ActionRequest,
   decision: Decision,
 ): DecisionEntry | RedecisionEntry {
-  const { seq: _, ...recorded } = entry;
+  const { seq: _, pins: __, ...recorded } = entry;
   if (recorded.type === "decision") delete recorded.effective;
   const common = {
     action_id: action.id,
@@ -139,6 +141,7 @@ function rebuild(
     commitment: commitDigest(saltOf(entry, action), encodeRequest(request).hash),
     facts: rebuiltFacts(recorded.facts, action.past),
     decision,
+    ...rebuiltPins(decision, recorded.facts, action),
   };
   if (recorded.type === "redecision")
     return { ...recorded, ...common, status: decision.effect === "deny" ? "denied" : recorded.status };
@@ -165,6 +168,12 @@ function rebuiltEffective(
 ): Pick<DecisionEntry, "effective"> {
   const obliged = applyDecisionObligations(request, decision);
   return obliged === null ? {} : { effective: commitDigest(salt, encodeRequest(obliged).hash) };
+}
+
+/** Returns the commitment to the pinned facts; an empty object without pins. */
+function rebuiltPins(decision: Decision, facts: RecordedFacts, { past, salt }: ActionRow): { pins?: string } {
+  const pins = commitPins(salt, readPins(decision.approval?.pins ?? [], restoreFacts(facts, past).sources));
+  return pins === null ? {} : { pins };
 }
 
 /** Returns the commitment to the action's `meta`, or null if there is none. */

@@ -14,6 +14,7 @@ import { matchesCommitment } from "../domain/salted-commitment.ts";
 import { factsMatchCommitments, restoreEntry, restoreFacts } from "../domain/salted-facts.ts";
 import { recomputeLimitUses, USE_RETENTION_MS } from "../domain/limit-uses.ts";
 import { recomputeMemberships } from "../domain/policy/decide/effect-keys.ts";
+import { pinsMatchEntry } from "../domain/pins.ts";
 import { matchesRecordedQuestions } from "../domain/questions.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { MatchedLimit } from "../domain/policy/decide/limit-facts.ts";
@@ -256,13 +257,16 @@ function opensResult(text: string, salt: string, commitment: string): boolean {
 }
 
 function checkCommitments(
-  { past, meta, questions }: ActionRow,
+  { past, meta, questions, salt }: ActionRow,
   entries: readonly ActionEntry[],
   history: ActionHistory,
   fault: ReportFault,
 ): void {
   if (!factsMatchCommitments(history.past, past))
     fault("the history that its decisions read does not match the commitment in the ledger");
+  for (const entry of entries)
+    if ("facts" in entry && !pinsMatchEntry(entry, salt, restoreFacts(entry.facts, past).sources))
+      fault(`the pinned facts of entry ${entry.seq} do not match the commitment in the ledger`);
   const [first] = entries;
   const commitment = first?.type === "decision" ? first.meta : null;
   const { erasedParts } = history;

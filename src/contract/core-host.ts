@@ -238,14 +238,22 @@ export interface FactSources {
    * decision.
    * @param keyId the key whose request needs the facts. Absent for votes and the service's own work, which are queued
    * separately
+   * @param since when the decision began, by `performance.now()`. A value that was read more than the source's maximum
+   * age before that is not recent, nor is any earlier value if the call is `fresh`. Default: only the age counts
    */
-  recent(call: FactCall, keyId?: string | null): FactResult | null;
+  recent(call: FactCall, keyId?: string | null, since?: number): FactResult | null;
   /**
    * Reads the facts from their sources, except for calls with a recent result. A failed read is also a result. Rejects
    * only with OVERLOADED, if too many requests wait for a source.
    * @param keyId as for `recent`
+   * @param since as for `recent`
    */
-  read(calls: readonly FactCall[], keyId?: string | null): Promise<FactResult[]>;
+  read(calls: readonly FactCall[], keyId?: string | null, since?: number): Promise<FactResult[]>;
+  /**
+   * Expires the cached results that an action may have changed: those of these calls, and those with an input that is
+   * one of these values.
+   */
+  expire(calls: readonly FactCall[], subjects: readonly (string | number | boolean)[]): void;
   counts(): readonly (FactSourceCounts & { source: string })[];
 }
 

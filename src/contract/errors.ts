@@ -44,6 +44,7 @@ export const ERRORS = {
   ACTION_NOT_STARTABLE: [409, "The action cannot be started"],
   NO_LONGER_ALLOWED: [409, "The action is no longer allowed"],
   MORE_APPROVALS_NEEDED: [409, "The action now needs more approvals"],
+  FACTS_CHANGED: [409, "Pinned facts of the action have changed"],
   START_EXPIRED: [410, "The time to start the action has passed"],
   EDIT_NOT_ALLOWED: [403, "The request cannot be changed like this"],
   REQUEST_EDITED: [409, "An approver or a policy changed the request"],

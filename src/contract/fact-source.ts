@@ -24,8 +24,8 @@ export interface FactSource {
   /** Timeout of one read. Default: 2 s. At most 10 s. */
   readonly timeoutMs?: number;
   /**
-   * Cache lifetime of a result. Default: 30 s. At least 2 s, because a decision waits for the ledger's lock after the
-   * read.
+   * Cache lifetime of a result. Default: 30 s. 0: each decision reads the value again. A decision uses what it read for
+   * at least 2 s, because it waits for the ledger's lock after the read.
    */
   readonly maxAgeMs?: number;
   /** Maximum number of concurrent reads. Default: 32. At most 32. */

@@ -144,6 +144,8 @@ export interface ActionHistory {
   approvals: RecordedApproval[];
   /** Questions of approvers to the agent, in order. */
   questions: RecordedQuestion[];
+  /** Commitment to the pinned values that approvers see; null without pins. */
+  pins: string | null;
   /** Null if the action was never pending. */
   asked: RequestForReview | null;
   /** Commitment to the request that may run. */
@@ -221,6 +223,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     requirement: decision.approval === null ? null : { approvers: decision.approval.approvers, since: created_at },
     approvals: [],
     questions: [],
+    pins: first.status === "pending_approval" ? (first.pins ?? null) : null,
     asked: requestForReview(first, false),
     commitment: first.effective ?? first.commitment,
     edit: policyEdit(first, created_at),
@@ -288,6 +291,8 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
     if (entry.by === null) return void faults.push("one of its votes names no voter");
     if (entry.questions !== questionsDigest(history.questions))
       faults.push(`the vote of entry ${entry.seq} names questions that differ from the recorded questions`);
+    if ((entry.pins ?? null) !== history.pins)
+      faults.push(`the vote of entry ${entry.seq} is about pinned facts that differ from the recorded ones`);
     if (entry.gesture === null && requiresSignature(history.requirement?.approvers ?? []))
       faults.push(`the vote of entry ${entry.seq} has no signature, and its rule requires one`);
     if (entry.plan !== null && action.plan_id === null)
@@ -325,6 +330,7 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
       if (quorum === null || expires_at === null || approvers === null)
         return void faults.push("it is pending without a quorum, deadline or approvers");
       history.requirement = { approvers, since: at };
+      voidVotesOnOtherPins(history, entry.pins ?? null);
       history.asked = requestForReview(entry, history.edit !== null && history.edit.by !== null);
       action.reason = entry.decision.reason;
       action.reason_code = "MORE_APPROVALS_NEEDED";
@@ -342,6 +348,14 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
 /** Removes votes on an earlier list of the plan's actions, because the list has changed. */
 function voidVotesOnOtherList(history: ActionHistory, plan: string | null): void {
   if (plan === null || history.approvals.every((vote) => vote.plan === plan)) return;
+  history.votes = [];
+  history.approvals = [];
+}
+
+/** Removes votes on other values of pinned facts. */
+function voidVotesOnOtherPins(history: ActionHistory, pins: string | null): void {
+  if (history.pins === pins) return;
+  history.pins = pins;
   history.votes = [];
   history.approvals = [];
 }
@@ -429,8 +443,10 @@ function applyReview(
   }
 }
 
-function applyExecution(history: ActionHistory, { phase, by, result }: ExecutionEntry, at: number): void {
+function applyExecution(history: ActionHistory, { phase, by, pins, result }: ExecutionEntry, at: number): void {
   const { action, faults } = history;
+  if (phase === "start" && (pins ?? null) !== history.pins)
+    faults.push("it started on pinned facts that differ from those that were approved");
   if (phase === "no_result") {
     if (by !== null) faults.push("the entry about its missing result names an actor");
     return;

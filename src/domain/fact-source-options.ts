@@ -6,8 +6,8 @@ export const FACT_SOURCE_OPTIONS = {
   timeout_seconds: Type.Number({ default: 2, minimum: 0.1, maximum: 10, description: "Longest read." }),
   max_age_seconds: Type.Integer({
     default: 30,
-    minimum: 2,
+    minimum: 0,
     maximum: 86_400,
-    description: "Time for which an answer is cached.",
+    description: "Time for which an answer is cached. 0: each decision reads it again.",
   }),
 };

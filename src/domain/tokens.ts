@@ -1,6 +1,6 @@
 /**
  * Approval tokens. Tokens are not stored. A token consists of the action, the approver, the expiry and an HMAC. The
- * HMAC also covers the request hash, the questions and the preview. The service can create the same token again.
+ * HMAC also covers the request hash, the questions, the preview and the pinned facts. The service can create the same token again.
  *
  *   apt1_<base64url of canonical JSON [action_id, approver, expires_at]>.<base64url HMAC-SHA256>
  *   apl1_<base64url of canonical JSON [action_id, approver, expires_at, address]>.<base64url HMAC-SHA256>
@@ -30,6 +30,8 @@ export interface TokenClaims {
   questions?: string | null;
   /** Commitment to the preview that the approver saw; null if there was no preview. Absent in links. */
   preview?: string | null;
+  /** Commitment to the pinned facts that the approver saw; absent without pins, and in links. */
+  pins?: string | null;
   /** The principal that the token was created for. */
   approver: string;
   expires_at: number;
@@ -58,6 +60,7 @@ function computeMac(kind: TokenKind, claims: TokenClaims, mac: ComputeMac): Uint
       claims.approver,
       claims.expires_at,
       claims.address ?? null,
+      claims.pins ?? null,
     ]),
   );
 }
@@ -86,6 +89,7 @@ export function checkToken(kind: TokenKind, token: string, expected: TokenClaims
     request_hash: expected.request_hash,
     questions: expected.questions ?? null,
     preview: expected.preview ?? null,
+    pins: expected.pins ?? null,
     approver: parts.approver,
     expires_at: parts.expires_at,
     ...(parts.address === undefined ? {} : { address: parts.address }),

@@ -59,10 +59,10 @@ interface SourceState extends Required<Pick<FactSource, "timeoutMs" | "maxAgeMs"
   /** Total size of the cached results. Characters. */
   cachedSize: number;
   /**
-   * Reads in progress. A read is stored under its reader and inputs (`keys.own`) until it ends. Once it has a slot, it
+   * Reads in progress, with the times when they began. A read is stored under its reader and inputs (`keys.own`) until it ends. Once it has a slot, it
    * is also stored under its inputs (`keys.shared`), so that any reader can join it.
    */
-  readsInProgress: Map<string, Promise<FactResult>>;
+  readsInProgress: Map<string, { read: Promise<FactResult>; since: number }>;
   slots: FairSlots;
   /** Number of requests of each reader that wait for a result. */
   waiting: SlotCounts;
@@ -75,6 +75,7 @@ export function createFactReader(options: {
   clock(): number;
 }): FactSources {
   const states = new Map(options.sources.map((source) => [source.name, createState(source)]));
+  const writes = createWrites();
 
   /** Returns the state of the call's source; null if the source does not exist or has other inputs. */
   function stateOf({ source, inputs }: FactCall): SourceState | null {
@@ -88,23 +89,32 @@ export function createFactReader(options: {
     at: options.clock(),
   });
 
-  function findRecent(state: SourceState, keys: readonly string[]): FactResult | null {
+  /** Returns the time before which a value of the call must not have been read, by `performance.now()`. */
+  function earliestRead({ maxAgeMs }: SourceState, { inputs, source, fresh }: FactCall, since: number): number {
+    return Math.max(since - (fresh === true ? 0 : maxAgeMs), writes.newest(source, inputs));
+  }
+
+  function findRecent(state: SourceState, keys: readonly string[], earliest: number): FactResult | null {
     for (const key of keys) {
       const found = state.cache.get(key);
       if (found === undefined) continue;
       const { result, readAt, usableMs } = found;
+      // Do not call a failed source again for each decision.
+      const isFailure = result.fault !== null && result.fault !== "not_found";
+      if (readAt < earliest && !isFailure) continue;
       const age = Math.max(performance.now() - readAt, options.clock() - result.at);
       if (age <= usableMs) return result;
     }
     return null;
   }
 
-  async function readOne(call: FactCall, keyId: string | null): Promise<FactResult> {
+  async function readOne(call: FactCall, keyId: string | null, since: number): Promise<FactResult> {
     const state = stateOf(call);
     if (state === null) return fault("no_source");
     const reader = readerOf(call, keyId);
     const keys = keysOf(call, reader);
-    const known = findRecent(state, [keys.shared, keys.own]);
+    const earliest = earliestRead(state, call, since);
+    const known = findRecent(state, [keys.shared, keys.own], earliest);
     if (known !== null) return known;
     const { waiting } = state;
     // Limit a member to half of the capacity that the other members leave, so that one member cannot fill the queue.
@@ -116,8 +126,8 @@ export function createFactReader(options: {
     waiting.add(reader, 1);
     try {
       // Join a read of the same inputs that has a slot, or the reader's earlier read of them.
-      const joined = state.readsInProgress.get(keys.shared) ?? state.readsInProgress.get(keys.own);
-      return await (joined ?? trackRead(state, keys.own, readWithSlot(state, call, reader, keys)));
+      const joined = findReadInProgress(state, keys.shared, earliest) ?? findReadInProgress(state, keys.own, earliest);
+      return await (joined ?? trackRead(state, keys.own, () => readWithSlot(state, call, reader, keys, earliest)));
     } finally {
       waiting.add(reader, -1);
     }
@@ -132,19 +142,20 @@ export function createFactReader(options: {
     call: FactCall,
     reader: Reader,
     { shared, own }: Keys,
+    earliest: number,
   ): Promise<FactResult> {
     let release: () => void;
     try {
       release = await state.slots.acquire(reader, AbortSignal.timeout(state.timeoutMs));
     } catch {
-      const other = findRecent(state, [shared]);
+      const other = findRecent(state, [shared], earliest);
       if (other !== null) return other;
       state.counts.failures += 1;
       options.log.warn("a read of a fact source got no slot within the timeout", { source: state.source.name });
       return cacheResult(state, own, fault("no_answer"));
     }
-    const other = findRecent(state, [shared]) ?? state.readsInProgress.get(shared);
-    if (other === undefined) return trackRead(state, shared, readFrom(state, call, shared, release));
+    const other = findRecent(state, [shared], earliest) ?? findReadInProgress(state, shared, earliest);
+    if (other === null) return trackRead(state, shared, () => readFrom(state, call, shared, release));
     release();
     return other;
   }
@@ -181,17 +192,18 @@ export function createFactReader(options: {
     }
   }
 
-  function recent(call: FactCall, keyId: string | null): FactResult | null {
+  function recent(call: FactCall, keyId: string | null, since: number): FactResult | null {
     const state = stateOf(call);
     if (state === null) return fault("no_source");
     const { shared, own } = keysOf(call, readerOf(call, keyId));
-    return findRecent(state, [shared, own]);
+    return findRecent(state, [shared, own], earliestRead(state, call, since));
   }
 
   return {
     list: () => options.sources.map(({ name, inputs }) => ({ name, inputs })),
-    recent: (call, keyId = null) => recent(call, keyId),
-    read: (calls, keyId = null) => Promise.all(calls.map((call) => readOne(call, keyId))),
+    recent: (call, keyId = null, since = -Infinity) => recent(call, keyId, since),
+    read: (calls, keyId = null, since = -Infinity) => Promise.all(calls.map((call) => readOne(call, keyId, since))),
+    expire: writes.add,
     counts: () => [...states].map(([source, { counts }]) => ({ source, ...counts })),
   };
 }
@@ -223,6 +235,8 @@ function cacheResult(
     state.cachedSize -= cache.get(old)?.size ?? 0;
     cache.delete(old);
   };
+  // A read that began earlier can end later.
+  if ((cache.get(key)?.readAt ?? -Infinity) > readAt) return result;
   evict(key);
   const leastMs = performance.now() - readAt + MIN_AGE_MS;
   const size = key.length + length + RESULT_OVERHEAD;
@@ -235,11 +249,61 @@ function cacheResult(
   return result;
 }
 
-/** Registers a read in progress, so that later reads can join it until it ends. */
-function trackRead({ readsInProgress }: SourceState, key: string, read: Promise<FactResult>): Promise<FactResult> {
-  const tracked = read.finally(() => readsInProgress.delete(key));
+/** Starts a read, and registers it until it ends, so that later reads can join it. */
+function trackRead(
+  { readsInProgress }: SourceState,
+  key: string,
+  start: () => Promise<FactResult>,
+): Promise<FactResult> {
+  const since = performance.now();
+  const read = start().finally(() => {
+    // A later read that could not join this one can have replaced it.
+    if (readsInProgress.get(key) === tracked) readsInProgress.delete(key);
+  });
+  const tracked = { read, since };
   readsInProgress.set(key, tracked);
-  return tracked;
+  return read;
+}
+
+/** Returns the read in progress if it began late enough; else null. */
+function findReadInProgress(
+  { readsInProgress }: SourceState,
+  key: string,
+  earliest: number,
+): Promise<FactResult> | null {
+  const found = readsInProgress.get(key);
+  return found !== undefined && found.since >= earliest ? found.read : null;
+}
+
+/** Maximum number of values and calls whose last write is remembered. */
+const MAX_WRITES = 10_000;
+
+/** Remembers when actions may last have changed what the sources return, by value and by call. */
+function createWrites() {
+  const times = new Map<string, number>();
+  /** Time of the newest write that is no longer remembered. Every earlier result counts as changed. */
+  let forgotten = -Infinity;
+  const keyOfCall = (source: string, inputs: FactCall["inputs"]): string => canonicalText([source, inputs]);
+  return {
+    add(calls: readonly FactCall[], subjects: readonly (string | number | boolean)[]): void {
+      const now = performance.now();
+      for (const key of [...subjects.map(String), ...calls.map(({ source, inputs }) => keyOfCall(source, inputs))]) {
+        times.delete(key);
+        times.set(key, now);
+      }
+      for (const [key, time] of times) {
+        if (times.size <= MAX_WRITES) break;
+        times.delete(key);
+        forgotten = time;
+      }
+    },
+    /** Returns the time of the newest write that can have changed the result of the call. */
+    newest(source: string, inputs: FactCall["inputs"]): number {
+      if (times.size === 0) return forgotten;
+      const keys = [keyOfCall(source, inputs), ...Object.values(inputs).map(String)];
+      return Math.max(forgotten, ...keys.map((key) => times.get(key) ?? -Infinity));
+    },
+  };
 }
 
 /**

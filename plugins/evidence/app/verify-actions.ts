@@ -8,6 +8,8 @@ import {
   commitSaltedFacts,
   encodeRequest,
   type ErasablePart,
+  type PinningEntry,
+  pinsMatchEntry,
   type SaltedMembers,
 } from "../../../src/browser.ts";
 import type { OpenedAction } from "../pack-format.ts";
@@ -24,12 +26,20 @@ export interface Commitments {
   result: string | null;
   meta: string | null;
   past: string[];
+  /** The entries whose decisions may pin facts, with the commitment to their facts. */
+  pinning: (PinningEntry & { past: string | null })[];
   questions: { question: string; answer: string | null }[];
   /** Time of the erasure; null if the action was not erased. */
   erasedAt: string | null;
   /** Erased parts of an action whose request was not erased. */
   erasedParts: readonly ErasablePart[];
 }
+
+const pinningEntry = ({ decision, facts, pins }: Extract<ActionEntry, PinningEntry>) => ({
+  decision,
+  past: facts.past ?? null,
+  ...(pins === undefined ? {} : { pins }),
+});
 
 const ERASURES: readonly string[] = ["erasure", "part_erasure"];
 
@@ -52,6 +62,7 @@ export function addCommitments(
       result: null,
       meta: entry.meta,
       past: entry.facts.past === undefined ? [] : [entry.facts.past],
+      pinning: [pinningEntry(entry)],
       questions: [],
       erasedAt: null,
       erasedParts: [],
@@ -64,6 +75,7 @@ export function addCommitments(
     if (entry.commitment !== before.request) before.effective = entry.commitment;
   }
   if (entry.type === "redecision") {
+    before.pinning.push(pinningEntry(entry));
     if (entry.facts.past !== undefined && !before.past.includes(entry.facts.past)) before.past.push(entry.facts.past);
   } else if (entry.type === "execution" && entry.result !== null) before.result = entry.result;
   else if (entry.type === "erasure") before.erasedAt = entry.at;
@@ -109,6 +121,10 @@ export function findActionFault(action: OpenedAction, committed: Commitments): s
       .join() !== [...committed.past].sort().join()
   )
     return "the usage of its limits was changed";
+  for (const entry of committed.pinning) {
+    const opened = past.find((each) => commitSaltedFacts(each) === entry.past);
+    if (!pinsMatchEntry(entry, salt, opened?.sources)) return "its pinned facts are not those of its entries";
+  }
   if (isErased("questions") && questions.length === 0) return null;
   const texts = questions.map(({ question, answer }) => [
     commitQuestionText(question),

@@ -43,6 +43,8 @@ export interface DecisionEntry {
   meta: string | null;
   /** The action's plan, and its position in the plan from 1; null if the action is not part of a plan. */
   plan: { id: string; position: number } | null;
+  /** Commitment to the values of the decision's pins, with the salt of the action. Absent without pins. */
+  pins?: string;
 }
 
 export interface ApprovalEntry {
@@ -92,6 +94,8 @@ export interface ApprovalEntry {
    * when the list changes.
    */
   plan: string | null;
+  /** `pins` of the newest request for approval, whose values the voter saw. Absent without pins, or if not a vote. */
+  pins?: string;
   /** Number of distinct approvers so far, including this approver. */
   approvals: number;
   quorum: number;
@@ -195,6 +199,11 @@ export interface RedecisionEntry {
    * commitment to the effective request, and earlier votes are void.
    */
   edit: { previous: string; comment: string | null } | null;
+  /**
+   * Commitment to the values of the decision's pins, as in the decision. Absent without pins. If it differs from the
+   * previous one and the action is pending, earlier votes are void.
+   */
+  pins?: string;
 }
 
 export interface ExecutionEntry {
@@ -221,6 +230,8 @@ export interface ExecutionEntry {
   result: string | null;
   /** How the person who reported an unknown outcome knows it; null for other entries. Stays in the ledger forever. */
   comment: string | null;
+  /** Commitment to the values that were read at the start, which are those that the approvers saw. Absent without pins. */
+  pins?: string;
   status: "executing" | "unknown" | "succeeded" | "failed";
 }
 

@@ -69,6 +69,8 @@ export interface ApprovalTerms {
   /** Parameters that approvers can change: a list of paths, or bounds keyed by path. Default: none. */
   editable?: string[] | Record<string, Omit<EditableParameter, "path">>;
   notify?: string[];
+  /** Facts that the approver sees, and that must be the same when the action starts, such as `facts.invoice.total`. */
+  pins?: string[];
   /** Sentence for approvers, with values such as `{params.amount}`. */
   preview?: string;
   /** Members of the request that approvers see first, such as `params.amount`. */
@@ -452,6 +454,16 @@ export interface RequiredApproval {
   /** Machine reviewers to call. Present only if the rules have reviewers. */
   reviewers?: RequiredReviewer[];
   notify: string[];
+  /** The facts that approvers see and that must not change until the start. Present only if the rules have pins. */
+  pins?: Pin[];
+}
+
+/** A value of a fact source that must not change between the approval and the start. */
+export interface Pin {
+  /** Such as `facts.invoice.total`. */
+  path: string;
+  /** The policy that declares the fact. */
+  policy: string;
 }
 
 /** A parameter that an approver can change, and the bounds of its new value. */

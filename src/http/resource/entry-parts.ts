@@ -209,6 +209,18 @@ export const DecisionInEntry = Type.Object(
             }),
           ),
           notify: Type.Array(Type.String()),
+          pins: Type.Optional(
+            Type.Array(
+              Type.Object(
+                {
+                  path: textSchema("Such as `facts.invoice.total`."),
+                  policy: textSchema("The policy that declares the fact."),
+                },
+                closed,
+              ),
+              { description: "Facts that must not change between the approval and the start. Absent if none." },
+            ),
+          ),
         },
         closed,
       ),

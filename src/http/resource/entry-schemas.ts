@@ -64,6 +64,9 @@ const ABOUT_ACTION = {
   commitment: digestSchema("SHA-256(salt ‖ request hash): commits to the request without revealing it."),
 };
 const POLICY_SET = orNull(digestSchema("Digest of the policy set; null before the first set was activated."));
+const PINS = Type.Optional(
+  digestSchema("Salted commitment to the values of the pinned facts. Absent if the rule pins no facts."),
+);
 const UNTIL = orNull(timeSchema("Deadline for starting; null if the action cannot start."));
 
 export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
@@ -91,6 +94,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         { ...closed, description: "The plan that the action was submitted with; null if none." },
       ),
     ),
+    pins: PINS,
   }),
   approval: entry<ApprovalEntry>("ApprovalEntry", "approval", {
     ...ABOUT_ACTION,
@@ -165,6 +169,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     plan: orNull(
       digestSchema("Digest of the actions that remain after the vote on a plan; null unless the vote is part of one."),
     ),
+    pins: PINS,
     approvals: countSchema("Number of people who have approved, including this one."),
     quorum: countSchema("Number of approvals required."),
     status: oneOfSchema(
@@ -211,6 +216,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         { ...closed, description: "An approver's change of the request; null unless this entry records a change." },
       ),
     ),
+    pins: PINS,
   }),
   question: entry<QuestionEntry>("QuestionEntry", "question", {
     ...ABOUT_ACTION,
@@ -260,6 +266,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     ),
     result: orNull(digestSchema("Commitment to the reported result; null unless this is a result.")),
     comment: orNull(textSchema("How the person who reported an unknown outcome knows it; null for other entries.")),
+    pins: PINS,
     status: oneOfSchema("Status of the action after this entry.", "executing", "unknown", "succeeded", "failed"),
   }),
   erasure: entry<ErasureEntry>("ErasureEntry", "erasure", {

@@ -136,11 +136,15 @@ function assertUsableSource(plugin: string, source: FactSource): void {
   const { name, timeoutMs = 1, maxAgeMs = 1, maxConcurrent = 1 } = source;
   if (!new RegExp(FACT_SOURCE_NAME_PATTERN).test(name))
     throw new PluginError(plugin, `the name of the fact source "${name}" must match ${FACT_SOURCE_NAME_PATTERN}`);
-  for (const [member, value] of Object.entries({ timeoutMs, maxAgeMs, maxConcurrent }))
-    if (!Number.isFinite(value) || value < 1)
+  for (const [member, value, least] of [
+    ["timeoutMs", timeoutMs, 1],
+    ["maxAgeMs", maxAgeMs, 0],
+    ["maxConcurrent", maxConcurrent, 1],
+  ] as const)
+    if (!Number.isFinite(value) || value < least)
       throw new PluginError(
         plugin,
-        `${member} of the fact source "${name}" must be a number of at least 1; got ${value}`,
+        `${member} of the fact source "${name}" must be a number of at least ${least}; got ${value}`,
       );
 }
 

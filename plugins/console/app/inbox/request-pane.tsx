@@ -1,5 +1,6 @@
 /**
- * The open request, in this order: preview, why approval is required, what is unusual, parameters, votes, proof.
+ * The open request, in this order: preview, why approval is required, pinned facts, what is unusual, parameters, votes,
+ * proof.
  */
 import type { ComponentChildren, Ref } from "preact";
 import { useState } from "preact/hooks";
@@ -21,6 +22,7 @@ import {
   ActionPreview,
   RiskBadge,
   MachineReviews,
+  PinnedFacts,
   UnusualFindings,
   ApprovalReason,
 } from "../ui/request-view.tsx";
@@ -103,6 +105,7 @@ export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onA
           <EditedParameters action={action} />
           <h2 class="part">Why approval is required</h2>
           <ApprovalReason action={action} />
+          <PinnedFacts action={action} level={2} />
           <UnusualFindings action={action} level={2} />
           <RequestContent action={action} level={2} />
           <AgentQuestions action={action} level={2}>

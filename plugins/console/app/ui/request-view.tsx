@@ -157,6 +157,49 @@ export function UnusualFindings({ action, level }: { action: Shown; level: 2 | 3
   );
 }
 
+/** Renders the facts that the rule pins: the values that a vote is about, and what has changed. */
+export function PinnedFacts({ action, level }: { action: Shown; level: 2 | 3 }) {
+  const pins = action.pins ?? [];
+  if (pins.length === 0) return null;
+  const isDifferent = pins.some(
+    ({ state, previous }) => state === "changed" || state === "unreadable" || previous !== undefined,
+  );
+  return (
+    <section class={isDifferent ? "pinned unusual" : "pinned"}>
+      <Heading level={level}>Facts that your vote is about</Heading>
+      <ul>
+        {pins.map(({ path, policy, value, previous, current, state }) => (
+          <li key={`${policy} ${path}`}>
+            <code>{path}</code>: <MarkedValue value={JSON.stringify(value)} />
+            {previous === undefined ? null : (
+              <>
+                {" "}
+                <span class="quiet">(before</span> <MarkedValue value={JSON.stringify(previous)} />
+                <span class="quiet">)</span>
+              </>
+            )}
+            {state === "changed" ? (
+              <>
+                {" "}
+                <strong>
+                  now <MarkedValue value={JSON.stringify(current)} />
+                </strong>
+              </>
+            ) : state === "unreadable" ? (
+              <strong> cannot be read now</strong>
+            ) : null}
+          </li>
+        ))}
+      </ul>
+      <p class="quiet">
+        {pins.some(({ state }) => state === "changed")
+          ? "A fact has changed. An approval now is refused and records the current values; then vote again."
+          : "The service reads them again at the start. If one has changed, the action returns to you."}
+      </p>
+    </section>
+  );
+}
+
 function Sentences({ lines }: { lines: readonly string[] }) {
   if (lines.length === 0) return null;
   return (
@@ -277,8 +320,8 @@ interface RequestProps {
 }
 
 /**
- * Renders what a person reads before they vote, in order: preview, changes by an approver, reason, what is unusual,
- * parameters, context, questions.
+ * Renders what a person reads before they vote, in order: preview, changes by an approver, reason, pinned facts, what
+ * is unusual, parameters, context, questions.
  */
 export function RequestToVoteOn({ action, level = 3, lines = 40, children }: RequestProps) {
   return (
@@ -287,6 +330,7 @@ export function RequestToVoteOn({ action, level = 3, lines = 40, children }: Req
       {children}
       <EditedParameters action={action} />
       <ApprovalReason action={action} />
+      <PinnedFacts action={action} level={level} />
       <UnusualFindings action={action} level={level} />
       <RequestContent action={action} level={level} lines={lines} />
       <AgentQuestions action={action} level={level} />

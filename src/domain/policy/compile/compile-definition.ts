@@ -4,7 +4,8 @@ import { canonicalText } from "../../canonical.ts";
 import { sha256Hex, utf8 } from "../../hash.ts";
 import { parseDuration } from "../../time.ts";
 import { BASIS_DIGITS, DEFAULT_VALIDITY_MS } from "../parse/bounds.ts";
-import type { CompiledLimit, CompiledPolicy, CompiledRule, CompileFault } from "./compiled-policy.ts";
+import { factOfPin } from "../../pins.ts";
+import type { CompiledFact, CompiledLimit, CompiledPolicy, CompiledRule, CompileFault } from "./compiled-policy.ts";
 import {
   compileCondition,
   compileExpression,
@@ -80,6 +81,7 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
     named,
     history,
     facts,
+    pinned: findPinnedFacts(definition, facts),
     hasObligations: definition.rules.some(({ obligations: { set, clamp } = {} }) => (set ?? clamp) !== undefined),
     redacts: definition.rules.some(({ obligations }) => obligations?.redact !== undefined),
   };
@@ -100,6 +102,18 @@ function findAttributeReads({
     history?.per ?? null,
     ...facts.flatMap(({ inputs }) => [...inputs.values()]),
   ].some((expression) => expression?.readsAttributes === true);
+}
+
+/** Returns the names of the facts that rules pin, and of the facts that their inputs read. */
+function findPinnedFacts({ rules }: Pick<PolicyDocument, "rules">, facts: readonly CompiledFact[]): Set<string> {
+  const pinned = new Set<string>();
+  const add = ({ name, dependencies }: CompiledFact): void => {
+    pinned.add(name);
+    dependencies.forEach(add);
+  };
+  const named = new Set(rules.flatMap(({ approval }) => approval?.pins ?? []).map(factOfPin));
+  facts.filter(({ name }) => named.has(name)).forEach(add);
+  return pinned;
 }
 
 /** Compiles a limit. If it has faults, adds them to `faults` and returns null. */
@@ -171,7 +185,11 @@ function compileRule(
   const rejection_holds_ms = holds === undefined ? null : holds === "none" ? 0 : duration(holds, 0);
   const effectKey = rule.effect_key === undefined ? null : parseEffectKey(rule.effect_key);
   if (typeof effectKey === "string") faults.push({ policy, rule: rule.name, message: effectKey });
-  const { grants, preview: template } = rule.approval ?? {};
+  const { grants, pins = [], preview: template } = rule.approval ?? {};
+  for (const pin of pins) {
+    const compiled = compileExpression(pin, "pin", named);
+    if (!compiled.ok) faults.push({ policy, rule: rule.name, message: compiled.message });
+  }
   const preview = template === undefined ? null : parsePreview(template);
   if (typeof preview === "string") faults.push({ policy, rule: rule.name, message: preview });
   return {
@@ -192,6 +210,7 @@ function compileRule(
             editable: compileEditable(rule.approval?.editable ?? []),
             grants: grants === undefined ? null : { count: grants.count, for_ms: duration(grants.for, 0) },
             rejection_holds_ms,
+            pins: [...pins].sort(),
             reviewers: (rule.approval?.reviewers ?? []).map(({ name, may_approve = false }) => ({ may_approve, name })),
             notify: [...new Set(rule.approval?.notify ?? [])].sort(),
           }

@@ -51,7 +51,7 @@ export interface CompiledEffectKey {
 /** `rejection_holds_ms` is null if the service's default applies. */
 type CompiledApproval = Omit<
   RequiredApproval,
-  "approvers" | "editable" | "grants" | "mode" | "quorum" | "rejection_holds_ms" | "reviewers"
+  "approvers" | "editable" | "grants" | "mode" | "pins" | "quorum" | "rejection_holds_ms" | "reviewers"
 > & {
   plan: ApproverPlan;
   /** The machine reviewers; empty if the rule has no reviewers. */
@@ -60,6 +60,8 @@ type CompiledApproval = Omit<
   editable: readonly EditableParameter[];
   /** Null if no grant can cover the action. */
   grants: GrantTerms | null;
+  /** Paths of the pinned facts, sorted; empty if the rule has none. */
+  pins: readonly string[];
   rejection_holds_ms: number | null;
 };
 
@@ -128,6 +130,8 @@ export interface CompiledPolicy {
   /** The policy's history; null if it declares no history. */
   history: CompiledHistory | null;
   facts: readonly CompiledFact[];
+  /** Names of the facts that rules pin, and of the facts that their inputs read. They are read for each decision. */
+  pinned: ReadonlySet<string>;
   /** Whether an expression of the policy reads attributes of the agent or its principal. */
   readsAttributes: boolean;
   /** Whether some rule changes parameters. */

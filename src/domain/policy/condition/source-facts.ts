@@ -39,6 +39,9 @@ const FAULTS: Readonly<Record<FactFault | "unknown", string>> = {
   wrong_type: "the value of a fact does not match its schema",
 };
 
+/** Returns one sentence about a fault, without values. */
+export const describeFactFault = (fault: FactFault | "unknown"): string => FAULTS[fault];
+
 /** Returns true for the messages of failures that `bindFacts` reports. */
 export const isFactFaultMessage = (message: string): boolean => Object.values(FAULTS).includes(message);
 

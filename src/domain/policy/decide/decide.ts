@@ -20,7 +20,17 @@ import { combineReviewers } from "../../reviews.ts";
 import { displayPrincipal } from "../../principals.ts";
 import { clipText } from "../../text.ts";
 import { parseRfc3339 } from "../../time.ts";
-import type { Bar, Decision, Effect, Facts, GrantTerms, ReasonCode, Risk, ShadowOutcome } from "../policy-types.ts";
+import type {
+  Bar,
+  Decision,
+  Effect,
+  Facts,
+  GrantTerms,
+  Pin,
+  ReasonCode,
+  Risk,
+  ShadowOutcome,
+} from "../policy-types.ts";
 
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
 const RISKS: readonly Risk[] = ["low", "medium", "high", "critical"];
@@ -154,8 +164,8 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
 
 /**
  * Returns the answers that count. If only one rule requires approval, a suggested policy that is in force for this rule
- * replaces the rule's answer. Nothing is replaced if the risk is critical, or if obligations changed the request,
- * because the suggested policy might match only the changed request.
+ * replaces the rule's answer. Nothing is replaced if the risk is critical, if a person must see pinned facts, or if
+ * obligations changed the request, because the suggested policy might match only the changed request.
  */
 function applySuggestion(
   findings: readonly RuleAnswer[],
@@ -166,7 +176,9 @@ function applySuggestion(
   if (isChanged || answers.length === findings.length) return { answers, suggested: null };
   const asking = answers.filter(({ effect }) => effect === "require_approval");
   const [approvalFinding] = asking;
-  const isReplaceable = asking.length === 1 && approvalFinding?.reason_code === "POLICY_RULE" && !isCritical(answers);
+  const hasPins = (approvalFinding?.rule.approval?.pins.length ?? 0) > 0;
+  const isReplaceable =
+    asking.length === 1 && approvalFinding?.reason_code === "POLICY_RULE" && !hasPins && !isCritical(answers);
   if (approvalFinding === undefined || !isReplaceable) return { answers, suggested: null };
   const replacement = findings.find(
     ({ policy: { name, suggested }, effect }) =>
@@ -343,6 +355,9 @@ function strictestTerms(
     terms.map((each) => each.reviewers),
     approvable,
   );
+  const pins = findings
+    .flatMap(({ policy, rule }) => (rule.approval?.pins ?? []).map((path): Pin => ({ path, policy: policy.name })))
+    .sort((a, b) => (a.path === b.path ? (a.policy < b.policy ? -1 : 1) : a.path < b.path ? -1 : 1));
   const editable = isChanged ? [] : combineEditableParameters(terms.map((each) => each.editable));
   return {
     approvers,
@@ -351,6 +366,7 @@ function strictestTerms(
     ...(grants === null ? {} : { grants }),
     mode: strictestOversightMode(approvers),
     notify: [...new Set(terms.flatMap(({ notify }) => notify))].sort(),
+    ...(pins.length === 0 ? {} : { pins }),
     quorum: Math.max(...approvers.map(countApproversNeeded)),
     rejection_holds_ms: Math.max(...terms.map(({ rejection_holds_ms }) => rejection_holds_ms ?? holds)),
     ...(reviewers.length === 0 ? {} : { reviewers }),

@@ -3,6 +3,7 @@
  * The service reads the values before it acquires the ledger's lock. This module itself does not read sources.
  */
 import { canonicalBytes } from "../../canonical.ts";
+import { factOfPin } from "../../pins.ts";
 import type { JsonValue } from "../../json.ts";
 import { toRfc3339 } from "../../time.ts";
 import { selectDeclaredMembers } from "../check/select-typed.ts";
@@ -29,6 +30,8 @@ export interface FactCall {
   shadow: boolean;
   source: string;
   inputs: Readonly<Record<string, string | number | boolean>>;
+  /** Present if the value must be read for this decision, because a rule pins the fact. */
+  fresh?: true;
 }
 
 /** The value that a source returned, or the reason why there is none. */
@@ -40,7 +43,7 @@ export interface FactResult {
   at: number;
 }
 
-/** A fact that the conditions for an action read, directly or through the inputs of another fact. */
+/** A fact that the conditions or pins for an action read, directly or through the inputs of another fact. */
 interface FactRead {
   policy: CompiledPolicy;
   fact: CompiledFact;
@@ -74,7 +77,7 @@ const isKnown = (
   { sources }: Pick<Facts, "sources">,
 ): boolean => findSourceFact(sources, { policy: policy.name, name, basis }) !== undefined;
 
-/** Returns the facts that the conditions read. Does not evaluate their inputs. */
+/** Returns the facts that the conditions and pins read. Does not evaluate their inputs. */
 function listFactsRead(evaluation: Evaluation): Pick<FactRead, "policy" | "fact">[] {
   if (!evaluation.compiled.hasFacts) return [];
   return evaluation.applicablePolicies().flatMap((policy) => {
@@ -90,9 +93,11 @@ function findFacts(policy: CompiledPolicy, evaluation: Evaluation): Set<Compiled
     found.add(fact);
     fact.dependencies.forEach(add);
   };
-  for (const { condition } of evaluation.rules(policy))
-    if (condition !== null && condition.facts.size > 0)
-      for (const fact of policy.facts) if (condition.facts.has(fact.name)) add(fact);
+  for (const { condition, approval } of evaluation.rules(policy)) {
+    const pinned = new Set(approval?.pins.map(factOfPin));
+    if ((condition?.facts.size ?? 0) + pinned.size > 0)
+      for (const fact of policy.facts) if (condition?.facts.has(fact.name) === true || pinned.has(fact.name)) add(fact);
+  }
   return found;
 }
 
@@ -103,7 +108,7 @@ function findFacts(policy: CompiledPolicy, evaluation: Evaluation): Set<Compiled
  */
 function createCall(
   policy: CompiledPolicy,
-  { source, inputs, dependencies }: CompiledFact,
+  { name: factName, source, inputs, dependencies }: CompiledFact,
   evaluation: Evaluation,
 ): Pick<FactRead, "call" | "fault"> {
   const activation = evaluation.inputActivation(new Meter(MAX_INPUT_STEPS));
@@ -120,7 +125,7 @@ function createCall(
     values.push([name, value]);
   }
   const call = { policy: policy.name, shadow: policy.shadow, source, inputs: Object.fromEntries(values) };
-  return { call, fault: null };
+  return { call: policy.pinned.has(factName) ? { ...call, fresh: true } : call, fault: null };
 }
 
 function toInput(result: unknown): string | number | boolean | null {

@@ -1,5 +1,7 @@
 /** Answers of the rules of one policy. */
+import { factOfPin } from "../../pins.ts";
 import { clipText } from "../../text.ts";
+import { describeFactFault, findSourceFact } from "../condition/source-facts.ts";
 import type { CompiledPolicy, CompiledRule } from "../compile/compile.ts";
 import type { Effect, ReasonCode } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
@@ -20,7 +22,8 @@ export interface RuleAnswer {
 
 /**
  * Returns the answer of the first rule that matches; null if no rule matches. If the condition of an earlier rule
- * fails, returns a denial, because it is unknown whether that rule matches.
+ * fails, returns a denial, because it is unknown whether that rule matches. If a pinned fact has no value, returns a
+ * denial, because no one could see it.
  */
 export function findFirstMatch(policy: CompiledPolicy, evaluation: Evaluation): RuleAnswer | null {
   for (const rule of evaluation.rules(policy)) {
@@ -32,6 +35,11 @@ export function findFirstMatch(policy: CompiledPolicy, evaluation: Evaluation): 
       }
       if (!result.value) continue;
     }
+    const unread = findUnreadPin(policy, rule, evaluation);
+    if (unread !== null) {
+      const reason = `the pins of rule "${rule.name}" in policy "${policy.name}" could not be read: ${unread}`;
+      return { policy, rule, effect: "deny", reason: clipText(reason, MAX_REASON), reason_code: "CONDITION_ERROR" };
+    }
     return {
       policy,
       rule,
@@ -39,6 +47,16 @@ export function findFirstMatch(policy: CompiledPolicy, evaluation: Evaluation): 
       reason: rule.reason ?? defaultReason(policy, rule),
       reason_code: "POLICY_RULE",
     };
+  }
+  return null;
+}
+
+/** Returns why a pinned fact has no value; null if all have one. */
+function findUnreadPin(policy: CompiledPolicy, { approval }: CompiledRule, evaluation: Evaluation): string | null {
+  for (const path of approval?.pins ?? []) {
+    const declared = policy.facts.find(({ name }) => name === factOfPin(path));
+    const fact = declared && findSourceFact(evaluation.sources, { ...declared, policy: policy.name });
+    if (fact?.fault !== null) return describeFactFault(fact?.fault ?? "unknown");
   }
   return null;
 }

@@ -435,6 +435,20 @@ function findSemanticFaults(
       const detail = typeof compiled === "string" ? compiled : findPreviewFault(key, inferParamsType(rule, schemas));
       if (detail !== null) faults.push({ pointer: `${at}/effect_key`, detail });
     }
+    const { pins = [] } = rule.approval ?? {};
+    if (pins.length > 0 && kind === "limit")
+      faults.push({
+        pointer: `${at}/approval/pins`,
+        detail: "a limit reads no facts, so it cannot pin them; pin them in a rule",
+      });
+    if (pins.length > 0 && rule.approval?.grants !== undefined)
+      faults.push({
+        pointer: `${at}/approval/pins`,
+        detail: "no one sees the pinned facts of an action that a grant covers; remove pins or grants",
+      });
+    if (kind === "rule")
+      for (const [i, pin] of pins.entries())
+        faults.push(...findExpressionFaults(pin, "value", `${at}/approval/pins/${i}`, rule, schemas));
     const preview = rule.approval?.preview;
     const previewFault = preview === undefined ? null : findPreviewFault(preview, inferParamsType(rule, schemas));
     if (previewFault !== null) faults.push({ pointer: `${at}/approval/preview`, detail: previewFault });

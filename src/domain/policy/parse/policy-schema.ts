@@ -7,6 +7,8 @@ import { REVIEWER_NAME_PATTERN } from "../../reviews.ts";
 import { FACT_SOURCE_NAME_PATTERN, MAX_FACTS_OF_POLICY, MAX_GRANT_COUNT, MAX_HISTORY_ACTIONS } from "./bounds.ts";
 
 /** `params.` and names without dots. */
+/** A fact, or a member of its value. */
+const PIN_PATTERN = "^facts[.][a-z][a-z0-9_]{0,63}([.][A-Za-z_][A-Za-z0-9_]{0,63}){0,8}$";
 const PARAMETER_PATTERN = "^params([.][A-Za-z_][A-Za-z0-9_]{0,63}){1,8}$";
 
 const EditableBounds = Type.Object(
@@ -173,6 +175,15 @@ const Terms = Type.Object(
     ),
     notify: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: 20, description: "Channels to notify." }),
+    ),
+    pins: Type.Optional(
+      Type.Array(Type.String({ pattern: PIN_PATTERN, maxLength: 200 }), {
+        minItems: 1,
+        maxItems: 16,
+        uniqueItems: true,
+        description:
+          "Facts that the approver sees, such as facts.invoice.total. They are read again at the start, and if one changed, the action returns to the approver.",
+      }),
     ),
     preview: Type.Optional(
       Type.String({

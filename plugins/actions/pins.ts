@@ -1,0 +1,151 @@
+/** The pinned facts of an action: the values that approvers see, and the values at a later decision. */
+import {
+  commitPins,
+  comparePins,
+  type CoreHost,
+  type DecisionEntry,
+  findFactReads,
+  type Pin,
+  type PinChange,
+  type PinnedValue,
+  readPins,
+  type RedecisionEntry,
+  restoreFacts,
+  toSourceFacts,
+} from "../../src/core.ts";
+import { Refusal } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import { createEvaluation } from "./prefetch-redecision.ts";
+import type { Redecision } from "./redecision.ts";
+import { recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
+
+type ShownPins = Pick<VerifiedHistory, "pins" | "requests">;
+
+/** Returns the values of the pins of a recorded decision. */
+function pinsOfEntry({ decision, facts }: DecisionEntry | RedecisionEntry, { past }: ActionRow): PinnedValue[] {
+  return readPins(decision.approval?.pins ?? [], restoreFacts(facts, past).sources);
+}
+
+/**
+ * Returns the values that approvers see: those of the newest request for approval. Throws RECORD_ALTERED if they do not
+ * match its entry.
+ */
+export function readShownPins({ pins, requests }: ShownPins, row: ActionRow): PinnedValue[] {
+  const newest = requests.at(-1);
+  const values = newest === undefined ? [] : pinsOfEntry(newest, row);
+  if (commitPins(row.salt, values) !== pins) throw recordAlteredError(row, ["past"]);
+  return values;
+}
+
+/** Returns the commitment to the pins of a redecision, for its entry; an empty object without pins. */
+export function pinsForEntry(
+  { decision, facts, past }: Pick<Redecision, "decision" | "facts" | "past">,
+  { salt }: Pick<ActionRow, "salt">,
+): { pins?: string } {
+  const pins = commitPins(salt, readPins(decision.approval?.pins ?? [], restoreFacts(facts, past).sources));
+  return pins === null ? {} : { pins };
+}
+
+/**
+ * Returns the pins whose values, or the pins themselves, are not those that approvers saw. If approval is no longer
+ * required, compares the pins that they saw.
+ */
+export function findPinChanges(redecision: Redecision, history: ShownPins, row: ActionRow): PinChange[] {
+  const { decision, facts, past } = redecision;
+  const shown = readShownPins(history, row);
+  const names: readonly Pin[] = decision.approval === null ? shown : (decision.approval.pins ?? []);
+  const now = readPins(names, restoreFacts(facts, past).sources);
+  if (commitPins(row.salt, now) === history.pins) return [];
+  const changes = comparePins(shown, now);
+  // A pin without a value, or an additional rule with the same pins, changes what approvers see, too.
+  return changes.length > 0 ? changes : now.map(({ path, policy }) => ({ path, policy, before: null, now: null }));
+}
+
+/** Returns the error of a vote on values that are no longer current, with both values. Only for approvers. */
+export function factsChangedError(changes: readonly PinChange[]): Refusal {
+  const described = changes.map(
+    ({ path, before, now }) => `${path} was ${renderValue(before)} and is ${renderValue(now)}`,
+  );
+  return new Refusal(
+    "FACTS_CHANGED",
+    `pinned facts have changed since you read the action: ${described.join("; ")}. Nothing was approved; read the action again, and vote on the current values`,
+  );
+}
+
+function renderValue(value: PinChange["before"]): string {
+  const text = JSON.stringify(value);
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
+}
+
+/**
+ * Throws FACTS_CHANGED with the difference if the voter's proof matches the values of an earlier request for approval.
+ * @param matches whether the proof is about these pins
+ */
+export function assertNotEarlierPins(
+  { pins, requests }: ShownPins,
+  row: ActionRow,
+  matches: (pins: string | null) => boolean,
+): void {
+  for (const request of requests.toReversed().slice(1)) {
+    const earlier = request.pins ?? null;
+    if (earlier !== pins && matches(earlier))
+      throw factsChangedError(comparePins(pinsOfEntry(request, row), readShownPins({ pins, requests }, row)));
+  }
+}
+
+/** A pinned fact as approvers see it. */
+export interface RenderedPin {
+  path: string;
+  policy: string;
+  value: PinChange["now"];
+  previous?: PinChange["before"];
+  current?: PinChange["now"];
+  state: "same" | "changed" | "unreadable" | "not_read";
+}
+
+/**
+ * Renders the pins of a pending action: the values that a vote is about, the earlier values if they changed since the
+ * previous request for approval, and the current values.
+ * @param readsCurrent whether to read the sources
+ */
+export async function renderPins(
+  host: CoreHost,
+  row: ActionRow,
+  history: ShownPins,
+  readsCurrent: boolean,
+): Promise<RenderedPin[]> {
+  const shown = readShownPins(history, row);
+  if (shown.length === 0) return [];
+  const before = history.requests.at(-2);
+  const changes = before === undefined ? [] : comparePins(pinsOfEntry(before, row), shown);
+  const sources = readsCurrent ? await readCurrentSources(host, row) : null;
+  return shown.map(({ path, policy, value = null }) => {
+    const isThis = (pin: Pin): boolean => pin.path === path && pin.policy === policy;
+    const change = changes.find(isThis);
+    const previous = change === undefined ? {} : { previous: change.before };
+    if (sources === null) return { path, policy, value, ...previous, state: "not_read" };
+    const [now] = readPins([{ path, policy }], sources);
+    if (now === undefined || now.value === undefined) return { path, policy, value, ...previous, state: "unreadable" };
+    const isSame = comparePins([{ path, policy, value }], [now]).length === 0;
+    return { path, policy, value, ...previous, current: now.value, state: isSame ? "same" : "changed" };
+  });
+}
+
+/** Returns the current facts of the action. Facts that cannot be read have a fault or are absent. */
+async function readCurrentSources(host: CoreHost, row: ActionRow) {
+  try {
+    let evaluation = await createEvaluation(host, row);
+    if (evaluation === null) return [];
+    for (;;) {
+      const reads = findFactReads(evaluation);
+      if (reads.length === 0) return evaluation.sources;
+      const calls = reads.flatMap(({ call }) => call ?? []);
+      evaluation = evaluation.withSources(
+        toSourceFacts(reads, await host.factSources.read(calls, null, performance.now()), host.clock()),
+      );
+    }
+  } catch (error) {
+    if (error instanceof Refusal) return [];
+    throw error;
+  }
+}
