@@ -195,6 +195,8 @@ interface RecordOptions {
   set?: CompiledPolicySet | undefined;
   /** The grant that the vote created. */
   newGrant?: ActionRecord["new_grant"];
+  /** The nearest alternative to the denied action. */
+  alternative?: ActionRecord["alternative"];
 }
 
 /** Returns the active policies for a pending action, else undefined. */
@@ -255,7 +257,7 @@ function renderAction(
   voting: Awaited<ReturnType<typeof readVoting>>,
   options: RecordOptions,
 ): ActionRecord {
-  const { permit = null, issued = null, redecision, newGrant } = options;
+  const { permit = null, issued = null, redecision, newGrant, alternative } = options;
   const content = readContent(row, displayed);
   const { params, context, meta, questions, proposed, request_hash, result } = content ?? NO_CONTENT;
   const record: ActionRecord = {
@@ -306,6 +308,7 @@ function renderAction(
     Object.assign(record, presentRequest(options.set, record));
   if (redecision !== undefined) record.redecision = redecision;
   if (newGrant !== undefined) record.new_grant = newGrant;
+  if (alternative !== undefined) record.alternative = alternative;
   if (issued !== null)
     record.credential = {
       issuer: issued.issuer.name,

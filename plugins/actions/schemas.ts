@@ -414,6 +414,22 @@ const DiffersFrom = orNull(
   ),
 );
 
+const AlternativeValue = Type.Object(
+  {
+    path: Type.String({ description: "The parameter, such as `params.amount`." }),
+    value: Type.Number({ description: "The nearest value with which the policies would not deny the action." }),
+    decision: Type.Union([Type.Literal("allow"), Type.Literal("require_approval")], {
+      description: "The decision about the same action with this value.",
+    }),
+    text: Type.String({ description: "The same as a sentence." }),
+  },
+  {
+    additionalProperties: false,
+    description:
+      "Only in the response to a submission or preview that the policies deny: the same action with another number would be allowed or sent for approval now. Absent if there is no such value, or if it cannot be computed.",
+  },
+);
+
 const Pin = Type.Object(
   {
     path: Type.String({ description: "Such as `facts.invoice.total`." }),
@@ -614,6 +630,7 @@ export const ActionRecord = Type.Object(
         description: "The grant that the vote created, as `GET /v1/grants/{id}` returns it.",
       }),
     ),
+    alternative: Type.Optional(AlternativeValue),
     approval_terms: Type.Optional(ApprovalTerms),
     approval_token: Type.Optional(Type.String({ description: "Only for a credential that may vote on this action." })),
   },
@@ -675,6 +692,7 @@ export const GateResponse = Type.Object(
     rule: orNull(Type.String()),
     policy_hash: orNull(Type.String()),
     policy_version: orNull(Type.Integer()),
+    alternative: Type.Optional(AlternativeValue),
     request_hash: Type.String(),
     never_allowed: Type.Boolean({
       description: "Whether the active rules deny this operation for all parameters and contexts.",

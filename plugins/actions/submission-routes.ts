@@ -2,6 +2,8 @@
 import { Type } from "@sinclair/typebox";
 import {
   type ActionRequest,
+  type Alternative,
+  findAlternative,
   type CoreHost,
   type Decision,
   encodeRequest,
@@ -138,7 +140,12 @@ function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: A
         ...(applied.length === 0 ? {} : { "Preference-Applied": applied.join(", ") }),
         Location: `/v1/actions/${row.id}`,
       };
-      const reply = await buildActionReply(host, shown, waited.credential, { headers: responseHeaders, permit });
+      const alternative = result.decided === undefined ? null : describeAlternative(result.decided);
+      const reply = await buildActionReply(host, shown, waited.credential, {
+        headers: responseHeaders,
+        permit,
+        ...(alternative === null ? {} : { alternative }),
+      });
       return { ...reply, status: shown.status === "pending_approval" ? 202 : 200 };
     },
   });
@@ -174,12 +181,14 @@ function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask) {
         join: false,
         session,
       });
-      const { row, origin } = await submitAction(factHost, expiry, credential, submission);
+      const { row, origin, decided } = await submitAction(factHost, expiry, credential, submission);
+      const alternative = decided === undefined ? null : describeAlternative(decided);
       const reply = gateReply(row, {
         action_id: row.id,
         policy_hash: row.policy_hash,
         request_hash: row.request_hash,
         never_allowed: await isNeverAllowedNow(host, credential, request),
+        ...(alternative === null ? {} : { alternative }),
         ...(row.effective === null ? {} : changedAbstention(row.decision)),
       });
       return { ...reply, headers: ORIGIN_HEADERS[origin] };
@@ -270,6 +279,7 @@ async function previewDecision(
     (calls) => host.factSources.read(calls),
   );
   const { decision, evaluation, obliged } = decided;
+  const alternative = describeAlternative(decided);
   return gateReply(
     { ...decision, decision: decision.effect },
     {
@@ -277,6 +287,7 @@ async function previewDecision(
       policy_hash: digest,
       request_hash: hash,
       never_allowed: isNeverAllowed(evaluation),
+      ...(alternative === null ? {} : { alternative }),
       ...(obliged === null ? countAbstention(decided) : changedAbstention(decision.effect)),
     },
   );
@@ -330,6 +341,14 @@ function changedAbstention(effect: Decision["effect"]): object {
         reason_code: "REQUEST_CHANGED",
       }
     : {};
+}
+
+/** Returns the nearest alternative to a denied action, as the API renders it; null if there is none. */
+function describeAlternative({ decision, evaluation, facts }: DecidedAction): (Alternative & { text: string }) | null {
+  const found = decision.effect === "deny" ? findAlternative(evaluation, facts, decision.reason_code) : null;
+  if (found === null) return null;
+  const outcome = found.decision === "allow" ? "allowed" : "sent for approval";
+  return { ...found, text: `with ${found.path} = ${found.value}, this action would be ${outcome}` };
 }
 
 type RecordedDecision = Pick<

@@ -33,7 +33,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, isTraceparent, Refusal, type RequestTrace, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { decideAction } from "./decide-action.ts";
+import { type DecidedAction, decideAction } from "./decide-action.ts";
 import { recordResubmission } from "./wait-tracker.ts";
 import { findJoinableAction } from "./find-joinable-action.ts";
 import { limitSpan, writeLimitUses } from "./limit-usage.ts";
@@ -142,6 +142,8 @@ export interface SubmissionResult {
    * request.
    */
   origin: "created" | "replayed" | "joined";
+  /** The new decision; absent if the action existed before. */
+  decided?: DecidedAction;
 }
 
 /** A submission, prepared before the lock is acquired. */
@@ -233,7 +235,7 @@ export async function recordSubmission(
   await writePastAction(tx, evaluation, decision.effect, id);
   await tx.insertAction(row);
   await recordCreatedResource(tx, credential, call, id);
-  return { row, origin: "created" };
+  return { row, origin: "created", decided };
 }
 
 /**

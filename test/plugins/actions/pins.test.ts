@@ -215,30 +215,15 @@ test("altered values in the store are not shown and cannot be voted on", async (
   const { id } = await submit();
   const { approval_token } = await read(id, bob);
   const row = await service.storage.action(id);
-  await service.storage.write(
-    async (tx) =>
-      void (await tx.updateAction(
-        id,
-        { status: "pending_approval", expires_after: 0 },
-        {
-          past: (row?.past ?? "").replace('"total":100', '"total":5'),
-          updated_at: row?.updated_at ?? 0,
-        },
-      )),
-  );
+  const writePast = (past: string | null) =>
+    service.storage.write(async (tx) => {
+      const guard = { status: "pending_approval", expires_after: 0 } as const;
+      await tx.updateAction(id, guard, { status: guard.status, past, updated_at: row?.updated_at ?? 0 });
+    });
+  await writePast((row?.past ?? "").replace('"total":100', '"total":5'));
   assert.equal((await service.call("GET", `/v1/actions/${id}`, { key: bob })).body.code, "RECORD_ALTERED");
   assert.equal((await vote(id, bob, approval_token)).body.code, "RECORD_ALTERED");
-  await service.storage.write(
-    async (tx) =>
-      void (await tx.updateAction(
-        id,
-        { status: "pending_approval", expires_after: 0 },
-        {
-          past: row?.past ?? null,
-          updated_at: row?.updated_at ?? 0,
-        },
-      )),
-  );
+  await writePast(row?.past ?? null);
 });
 
 test("a result expires the cached facts that name a value of its request", async () => {
