@@ -188,7 +188,13 @@ export {
 } from "./domain/permit.ts";
 export { findEffects, findMemberships, toEffectFact } from "./domain/policy/decide/effect-keys.ts";
 export { findHistoryReads, toHistoryFact } from "./domain/policy/decide/history-facts.ts";
-export { type FactResult, type FactCall, findFactReads, listFactCalls, toSourceFacts } from "./domain/policy/decide/fact-reads.ts";
+export {
+  type FactResult,
+  type FactCall,
+  findFactReads,
+  listFactCalls,
+  toSourceFacts,
+} from "./domain/policy/decide/fact-reads.ts";
 export { findUnknownFactSources } from "./domain/policy/check/fact-faults.ts";
 export { givenRequesterFacts } from "./domain/policy/test/given-facts.ts";
 export { PreparationRequired } from "./contract/ledger.ts";
@@ -207,7 +213,7 @@ export { findUnknownReviewers } from "./domain/policy/check/reviewer-faults.ts";
 export { findRuleWarnings } from "./domain/policy/check/rule-warnings.ts";
 export { findScopeFault } from "./domain/policy/check/scope-fault.ts";
 export { omitRedactedUsage } from "./domain/policy/check/redacted-reads.ts";
-export { type Alternative, findAlternative, listComparedNumbers } from "./domain/policy/decide/alternative.ts";
+export { type Alternative, describeBounds, findAlternative } from "./domain/policy/decide/alternative.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
 export {
   buildPolicySet,

@@ -49,6 +49,7 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
     log,
     session: crypto.randomUUID(),
     hideDenied: config.hide_denied === true,
+    offerAuthority: config.offer_authority === true,
   });
 
   return {

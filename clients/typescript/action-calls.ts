@@ -80,6 +80,12 @@ export function submissionCalls({ call, record, listOf, sessionHeader }: ApiCall
         { agent_id, tool, operation, params, context },
         { signal, repeatable: true, headers: await sessionHeader(signal) },
       ),
+    /** Describes what the agent of the key may do. `text` is the description for a model. */
+    authority: (query: { agent_id?: string; tool?: string; operation?: string } = {}, { signal }: CallOptions = {}) =>
+      call<Record<string, unknown> & { text: string }>("GET", "/v1/authority", undefined, { query, signal }),
+    /** Proposes a rule, which only a person can write. */
+    proposeRule: (terms: Record<string, unknown>, { signal }: CallOptions = {}) =>
+      call<Record<string, unknown>>("POST", "/v1/authority/proposals", terms, { signal, repeatable: true }),
     /** Yields all matching actions, newest first. Reads pages as needed. */
     actions: (query: ActionQuery = {}, how?: CallOptions) => listOf("/v1/actions", query, how),
     /** Returns one page of actions, newest first. */

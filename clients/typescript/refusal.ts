@@ -29,7 +29,7 @@ export type ExplainedAction = Pick<
   ActionRecord,
   "status" | "denied_by" | "rejection" | "reason" | "reason_code" | "approved_until"
 > &
-  Partial<Pick<ActionRecord, "params" | "proposed" | "names">>;
+  Partial<Pick<ActionRecord, "params" | "proposed" | "names" | "alternative">>;
 
 export interface RefusalExplanation {
   outcome: RefusalOutcome;
@@ -118,7 +118,7 @@ function stopRefusal(reason: string): RefusalExplanation {
 }
 
 function deniedRefusal(action: ExplainedAction): RefusalExplanation {
-  const { denied_by, rejection, reason, reason_code } = action;
+  const { alternative, denied_by, rejection, reason, reason_code } = action;
   if (denied_by === "person" || denied_by === "reviewer" || denied_by === "earlier_rejection") {
     const words = toSingleLine(rejection?.reason ?? "");
     const until = rejection?.holds_until ?? null;
@@ -139,7 +139,9 @@ function deniedRefusal(action: ExplainedAction): RefusalExplanation {
   return {
     outcome: "denied",
     why: `denied by policy${code}: ${toSingleLine(reason)}`,
-    next: `The same request gets the same answer for as long as the policies stay as they are. ${NO_DETOUR}; tell the user.`,
+    next:
+      `The same request gets the same answer for as long as the policies stay as they are. ${NO_DETOUR}; tell the user.` +
+      (alternative === undefined ? "" : ` If it serves the user's purpose: ${toSingleLine(alternative.text)}.`),
   };
 }
 

@@ -88,6 +88,7 @@ describe("a call to a server over HTTP", () => {
       gate,
       session: "s",
       hideDenied: false,
+      offerAuthority: false,
     });
     assert.ok("error" in reply);
     assert.match(reply.error.message, /no credential/);

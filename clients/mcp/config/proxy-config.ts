@@ -34,6 +34,7 @@ const File = Type.Object(
     agent: Type.Optional(Type.String({ minLength: 1 })),
     wait: Type.Optional(Type.Number({ minimum: 0, maximum: 86_400 })),
     hide_denied: Type.Optional(Type.Boolean()),
+    offer_authority: Type.Optional(Type.Boolean()),
     sessions: Type.Optional(Type.Boolean()),
     approval_page: Type.Optional(
       Type.String({ pattern: "^https?://.*\\{id\\}", description: "an http or https URL with {id} in it" }),

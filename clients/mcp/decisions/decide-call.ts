@@ -92,6 +92,16 @@ export class CallGate {
     return this.options.assent.answer(id, text, { signal });
   }
 
+  /** Describes what the agent may do. @throws AssentError */
+  async authority(query: { tool?: string; operation?: string }, signal: AbortSignal): Promise<JsonObject> {
+    return this.options.assent.authority({ agent_id: await this.options.agentId(), ...query }, { signal });
+  }
+
+  /** Proposes a rule for the agent. @throws AssentError */
+  async propose(terms: JsonObject, signal: AbortSignal): Promise<JsonObject> {
+    return this.options.assent.proposeRule({ agent_id: await this.options.agentId(), ...terms }, { signal });
+  }
+
   /**
    * Resolves to true if the policies deny the tool with any arguments. If the service does not respond, resolves to
    * false. This is safe, because each call still requires a decision before it runs.

@@ -53,6 +53,8 @@ export interface DecisionOptions {
   session: string;
   /** Whether tool lists omit tools that the policies always deny. */
   hideDenied: boolean;
+  /** Whether clients see the proxy's tools about authority. */
+  offerAuthority: boolean;
 }
 
 export function toToolCall(

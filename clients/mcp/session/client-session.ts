@@ -110,6 +110,7 @@ export class ClientSession {
       setLevel: this.logLevel.set,
       tool: (call, tool, caller) => this.callTool(call, tool, caller),
       offersAnswers: () => this.hasOfferedAnswers,
+      authority: options.offerAuthority ? options.gate : null,
       answer: (input, signal) =>
         callAnswerTool((id, text, aborted) => options.gate.answer(id, text, aborted), input, signal),
     });

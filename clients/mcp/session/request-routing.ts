@@ -2,6 +2,13 @@
 import type { Caller } from "../clients/caller.ts";
 import { refusalReply, type UpstreamCall } from "../decisions/governed-call.ts";
 import { ANSWER_TOOL, ANSWER_TOOL_DEFINITION } from "../decisions/answer-tool.ts";
+import {
+  annotateTool,
+  AUTHORITY_TOOL_DEFINITIONS,
+  type AuthorityCalls,
+  callAuthorityTool,
+  isAuthorityTool,
+} from "../decisions/authority-tools.ts";
 import { paramHeaders } from "../transport/http-headers.ts";
 import { createListCache, LIST_TIMEOUT_MS } from "../upstreams/slow-upstreams.ts";
 import {
@@ -50,6 +57,8 @@ interface RoutingDependencies {
   tool(call: UpstreamCall, tool: Tool, caller: Caller): Promise<Reply>;
   /** Whether clients see the proxy's tool for answering approvers. */
   offersAnswers(): boolean;
+  /** The requests of the proxy's tools about authority; null if the configuration does not offer them. */
+  authority: AuthorityCalls | null;
   /** Calls the proxy's tool for answering approvers. Resolves to its result. */
   answer(input: JsonObject, signal: AbortSignal): Promise<JsonObject>;
 }
@@ -135,6 +144,9 @@ export class RequestRouter {
       return tasks.begin(task, caller, (of) => this.callTool({ id, params } as Request, of));
     if (typeof name !== "string" || !isObject(toolArguments))
       return errorReply(ERROR_CODE.invalidParams, "tools/call needs name, a string, and arguments, an object");
+    const { authority } = this.dependencies;
+    if (authority !== null && isAuthorityTool(name))
+      return { result: await callAuthorityTool(authority, name, toolArguments, caller.signal) };
     if (name === ANSWER_TOOL && this.dependencies.offersAnswers())
       return { result: await this.dependencies.answer(toolArguments, caller.signal) };
     const findTool = (fresh: boolean) => this.dependencies.toolCatalog.find(name, this.dependencies.live(), fresh);
@@ -200,9 +212,20 @@ export class RequestRouter {
     const tools = await this.dependencies.toolCatalog.list(this.dependencies.live());
     const hidden = await Promise.all(tools.map((tool) => this.dependencies.isHidden(tool, caller.signal)));
     const withTasks = isObject(caller.capabilities["tasks"]);
-    const shown = tools.filter((_, i) => hidden[i] === false).map((tool) => toClientTool(tool, withTasks));
-    if (!this.dependencies.offersAnswers()) return { result: { tools: shown } };
-    return { result: { tools: [...shown, ANSWER_TOOL_DEFINITION] } };
+    const visible = tools.filter((_, i) => hidden[i] === false);
+    const { authority } = this.dependencies;
+    const shown = await Promise.all(
+      visible.map((tool) => {
+        const item = toClientTool(tool, withTasks);
+        const names = { tool: tool.upstream.config.tool, operation: tool.name };
+        return authority === null ? item : annotateTool(authority, item, names, caller.signal);
+      }),
+    );
+    const own = [
+      ...(authority === null ? [] : AUTHORITY_TOOL_DEFINITIONS),
+      ...(this.dependencies.offersAnswers() ? [ANSWER_TOOL_DEFINITION] : []),
+    ];
+    return { result: { tools: [...shown, ...own] } };
   }
 
   /**

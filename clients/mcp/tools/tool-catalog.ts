@@ -3,6 +3,7 @@
  * definition.
  */
 import { ANSWER_TOOL } from "../decisions/answer-tool.ts";
+import { isAuthorityTool } from "../decisions/authority-tools.ts";
 import { matchesAny } from "../../../src/domain/policy/compile/glob.ts";
 import {
   diffDefinitions,
@@ -143,6 +144,7 @@ export class ToolCatalog {
           typeof name === "string" &&
           name !== INSTRUCTIONS_KEY &&
           name !== ANSWER_TOOL &&
+          !isAuthorityTool(name) &&
           !(GOVERNED_METHODS as readonly string[]).includes(name) &&
           this.hasValidHeaders(upstream, name, inputSchema),
       ),

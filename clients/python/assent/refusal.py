@@ -81,11 +81,12 @@ def _denied(action: Mapping[str, Any]) -> Refusal:
     if by == "stop":
         return _stopped(reason)
     shown = "" if code == "POLICY_RULE" else f" ({as_text(code)})"
+    other = (action.get("alternative") or {}).get("text")
     return Refusal(
         "denied",
         f"denied by policy{shown}: {as_text(reason)}",
         "The same request gets the same answer for as long as the policies stay as they are. "
-        f"{NO_DETOUR.capitalize()}; tell the user.",
+        f"{NO_DETOUR.capitalize()}; tell the user." + ("" if other is None else f" If it serves the user's purpose: {as_text(other)}."),
     )
 
 

@@ -168,7 +168,7 @@ test("a value that changed to one that needs no approval returns to the approver
 test("facts that cannot be read do not run the action: slow, down, of another shape, missing", async () => {
   const { id } = await submit();
   await vote(id);
-  failing = () => new Promise(() => undefined);
+  failing = () => new Promise((_, reject) => setTimeout(() => reject(new Error("late")), 2_000));
   const slow = await post(id, "start", {});
   assert.deepEqual([slow.status, slow.body.code], [503, "FACTS_UNAVAILABLE"]);
   assert.equal((await read(id, bob)).status, "approved");

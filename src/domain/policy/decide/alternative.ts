@@ -29,7 +29,7 @@ const COMPARISONS = ["_<_", "_<=_", "_>_", "_>=_", "_==_", "_!=_"];
 const AVOIDABLE: readonly ReasonCode[] = ["POLICY_RULE", "NO_MATCHING_RULE", "LIMIT_EXCEEDED"];
 
 /** A number that an expression compares with a parameter. */
-export interface ComparedNumber {
+interface ComparedNumber {
   /** Members of `params`. */
   path: readonly string[];
   /** The operator with the parameter on its left. */
@@ -59,7 +59,7 @@ export function findAlternative(evaluation: Evaluation, facts: Facts, reason: Re
 }
 
 /** Returns the numbers that an expression compares with parameters. Numbers can be named values of the policy. */
-export function listComparedNumbers(source: string, definition: Pick<PolicyDocument, "let" | "data">): ComparedNumber[] {
+function listComparedNumbers(source: string, definition: Pick<PolicyDocument, "let" | "data">): ComparedNumber[] {
   try {
     return listFromTree(parseExpression(source).expr, definition);
   } catch {
@@ -205,4 +205,29 @@ function replaceParameter(request: ActionRequest, path: readonly string[], value
     [name]: rest.length === 0 ? value : replaceIn(owner[name] as JsonObject, rest),
   });
   return { ...request, params: replaceIn(request.params, path) };
+}
+
+/** The bounds of numbers in a condition, and whether the condition has no other parts. */
+interface DescribedCondition {
+  bounds: ComparedNumber[];
+  isComplete: boolean;
+}
+
+/** Returns the comparisons of parameters with numbers that must all hold for the condition to be true. */
+export function describeBounds(source: string, definition: Pick<PolicyDocument, "let" | "data">): DescribedCondition {
+  const bounds: ComparedNumber[] = [];
+  let isComplete = true;
+  for (const part of listConjuncts(parseExpression(source).expr)) {
+    const { exprKind: kind } = part;
+    const isComparison = kind.case === "callExpr" && COMPARISONS.includes(kind.value.function);
+    const found = isComparison ? listFromTree(part, definition) : [];
+    bounds.push(...found);
+    isComplete &&= found.length > 0;
+  }
+  return { bounds, isComplete };
+}
+
+function listConjuncts(expr: Expr): Expr[] {
+  const { exprKind: kind } = expr;
+  return kind.case === "callExpr" && kind.value.function === "_&&_" ? kind.value.args.flatMap(listConjuncts) : [expr];
 }

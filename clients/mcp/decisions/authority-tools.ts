@@ -1,0 +1,107 @@
+/**
+ * The proxy's own tools `assent_authority`, which tells a model what it may do, and `assent_propose_rule`, with which it
+ * proposes a rule to people. Only if `offer_authority` is set. The service applies no proposal.
+ */
+import { AssentError } from "../../typescript/index.ts";
+import { isObject, type JsonObject } from "../transport/rpc-message.ts";
+import { markText } from "./mark.ts";
+
+export const AUTHORITY_TOOL = "assent_authority";
+export const PROPOSAL_TOOL = "assent_propose_rule";
+
+/** The definitions that clients see. */
+export const AUTHORITY_TOOL_DEFINITIONS: readonly JsonObject[] = [
+  {
+    name: AUTHORITY_TOOL,
+    description:
+      "Tells what you may do: for each tool and operation, whether calls are allowed, need a person's approval, or are denied. Call it before you plan work.",
+    inputSchema: {
+      type: "object",
+      properties: {
+        tool: { type: "string", description: "Only this tool, as the list without this parameter names it." },
+        operation: { type: "string" },
+      },
+      additionalProperties: false,
+    },
+    annotations: { readOnlyHint: true },
+  },
+  {
+    name: PROPOSAL_TOOL,
+    description:
+      "Proposes a rule that allows an operation. A person reads the proposal; it changes nothing by itself. Use it if the same request is approved or denied again and again.",
+    inputSchema: {
+      type: "object",
+      properties: {
+        tool: { type: "string" },
+        operation: { type: "string" },
+        most: {
+          type: "object",
+          properties: { path: { type: "string", description: "Such as params.amount." }, value: { type: "number" } },
+          required: ["path", "value"],
+          additionalProperties: false,
+        },
+        reason: { type: "string", maxLength: 500 },
+      },
+      required: ["tool", "operation", "reason"],
+      additionalProperties: false,
+    },
+  },
+];
+
+/** The requests to the service. Each throws AssentError. */
+export interface AuthorityCalls {
+  authority(query: { tool?: string; operation?: string }, signal: AbortSignal): Promise<JsonObject>;
+  propose(terms: JsonObject, signal: AbortSignal): Promise<JsonObject>;
+}
+
+export const isAuthorityTool = (name: string): boolean => name === AUTHORITY_TOOL || name === PROPOSAL_TOOL;
+
+/** Calls one of the tools. Resolves to its result. */
+export async function callAuthorityTool(
+  calls: AuthorityCalls,
+  name: string,
+  input: JsonObject,
+  signal: AbortSignal,
+): Promise<JsonObject> {
+  try {
+    if (name === AUTHORITY_TOOL)
+      return textResult(String((await calls.authority(readNames(input), signal))["text"]), false);
+    await calls.propose(input, signal);
+    return textResult("A person will see the proposal. Until someone writes the rule, nothing changes.", false);
+  } catch (error) {
+    if (!(error instanceof AssentError)) throw error;
+    return textResult(`The service did not answer (${error.code}): ${error.message}`, true);
+  }
+}
+
+function readNames({ tool, operation }: JsonObject): { tool?: string; operation?: string } {
+  return {
+    ...(typeof tool === "string" ? { tool } : {}),
+    ...(typeof operation === "string" ? { operation } : {}),
+  };
+}
+
+/** Returns the tool with its authority in `_meta`; unchanged if the service does not answer. */
+export async function annotateTool(
+  calls: AuthorityCalls,
+  tool: JsonObject,
+  names: { tool: string; operation: string },
+  signal: AbortSignal,
+): Promise<JsonObject> {
+  try {
+    const { tools } = await calls.authority(names, signal);
+    const [item] = Array.isArray(tools) ? (tools as unknown[]) : [];
+    if (!isObject(item)) return tool;
+    const { decision, note, rules } = item;
+    const meta = isObject(tool["_meta"]) ? tool["_meta"] : {};
+    return { ...tool, _meta: { ...meta, "assent/authority": JSON.parse(JSON.stringify({ decision, note, rules })) } };
+  } catch (error) {
+    if (!(error instanceof AssentError)) throw error;
+    return tool;
+  }
+}
+
+const textResult = (text: string, isError: boolean): JsonObject => ({
+  content: [{ type: "text", text: markText(text) }],
+  isError,
+});

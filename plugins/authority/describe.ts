@@ -1,0 +1,188 @@
+/** Describes what the policies allow one agent to do, in a short form for a model. */
+import {
+  type CompiledPolicy,
+  type CompiledPolicySet,
+  describeBounds,
+  Evaluation,
+  type Facts,
+  isNeverAllowed,
+  matchesAnyName,
+  type PolicyDocument,
+} from "../../src/core.ts";
+import type { AuthorityItem, AuthorityLimit, AuthorityRule } from "./schemas.ts";
+
+/** Maximum number of pairs of tool and operation, so that the answer stays short. */
+const MAX_ITEMS = 200;
+const MAX_RULES = 20;
+
+type Effect = AuthorityRule["decision"];
+const OF_EFFECT = { allow: "allowed", require_approval: "asks", deny: "denied" } as const;
+const STRICTNESS: readonly Effect[] = ["allowed", "asks", "denied"];
+
+/** The agent, the facts of its requests, and where they are read. */
+export interface AuthoritySubject {
+  compiled: CompiledPolicySet;
+  agentId: string;
+  facts: Facts;
+  now: number;
+  /** Whether a stop covers the agent and this tool. */
+  isStopped(tool: string): boolean;
+}
+
+/**
+ * Returns the agent's authority for each tool and operation that its rules name. Contains rules of the agent only, and
+ * of their conditions only comparisons of parameters with numbers: other parts can mention people and secrets.
+ */
+export function describeAuthority(
+  subject: AuthoritySubject,
+  only: { tool?: string; operation?: string },
+): { tools: AuthorityItem[]; limits: AuthorityLimit[]; truncated: boolean } {
+  const named =
+    only.tool === undefined ? listNamedOperations(subject) : [{ tool: only.tool, operation: only.operation ?? "*" }];
+  const tools = named.slice(0, MAX_ITEMS).map((names) => describeOperation(subject, names));
+  return { tools, limits: listLimits(subject, only.tool), truncated: named.length > MAX_ITEMS };
+}
+
+interface Operation {
+  tool: string;
+  operation: string;
+}
+
+const policiesOf = ({
+  compiled,
+  agentId,
+}: AuthoritySubject): { policy: CompiledPolicy; definition: PolicyDocument }[] =>
+  compiled.policies.flatMap((policy) => {
+    const definition = compiled.document.policies[policy.order]?.definition;
+    const agents = definition?.applies_to?.agents;
+    const applies = !policy.shadow && (agents === undefined || matchesAnyName(agents, agentId));
+    return definition !== undefined && applies ? [{ policy, definition }] : [];
+  });
+
+/** Returns the pairs of tool and operation that rules for the agent name. Names can be globs. */
+function listNamedOperations(subject: AuthoritySubject): Operation[] {
+  const found = new Map<string, Operation>();
+  for (const { definition } of policiesOf(subject))
+    for (const { tool, operation = "*", agent } of definition.rules) {
+      if (agent !== undefined && !matchesAnyName([agent].flat(), subject.agentId)) continue;
+      const tools = [tool ?? definition.applies_to?.tools ?? "*"].flat();
+      for (const name of tools)
+        for (const each of [operation].flat())
+          found.set(`${name.toLowerCase()}\n${each.toLowerCase()}`, { tool: name, operation: each });
+    }
+  return [...found.values()].sort((a, b) => compare(a.tool, b.tool) || compare(a.operation, b.operation));
+}
+
+const compare = (a: string, b: string): number => (a === b ? 0 : a < b ? -1 : 1);
+
+function describeOperation(subject: AuthoritySubject, { tool, operation }: Operation): AuthorityItem {
+  const { compiled, agentId, facts, now } = subject;
+  const { agent } = facts;
+  if (subject.isStopped(tool)) return { tool, operation, decision: "denied", note: "a stop is in effect" };
+  if (agent?.suspended === true) return { tool, operation, decision: "denied", note: "the agent is suspended" };
+  if (agent?.allowed_tools != null && !matchesAnyName(agent.allowed_tools, tool))
+    return { tool, operation, decision: "denied", note: "the agent may not use this tool" };
+  const evaluation = new Evaluation(
+    compiled,
+    { agent_id: agentId, tool, operation, params: {}, context: {} },
+    facts,
+    now,
+  );
+  if (isNeverAllowed(evaluation)) return { tool, operation, decision: "denied", ...reasonOf(evaluation) };
+  const policies = evaluation.applicablePolicies().filter(({ shadow }) => !shadow);
+  const rules = policies.flatMap((policy) => describeRules(policy, evaluation));
+  const [least, most] = findRange(policies.map((policy) => effectsOf(policy, evaluation)));
+  const decision = least === most && least !== null ? least : "depends";
+  return {
+    tool,
+    operation,
+    decision,
+    ...(decision === "depends" ? { rules: rules.slice(0, MAX_RULES) } : {}),
+  };
+}
+
+/** Returns the reason of the unconditional denial, which a denied request would get, too. */
+function reasonOf(evaluation: Evaluation): { note?: string } {
+  for (const policy of evaluation.applicablePolicies())
+    for (const { effect, reason, condition } of evaluation.rules(policy))
+      if (!policy.shadow && effect === "deny" && condition === null && reason !== null) return { note: reason };
+  return {};
+}
+
+/** Returns the effects that a policy can have; null stands for no rule that matches. */
+function effectsOf(policy: CompiledPolicy, evaluation: Evaluation): (Effect | null)[] {
+  const effects: (Effect | null)[] = [];
+  for (const { effect, condition } of evaluation.rules(policy)) {
+    effects.push(OF_EFFECT[effect]);
+    if (condition === null) return effects;
+  }
+  return [...effects, null];
+}
+
+/** Returns the most lenient and the strictest decision. Without a rule that matches, an action is denied. */
+function findRange(policies: readonly (readonly (Effect | null)[])[]): [Effect | null, Effect | null] {
+  const rank = (effect: Effect | null): number => (effect === null ? -1 : STRICTNESS.indexOf(effect));
+  const least = Math.max(...policies.map((effects) => Math.min(...effects.map(rank))));
+  const most = Math.max(...policies.map((effects) => Math.max(...effects.map(rank))));
+  return [least < 0 ? "denied" : (STRICTNESS[least] ?? null), STRICTNESS[most] ?? null];
+}
+
+/** Returns the rules that can match, in order. */
+function describeRules(policy: CompiledPolicy, evaluation: Evaluation): AuthorityRule[] {
+  const definition = evaluation.compiled.document.policies[policy.order]?.definition;
+  const rules: AuthorityRule[] = [];
+  for (const { effect, condition, order, reason } of evaluation.rules(policy)) {
+    const { when } = definition?.rules[order] ?? {};
+    rules.push({
+      decision: OF_EFFECT[effect],
+      ...(when === undefined || definition === undefined ? {} : { when: renderCondition(when, definition) }),
+      ...(reason === null || effect !== "deny" ? {} : { note: reason }),
+    });
+    if (condition === null) break;
+  }
+  return rules;
+}
+
+function renderCondition(when: string, definition: PolicyDocument): string {
+  const { bounds, isComplete } = describeBounds(when, definition);
+  const parts = bounds.map(({ path, operator, value }) => `${["params", ...path].join(".")} ${operator} ${value}`);
+  return [...parts, ...(isComplete ? [] : ["other conditions"])].join(" and ");
+}
+
+function listLimits(subject: AuthoritySubject, tool: string | undefined): AuthorityLimit[] {
+  return policiesOf(subject).flatMap(({ definition }) =>
+    (definition.limits ?? []).flatMap(({ agent, tool: tools, count, sum, at_most, window, effect = "deny" }) => {
+      const isOfAgent = agent === undefined || matchesAnyName([agent].flat(), subject.agentId);
+      const isOfTool = tool === undefined || tools === undefined || matchesAnyName([tools].flat(), tool);
+      if (!isOfAgent || !isOfTool) return [];
+      const tools_ = tools === undefined ? ["*"] : [tools].flat();
+      const bound = sum === undefined ? { count: count ?? 0 } : { at_most: at_most ?? 0 };
+      return [{ tools: tools_, ...bound, window, then: effect === "deny" ? ("denied" as const) : ("asks" as const) }];
+    }),
+  );
+}
+
+/** Returns the authority as text for a model. */
+export function renderAuthority(
+  agentId: string,
+  { tools, limits, truncated }: ReturnType<typeof describeAuthority>,
+): string {
+  const words = { allowed: "allowed", asks: "a person must approve", denied: "denied", depends: "depends" };
+  const lines = tools.map(({ tool, operation, decision, note, rules = [] }) => {
+    const cases = rules.map(
+      ({ decision, when }) => `${when === undefined ? "otherwise" : `if ${when}`} ${words[decision]}`,
+    );
+    const detail = cases.length > 0 ? cases.join("; ") : `${words[decision]}${note === undefined ? "" : ` (${note})`}`;
+    return `- ${tool} ${operation}: ${detail}`;
+  });
+  const limited = limits.map(
+    ({ tools, count, at_most, window, then }) =>
+      `- limit on ${tools.join(", ")}: ${count === undefined ? `a sum of ${at_most}` : `${count} actions`} in ${window}, then ${words[then]}`,
+  );
+  return [
+    `What ${JSON.stringify(agentId)} may do. Everything that is not listed is denied. The decision about a request counts, not this list.`,
+    ...lines,
+    ...limited,
+    ...(truncated ? ["- and more; ask for one tool"] : []),
+  ].join("\n");
+}

@@ -1,0 +1,132 @@
+/** Proposed rules. They exist only as ledger entries: nothing applies a proposal, and a person writes the rule. */
+import { type CoreHost, type LedgerTransaction, toActor } from "../../src/core.ts";
+import { type Credential, type ErrorKind, type Fold, PersistentMap, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import type { ProposalEntry } from "./entry.ts";
+
+/** Maximum number of open proposals of one agent, so that it cannot flood the people who read them. */
+const MAX_OPEN = 5;
+/** Number of the agent's newest actions that the evidence counts. */
+const MAX_COUNTED = 500;
+
+export const ERRORS = {
+  notFound: { code: "PROPOSAL_NOT_FOUND", status: 404, title: "There is no such proposal" },
+  tooMany: { code: "TOO_MANY_PROPOSALS", status: 409, title: "The agent has reached its limit of open proposals" },
+} satisfies Record<string, ErrorKind>;
+
+export interface Proposal extends Pick<ProposalEntry, "agent_id" | "evidence"> {
+  id: string;
+  terms: ProposalEntry["proposal"];
+  proposed_at: string;
+  dismissed: { at: string; by: string; comment: string | null } | null;
+}
+
+/** All proposals, keyed by id. */
+export const proposalState: Fold<PersistentMap<string, Proposal>> = {
+  name: "rule_proposals",
+  initial: PersistentMap.of(),
+  on: { rule_proposal: applyProposal },
+};
+
+/** Applies an entry. Throws RangeError if it contradicts earlier entries. */
+export function applyProposal(
+  all: PersistentMap<string, Proposal>,
+  { at, agent_id, change, comment, evidence, proposal: terms, by }: ProposalEntry,
+): PersistentMap<string, Proposal> {
+  const { id } = terms;
+  const before = all.get(id);
+  if (change === "proposed") {
+    if (before !== undefined) throw new RangeError(`the rule ${id} is proposed twice`);
+    return all.with(id, { id, agent_id, terms, evidence, proposed_at: at, dismissed: null });
+  }
+  if (before === undefined || before.dismissed !== null) throw new RangeError(`there is no proposal ${id} to dismiss`);
+  return all.with(id, { ...before, dismissed: { at, by: by.principal, comment } });
+}
+
+export type NewProposal = Omit<ProposalEntry["proposal"], "id">;
+
+/** Records a proposal of the caller's agent. An open proposal for the same rule is returned instead. */
+export async function propose(
+  host: CoreHost,
+  credential: Credential,
+  agentId: string,
+  terms: NewProposal,
+): Promise<{ proposal: Proposal; isNew: boolean }> {
+  const id = host.newId();
+  const evidence = await countEarlierActions(host, agentId, terms);
+  return host.ledger.transact(async (tx) => {
+    const caller = await tx.confirm(credential);
+    const open = listProposals(tx.state(proposalState)).filter(
+      (one) => one.agent_id === agentId && one.dismissed === null,
+    );
+    const same = open.find((one) => describeTerms(one.terms) === describeTerms(terms));
+    if (same !== undefined) return { proposal: same, isNew: false };
+    if (open.length >= MAX_OPEN)
+      throw new Refusal(
+        ERRORS.tooMany,
+        `${MAX_OPEN} proposals of the agent "${agentId}" are open, which is the limit; wait until someone has read them`,
+      );
+    record(tx, { change: "proposed", agent_id: agentId, proposal: { id, ...terms }, evidence, comment: null }, caller);
+    return { proposal: findProposal(tx.state(proposalState), id), isNew: true };
+  });
+}
+
+/** Records that a person does not want the rule. */
+export function dismiss(host: CoreHost, credential: Credential, id: string, comment: string | null): Promise<Proposal> {
+  return host.ledger.transact(async (tx) => {
+    const caller = await tx.confirm(credential);
+    const { agent_id, terms, evidence, dismissed } = findProposal(tx.state(proposalState), id);
+    if (dismissed === null) record(tx, { change: "dismissed", agent_id, proposal: terms, evidence, comment }, caller);
+    return findProposal(tx.state(proposalState), id);
+  });
+}
+
+function record(tx: LedgerTransaction, entry: Omit<ProposalEntry, "type" | "v" | "at" | "by">, by: Credential): void {
+  tx.record({ type: "rule_proposal", v: 1, at: toRfc3339(tx.now), ...entry, by: toActor(by.key, by.principal) });
+}
+
+export function findProposal(all: PersistentMap<string, Proposal>, id: string): Proposal {
+  const found = all.get(id);
+  if (found === undefined) throw new Refusal(ERRORS.notFound, `there is no proposal ${id}`);
+  return found;
+}
+
+/** Returns the proposals, newest first. */
+export function listProposals(all: PersistentMap<string, Proposal>): Proposal[] {
+  return [...all.values()].sort((a, b) => (a.id < b.id ? 1 : -1));
+}
+
+/** Returns the proposal as a policy in shadow mode, for a person to change, test and activate. */
+export function renderRule({ id, agent_id, terms: { tool, operation, most } }: Proposal): string {
+  return [
+    `policy: proposed-${id.slice(-12)}`,
+    "mode: shadow",
+    "rules:",
+    "  - name: proposed by the agent",
+    `    tool: ${JSON.stringify(tool)}`,
+    `    operation: ${JSON.stringify(operation)}`,
+    `    agent: ${JSON.stringify(agent_id)}`,
+    ...(most === null ? [] : [`    when: ${most.path} <= ${most.value}`]),
+    "    effect: allow",
+    "",
+  ].join("\n");
+}
+
+const describeTerms = ({ tool, operation, most }: NewProposal): string => JSON.stringify([tool, operation, most]);
+
+async function countEarlierActions(
+  host: CoreHost,
+  agentId: string,
+  { tool, operation }: NewProposal,
+): Promise<ProposalEntry["evidence"]> {
+  const visibility = { all: true } as const;
+  const rows = await host.storage.actions({ visibility, agent_id: agentId, limit: MAX_COUNTED });
+  const same = rows.filter((row) => row.tool === tool && row.operation === operation);
+  const count = (counts: (row: (typeof rows)[number]) => boolean): number => same.filter(counts).length;
+  return {
+    compared: rows.length,
+    allowed: count(({ decision }) => decision === "allow"),
+    approved: count(({ decision, approved_until }) => decision === "require_approval" && approved_until !== null),
+    denied: count(({ status }) => status === "denied"),
+    failed: count(({ status }) => status === "failed"),
+  };
+}

@@ -1,0 +1,129 @@
+/** What an agent may do, the nearest alternative of a denial, and proposals that change nothing. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { makeKey, startService, type Service } from "../../support/service.ts";
+
+const POLICY = `policy: refunds
+let: { most: 500 }
+rules:
+  - { name: secret customer, tool: stripe, operation: refund, when: 'params.customer == "cus_secret"', effect: deny }
+  - { name: small, tool: stripe, operation: refund, when: params.amount <= 100, effect: allow }
+  - { name: large, tool: stripe, operation: refund, when: params.amount <= most && params.amount > 0, effect: require_approval }
+  - { name: others, agent: other-bot, tool: vault, effect: allow }
+  - { name: no deletion, tool: crm, operation: delete, effect: deny, reason: deletions are made by people }
+  - { name: reads, tool: crm, operation: "read*", effect: allow }
+limits:
+  - { name: daily, tool: ads, sum: params.spend, at_most: 50, window: day }
+---
+policy: ads
+rules:
+  - { name: ads, tool: ads, effect: allow }
+---
+policy: shadow
+mode: shadow
+rules:
+  - { name: hidden, tool: shadowed, effect: deny }
+`;
+
+let service: Service;
+let bot: string;
+let reader: string;
+before(async () => {
+  service = await startService({ policy: POLICY });
+  ({ key: bot } = await makeKey(service, {
+    name: "bot",
+    scopes: ["actions:submit", "actions:execute"],
+    agent_id: "bot",
+  }));
+  ({ key: reader } = await makeKey(service, { name: "reader", scopes: ["policies:read", "actions:read"] }));
+});
+// Audits the store, too.
+after(() => service.close());
+
+const call = async (method: string, path: string, key: string, body?: object) =>
+  service.call(method, path, { key, ...(body === undefined ? {} : { body }) });
+const submit = async (tool: string, operation: string, params: object) =>
+  (await call("POST", "/v1/actions", bot, { agent_id: "bot", tool, operation, params })).body;
+
+test("an agent sees its own rules with numbers, and neither conditions about people nor rules of other agents", async () => {
+  const { status, body } = await call("GET", "/v1/authority", bot);
+  assert.equal(status, 200);
+  assert.deepEqual(
+    body.tools.map(({ tool, operation, decision }: Record<string, string>) => `${tool} ${operation} ${decision}`),
+    ["ads * allowed", "crm delete denied", "crm read* allowed", "stripe refund depends"],
+  );
+  assert.deepEqual(body.tools[3].rules, [
+    { decision: "denied", when: "other conditions" },
+    { decision: "allowed", when: "params.amount <= 100" },
+    { decision: "asks", when: "params.amount <= 500 and params.amount > 0" },
+  ]);
+  assert.equal(body.tools[1].note, "deletions are made by people");
+  assert.deepEqual(body.limits, [{ tools: ["ads"], at_most: 50, window: "day", then: "denied" }]);
+  assert.doesNotMatch(JSON.stringify(body), /cus_secret|other-bot|vault|shadowed|secret customer/);
+  assert.match(body.text, /stripe refund: if other conditions denied; if params\.amount <= 100 allowed/);
+  const one = (await call("GET", "/v1/authority?tool=stripe&operation=capture", bot)).body;
+  assert.equal(one.tools[0].decision, "denied");
+  assert.equal((await call("GET", "/v1/authority?agent_id=other-bot", bot)).body.code, "AGENT_MISMATCH");
+  assert.equal((await call("GET", "/v1/authority", reader)).status, 403);
+});
+
+test("a denial names the nearest value that is not denied, and only one that the policies confirm", async () => {
+  const large = await submit("stripe", "refund", { amount: 900, customer: "cus_1" });
+  assert.equal(large.decision, "deny");
+  const { text, ...alternative } = large.alternative;
+  assert.deepEqual(alternative, { path: "params.amount", value: 100, decision: "allow" });
+  assert.match(text, /params\.amount = 100/);
+  assert.equal((await submit("stripe", "refund", { amount: 100, customer: "cus_1" })).decision, "allow");
+  for (const denied of [
+    await submit("stripe", "refund", { amount: 900, customer: "cus_secret" }),
+    await submit("crm", "delete", { id: 900 }),
+    await submit("stripe", "refund", { amount: "900" }),
+  ]) {
+    assert.equal(denied.decision, "deny");
+    assert.equal(denied.alternative, undefined, denied.reason);
+  }
+  assert.equal((await submit("ads", "buy", { spend: 30 })).decision, "allow");
+  const { alternative: rest } = await submit("ads", "buy", { spend: 30 });
+  assert.deepEqual([rest.value, rest.decision], [20, "allow"]);
+  const preview = await call("POST", "/v1/gate/decide", bot, {
+    agent_id: "bot",
+    tool: "stripe",
+    operation: "refund",
+    params: { amount: 900 },
+  });
+  assert.equal(preview.body.alternative, undefined, "without params.customer, the first rule cannot be evaluated");
+});
+
+test("a proposal is shown to people with its evidence, applies nothing, and does not flood them", async () => {
+  const terms = {
+    tool: "stripe",
+    operation: "refund",
+    most: { path: "params.amount", value: 900 },
+    reason: "often asked",
+  };
+  const made = await call("POST", "/v1/authority/proposals", bot, terms);
+  assert.equal(made.status, 201);
+  assert.equal((await call("POST", "/v1/authority/proposals", bot, terms)).status, 200);
+  const [seen] = (await call("GET", "/v1/authority/proposals", reader)).body.proposals;
+  assert.equal(seen.id, made.body.id);
+  assert.ok(seen.evidence.denied >= 2 && seen.evidence.allowed >= 1, JSON.stringify(seen.evidence));
+  assert.match(seen.rule, /mode: shadow[\s\S]*agent: "bot"\n {4}when: params\.amount <= 900/);
+  assert.equal((await submit("stripe", "refund", { amount: 900, customer: "cus_1" })).decision, "deny");
+  assert.equal((await call("POST", "/v1/authority/proposals", bot, { ...terms, tool: "*" })).status, 422);
+  for (let value = 1; value <= 4; value++)
+    assert.equal(
+      (await call("POST", "/v1/authority/proposals", bot, { ...terms, most: { path: "params.amount", value } })).status,
+      201,
+    );
+  assert.equal(
+    (await call("POST", "/v1/authority/proposals", bot, { ...terms, operation: "x" })).body.code,
+    "TOO_MANY_PROPOSALS",
+  );
+  const path = `/v1/authority/proposals/${seen.id}/dismiss`;
+  assert.equal((await call("POST", path, bot, {})).status, 403);
+  const dismissed = await call("POST", path, service.admin, { reason: "no" });
+  assert.equal(dismissed.body.comment, "no");
+  assert.equal((await call("POST", "/v1/authority/proposals", bot, { ...terms, operation: "x" })).status, 201);
+  await service.restart();
+  assert.equal((await call("GET", "/v1/authority/proposals", reader)).body.proposals.length, 6);
+});
