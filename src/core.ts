@@ -176,7 +176,14 @@ export {
 } from "./domain/action-plan.ts";
 
 // Limits and permits
-export { listUses, USE_RETENTION_MS, mayHaveRun, selectCountedLimits } from "./domain/limit-uses.ts";
+export {
+  listUses,
+  mayHaveRun,
+  recomputeLimitUses,
+  type ReportedAmounts,
+  selectCountedLimits,
+  USE_RETENTION_MS,
+} from "./domain/limit-uses.ts";
 export {
   PERMIT_ALGORITHMS,
   PERMIT_TYPE,

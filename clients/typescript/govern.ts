@@ -64,6 +64,8 @@ export interface GovernOptions<P, T> extends GovernedCallOptions {
   assent?: Assent | undefined;
   /** Returns the members of a result to record, such as ids and amounts. Default: nothing. */
   record?: ((value: T) => Json) | undefined;
+  /** Returns what a call used, such as `{ cost_usd: 0.02, tokens: 900 }`, for limits. Default: nothing. */
+  usage?: ((value: T) => Record<string, number>) | undefined;
   /** Called if the action ran and its result could not be reported. Default: a warning on the console. */
   onUnreported?: ((error: unknown, action: ActionRecord) => void) | undefined;
 }
@@ -75,6 +77,7 @@ const OPTIONS: Readonly<Record<keyof GovernOptions<never, never>, true>> = {
   context: true,
   assent: true,
   record: true,
+  usage: true,
   onUnreported: true,
   approvalTimeout: true,
   meta: true,
@@ -164,7 +167,7 @@ const copyOf = <P>(params: Json): P => structuredClone(params) as P;
 export async function runStarted<T>(
   assent: Assent,
   action: ActionRecord,
-  { record, onUnreported }: Pick<GovernOptions<never, T>, "record" | "onUnreported">,
+  { record, usage, onUnreported }: Pick<GovernOptions<never, T>, "record" | "usage" | "onUnreported">,
   run: () => T | Promise<T>,
 ): Promise<T> {
   const unreported = (error: unknown): void => (onUnreported ?? warn)(error, action);
@@ -179,13 +182,20 @@ export async function runStarted<T>(
     await report({ success: false, error: errorText(error) });
     throw error;
   }
-  let meta: Json | undefined;
-  try {
-    meta = record?.(value);
-  } catch (error) {
-    unreported(error);
-  }
-  await report({ success: true, ...(meta === undefined ? {} : { meta }) });
+  const compute = <Part>(part: ((value: T) => Part) | undefined): Part | undefined => {
+    try {
+      return part?.(value);
+    } catch (error) {
+      unreported(error);
+      return undefined;
+    }
+  };
+  const [meta, used] = [compute(record), compute(usage)];
+  await report({
+    success: true,
+    ...(meta === undefined ? {} : { meta }),
+    ...(used === undefined ? {} : { usage: used }),
+  });
   return value;
 }
 

@@ -64,9 +64,21 @@ export function reportResult(
   host: CoreHost,
   credential: Credential,
   id: string,
-  { success, error = null, meta = {}, attempt = null }: Omit<ResultBody, "attempt"> & { attempt?: string | null },
+  {
+    success,
+    error = null,
+    meta = {},
+    usage = {},
+    attempt = null,
+  }: Omit<ResultBody, "attempt"> & { attempt?: string | null },
 ): Promise<ReportedResult> {
-  const call = { id, attempt: hashOptionalText(attempt), result: { error, meta: meta as JsonObject, success } };
+  const call = {
+    id,
+    attempt: hashOptionalText(attempt),
+    result: { error, meta: meta as JsonObject, success },
+    usage: Object.keys(usage).length === 0 ? null : usage,
+    policySets: new Map(),
+  };
   return host.ledger.transact(
     async (tx) => recordResult(host, tx, await tx.confirm(credential), call),
     prefetchResult(call),

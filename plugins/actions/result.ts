@@ -5,15 +5,22 @@ import {
   canonicalText,
   canSee,
   commitResult,
+  type CompiledPolicySet,
   type CoreHost,
+  effectiveRequest,
   type JsonObject,
   type LedgerTransaction,
+  parseEntryTime,
   type Prefetch,
+  PreparationRequired,
+  recomputeLimitUses,
+  type ReportedAmounts,
+  restoreFacts,
   toActor,
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { verifyAgainstLedger } from "./verify-record.ts";
+import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 import { assertNotErased, actionNotFoundError } from "./visible-action.ts";
 
 /** A request to record a result. */
@@ -22,6 +29,10 @@ interface ResultCall {
   /** SHA-256 of the `attempt` of the start, hex. */
   attempt: string | null;
   result: { error: string | null; meta: JsonObject; success: boolean };
+  /** Amounts that the action used; null if none were reported. */
+  usage: ReportedAmounts | null;
+  /** Policy sets that were read for this call, by digest. */
+  policySets: Map<string, CompiledPolicySet | null>;
 }
 
 export interface ReportedResult {
@@ -39,7 +50,7 @@ export async function recordResult(
   host: CoreHost,
   tx: LedgerTransaction,
   caller: Credential,
-  { id, attempt, result }: ResultCall,
+  { id, attempt, result, usage, policySets }: ResultCall,
 ): Promise<ReportedResult> {
   const row = await tx.action(id);
   const isStarter = row !== null && row.started_by === caller.key.id;
@@ -47,11 +58,13 @@ export async function recordResult(
   const isOtherAgent = caller.workload?.user_id != null;
   if (row === null || !(canSee(caller.visibility, row) || (isStarter && !isOtherAgent))) throw actionNotFoundError(id);
   assertNotErased(row);
-  const { start, result: reported, first, newest } = await verifyAgainstLedger(host, tx, row);
+  const history = await verifyAgainstLedger(host, tx, row);
+  const { start, result: reported, first, newest } = history;
   const matchesStart = isStarter && attempt !== null && start?.attempt === attempt;
   const commitment = commitResult(row.salt, result);
   // Compare with the commitment in the ledger, because the result in the row could have been altered.
-  if (matchesStart && reported === commitment) return { row: { ...row, result: canonicalText(result) }, isRetry: true };
+  const isSame = reported === commitment && canonicalText(history.usage ?? {}) === canonicalText(usage ?? {});
+  if (matchesStart && isSame) return { row: { ...row, result: canonicalText(result) }, isRetry: true };
   if (row.status !== "executing" && row.status !== "unknown") {
     const advice = reported === null ? "only a started action can have a result" : "its result was already reported";
     throw new Refusal("ACTION_NOT_STARTED", `the action is ${row.status}; ${advice}`);
@@ -76,10 +89,12 @@ export async function recordResult(
       success: result.success,
       result: commitment,
       comment: null,
+      ...(usage === null ? {} : { usage: { ...usage } }),
       status,
     },
     row.submitted_by,
   );
+  if (usage !== null) await countUsage(host, tx, row, { ...history, usage }, policySets);
   await reactToResult(host, tx, row, {
     success: result.success,
     by: toActor(caller.key, caller.principal),
@@ -88,6 +103,33 @@ export async function recordResult(
   const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
   tx.expectChange(tx.updateAction(id, { status: row.status }, change));
   return { row: { ...row, ...change }, isRetry: false };
+}
+
+/** Replaces the reserved amounts in the action's uses of limits by the reported ones. */
+async function countUsage(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  row: ActionRow,
+  { basis, countsAgainstLimits, usage }: VerifiedHistory,
+  policySets: ResultCall["policySets"],
+): Promise<void> {
+  const { policy_set: digest } = basis;
+  const { activePolicies } = tx;
+  const known = digest === activePolicies.digest ? activePolicies.compiled : policySets.get(digest ?? "");
+  if (known === undefined && digest !== null)
+    throw new PreparationRequired("the policies of a result", async () => {
+      policySets.set(digest, (await host.policies.byDigest(digest))?.compiled ?? null);
+    });
+  const request = effectiveRequest(row);
+  // The reserve stays if the policies of the decision cannot be read.
+  if (known == null || !known.hasLimits || request === null) return;
+  const at = parseEntryTime(basis.at);
+  const recorded = { decision: basis.decision, facts: restoreFacts(basis.facts, row.past) };
+  const uses = recomputeLimitUses(known, request, recorded, at, { countsAgainstLimits, usage });
+  if (!uses.some((use) => use.usage !== undefined)) return;
+  await tx.releaseLimitUses(row.id);
+  for (const { policy, limit, subject, amount, until } of uses)
+    await tx.insertLimitUse({ policy, limit_name: limit, subject, action_id: row.id, at, amount, until });
 }
 
 export const prefetchResult =

@@ -126,6 +126,18 @@ export const ResultBody = Type.Object(
     meta: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), { description: "Details of the result: ids, amounts, durations." }),
     ),
+    usage: Type.Optional(
+      Type.Record(
+        Type.String({ pattern: "^[a-z][a-z0-9_]{0,31}$" }),
+        Type.Number({ minimum: 0, maximum: 1_000_000_000 }),
+        {
+          maxProperties: 16,
+          additionalProperties: false,
+          description:
+            "Amounts that the action used, such as `cost_usd`, `tokens` or `seconds`, for limits with `sum: usage.NAME`. Recorded in the ledger, where they stay. An amount that is not reported counts as the limit's `reserve`.",
+        },
+      ),
+    ),
     attempt: Attempt(
       "`attempt` of the start that this result belongs to. The result is rejected if another start, even by the same key, started the action.",
     ),

@@ -100,6 +100,10 @@ export interface VerifiedHistory {
   past: readonly string[];
   /** Commitment to the reported result. */
   result: string | null;
+  /** Amounts that the result reported; null without them. */
+  usage: Readonly<Record<string, number>> | null;
+  /** Whether the action counts against limits. */
+  countsAgainstLimits: boolean;
   /** Parts that were erased although the request was not erased. */
   erasedParts: readonly ErasablePart[];
 }
@@ -255,6 +259,8 @@ function compareEntries(
     questions: history.questions,
     past: history.past,
     result: history.result,
+    usage: history.usage,
+    countsAgainstLimits: history.countsAgainstLimits,
     erasedParts: history.erasedParts,
   };
   const altered = findDifferingColumns(history.action, row);

@@ -156,6 +156,8 @@ export interface ActionHistory {
   past: string[];
   /** Commitment to the reported result; null before it is reported. */
   result: string | null;
+  /** Amounts that the result reported for limits; null before, or without them. */
+  usage: Readonly<Record<string, number>> | null;
   /** Parts that were erased although the request is still stored. */
   erasedParts: ErasablePart[];
   /** The commitments of the erasure (`rejected`), until the rejection is lifted. */
@@ -229,6 +231,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     edit: policyEdit(first, created_at),
     past: entries.flatMap((entry) => ("facts" in entry ? (entry.facts.past ?? []) : [])),
     result: null,
+    usage: null,
     erasedParts: [],
     rejected: [],
     mayHaveRun: first.status === "allowed",
@@ -443,7 +446,7 @@ function applyReview(
   }
 }
 
-function applyExecution(history: ActionHistory, { phase, by, pins, result }: ExecutionEntry, at: number): void {
+function applyExecution(history: ActionHistory, { phase, by, pins, result, usage }: ExecutionEntry, at: number): void {
   const { action, faults } = history;
   if (phase === "start" && (pins ?? null) !== history.pins)
     faults.push("it started on pinned facts that differ from those that were approved");
@@ -458,6 +461,7 @@ function applyExecution(history: ActionHistory, { phase, by, pins, result }: Exe
     action.started_by = by.key_id;
   } else {
     history.result = result;
+    history.usage = usage ?? null;
   }
 }
 

@@ -4,7 +4,7 @@ import { decodeEntry, type ApprovalEntry } from "./entries.ts";
 import type { CompiledPolicySet } from "./policy/compile/compile.ts";
 import { Evaluation } from "./policy/decide/evaluation.ts";
 import { computeGrantUse } from "./policy/decide/grant.ts";
-import { findMatchedLimits, type MatchedLimit } from "./policy/decide/limit-facts.ts";
+import { amountToMicros, findMatchedLimits, type MatchedLimit } from "./policy/decide/limit-facts.ts";
 import type { Decision, Effect, Facts } from "./policy/policy-types.ts";
 
 /** Retention period of expired uses, in case the clock is set back. Milliseconds. */
@@ -30,11 +30,20 @@ export function recomputeLimitUses(
   request: ActionRequest,
   recorded: { facts: Facts; decision: Decision },
   at: number,
-  { countsAgainstLimits }: { countsAgainstLimits: boolean },
+  { countsAgainstLimits, usage }: { countsAgainstLimits: boolean; usage: ReportedAmounts | null },
 ): readonly MatchedLimit[] {
   if (!countsAgainstLimits) return [];
   const evaluation = new Evaluation(compiled, request, recorded.facts, at);
-  return listUses(evaluation, recorded, findMatchedLimits(evaluation));
+  return listUses(evaluation, recorded, findMatchedLimits(evaluation)).map((use) => applyUsage(use, usage ?? {}));
+}
+
+/** Amounts that a result reports, by name. */
+export type ReportedAmounts = Readonly<Record<string, number>>;
+
+/** Replaces the reserved amount by the reported one. Keeps the reserve if the amount was not reported. */
+function applyUsage(use: MatchedLimit, usage: ReportedAmounts): MatchedLimit {
+  if (use.usage === undefined || !Object.hasOwn(usage, use.usage)) return use;
+  return { ...use, amount: amountToMicros(usage[use.usage]) ?? use.amount };
 }
 
 /**

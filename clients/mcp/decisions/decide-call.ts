@@ -275,19 +275,22 @@ export class CallGate {
       caller.signal.throwIfAborted();
     }
     const editedParams = action.proposed == null ? null : (action.params as JsonObject);
+    const startedAt = performance.now();
     return {
       mayRun: true,
       id: started,
       editedParams,
       secret,
-      report: (success, error) => this.report(started, attempt, success, error),
+      report: (success, error) => this.report(started, attempt, success, error, performance.now() - startedAt),
     };
   }
 
   /** Sends the report in the background. Logs a failure, which does not change what has run. */
-  private report(id: string, attempt: string, success: boolean, error?: string): void {
+  private report(id: string, attempt: string, success: boolean, error?: string, ranMs?: number): void {
+    // Limits can sum the duration.
+    const usage = ranMs === undefined ? {} : { usage: { seconds: Math.round(ranMs) / 1000 } };
     this.options.assent
-      .result(id, { success, attempt, ...(error === undefined ? {} : { error: clipText(error, 9_999) }) })
+      .result(id, { success, attempt, ...usage, ...(error === undefined ? {} : { error: clipText(error, 9_999) }) })
       .catch((failure: unknown) =>
         this.options.log(
           `the result of action ${id} could not be reported: ${failure instanceof Error ? failure.message : String(failure)}`,

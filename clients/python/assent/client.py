@@ -166,10 +166,12 @@ class Assent:
         success: bool,
         error: Optional[str] = None,
         meta: Optional[Mapping[str, Any]] = None,
+        usage: Optional[Mapping[str, float]] = None,
         attempt: Optional[str] = None,
     ) -> ActionRecord:
         """
         Reports the result of an action. If the response is lost, the request is retried; the service stores the first result.
+        `usage`: what the action used, for limits, such as {"cost_usd": 0.02}.
         `attempt`: the attempt of the start that this result ends. The result of a different attempt is rejected.
         """
         body: Dict[str, Any] = {"success": success}
@@ -177,6 +179,8 @@ class Assent:
             body["error"] = error
         if meta is not None:
             body["meta"] = meta
+        if usage is not None:
+            body["usage"] = usage
         if attempt is not None:
             body["attempt"] = attempt
         path = f"/v1/actions/{_part(action_id)}/result"

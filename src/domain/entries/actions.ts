@@ -230,6 +230,8 @@ export interface ExecutionEntry {
   result: string | null;
   /** How the person who reported an unknown outcome knows it; null for other entries. Stays in the ledger forever. */
   comment: string | null;
+  /** Amounts that the result reported for limits, such as `cost_usd`. Absent without a report. Stays in the ledger. */
+  usage?: Record<string, number>;
   /** Commitment to the values that were read at the start, which are those that the approvers saw. Absent without pins. */
   pins?: string;
   status: "executing" | "unknown" | "succeeded" | "failed";

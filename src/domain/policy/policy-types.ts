@@ -117,9 +117,11 @@ export interface LimitDocument extends Omit<RuleDocument, "effect" | "effect_key
   /** CEL, or `key` for the submitting key. If absent, all actions share one count. */
   per?: string;
   count?: number;
-  /** CEL expression for the amount of an action. */
+  /** CEL expression for the amount of an action, or `usage.NAME` for an amount that is reported with the result. */
   sum?: string;
   at_most?: number;
+  /** With `usage.NAME`: the amount that counts until the result reports the usage. */
+  reserve?: number;
   window: string;
   time_zone?: string;
   /** Default: `deny`. */

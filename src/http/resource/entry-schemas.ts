@@ -266,6 +266,11 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     ),
     result: orNull(digestSchema("Commitment to the reported result; null unless this is a result.")),
     comment: orNull(textSchema("How the person who reported an unknown outcome knows it; null for other entries.")),
+    usage: Type.Optional(
+      Type.Record(Type.String(), Type.Number(), {
+        description: "Amounts that the result reported for limits, such as `cost_usd`. Absent without a report.",
+      }),
+    ),
     pins: PINS,
     status: oneOfSchema("Status of the action after this entry.", "executing", "unknown", "succeeded", "failed"),
   }),

@@ -98,7 +98,7 @@ function findAttributeReads({
   const rules = [...all, ...limits.map(({ rule }) => rule)];
   return [
     ...rules.map(({ condition }) => condition),
-    ...limits.flatMap(({ per, sum }) => [per, sum?.of ?? null]),
+    ...limits.flatMap(({ per, sum }) => [per, sum === null || "usage" in sum.of ? null : sum.of]),
     history?.per ?? null,
     ...facts.flatMap(({ inputs }) => [...inputs.values()]),
   ].some((expression) => expression?.readsAttributes === true);
@@ -125,7 +125,19 @@ function compileLimit(
 ): CompiledLimit | null {
   const { policy, caseSensitive, named, faults } = context;
   const fault = (message: string): void => void faults.push({ policy, rule: limit.name, message });
-  const { name, description: _, per, count, sum, at_most, window: span, time_zone, effect = "deny", ...rest } = limit;
+  const {
+    name,
+    description: _,
+    per,
+    count,
+    sum,
+    at_most,
+    reserve = 0,
+    window: span,
+    time_zone,
+    effect = "deny",
+    ...rest
+  } = limit;
   const before = faults.length;
   const rule = compileRule({ name, effect, ...rest }, order, context);
   const window = parseWindow(span, time_zone);
@@ -137,7 +149,9 @@ function compileLimit(
     return null;
   };
   const by = per === undefined ? null : expression(per === "key" ? "principal.key_id" : per, "expression of per");
-  const of = sum === undefined ? null : expression(sum, "expression of sum");
+  const usage = sum === undefined ? null : readUsageName(sum);
+  const of = sum === undefined || usage !== null ? null : expression(sum, "expression of sum");
+  const amount = usage === null ? of : { usage, reserve: Math.ceil(reserve * MICROS_PER_UNIT) };
   if (faults.length > before || typeof window === "string") return null;
   return {
     rule,
@@ -145,10 +159,14 @@ function compileLimit(
     basis: limitBasis(limit, definition, named, [by, of]),
     per: by,
     count: count ?? 0,
-    sum: of === null ? null : { of, atMost: Math.round((at_most ?? 0) * MICROS_PER_UNIT) },
+    sum: amount === null ? null : { of: amount, atMost: Math.round((at_most ?? 0) * MICROS_PER_UNIT) },
     window,
   };
 }
+
+/** Returns the name in an amount such as `usage.cost_usd`; null for an expression. */
+export const readUsageName = (sum: string): string | null =>
+  /^\s*usage\.([a-z][a-z0-9_]{0,31})\s*$/.exec(sum)?.[1] ?? null;
 
 /** Returns the digest of the limit's expressions and of the named values that they read. */
 function limitBasis(

@@ -75,9 +75,15 @@ export interface CompiledLimit {
   per: Expression | null;
   /** Maximum number of actions. Not used by a limit on a sum. */
   count: number;
-  /** The expression to sum, and its maximum in millionths. Null for a limit on the number of actions. */
-  sum: { of: Expression; atMost: number } | null;
+  /** The amounts to sum, and their maximum in millionths. Null for a limit on the number of actions. */
+  sum: { of: Expression | ReportedUsage; atMost: number } | null;
   window: TimeWindow;
+}
+
+/** An amount that is reported with the result of an action, and the amount that counts until then, in millionths. */
+export interface ReportedUsage {
+  usage: string;
+  reserve: number;
 }
 
 /** The past actions that the conditions of a policy read. */

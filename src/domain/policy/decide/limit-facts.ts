@@ -36,6 +36,8 @@ export interface MatchedLimit {
   amount: number;
   /** Whether the limit counts actions or millionths of a sum. */
   unit: "count" | "sum";
+  /** Name of the usage that replaces `amount` when the result reports it. */
+  usage?: string;
 }
 
 /**
@@ -60,6 +62,7 @@ export function findMatchedLimits(submitted: Evaluation): MatchedLimit[] {
         until: endOfWindow(limit.window, now),
         amount: match.amount,
         unit: limit.sum === null ? "count" : "sum",
+        ...(limit.sum !== null && "usage" in limit.sum.of ? { usage: limit.sum.of.usage } : {}),
       });
     }
   }
@@ -102,7 +105,8 @@ function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation:
     subject = named;
   }
   let amount = 0;
-  if (limit.sum !== null) {
+  if (limit.sum !== null && "usage" in limit.sum.of) amount = limit.sum.of.reserve;
+  else if (limit.sum !== null) {
     const result = limit.sum.of.evaluate(activation);
     if ("error" in result)
       return { kind: "error", code: result.error, message: `the amount could not be evaluated: ${result.message}` };

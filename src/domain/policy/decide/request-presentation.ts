@@ -75,7 +75,9 @@ function listMembersShownFirst({ deciding, ahead, limits }: DecidingRule): strin
     ...(deciding.condition?.members ?? []),
     ...ahead.flatMap(({ condition }) => condition?.members ?? []),
     ...limits.flatMap(({ rule, per, sum }) =>
-      [sum?.of, per, rule.condition].flatMap((expression) => expression?.members ?? []),
+      [sum === null || "usage" in sum.of ? null : sum.of, per, rule.condition].flatMap(
+        (expression) => expression?.members ?? [],
+      ),
     ),
   ]);
   return [...pointers].slice(0, MAX_SHOWN);

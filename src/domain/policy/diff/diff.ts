@@ -143,6 +143,7 @@ const LIMIT_FIELDS = [
   "count",
   "sum",
   "at_most",
+  "reserve",
   "window",
   "time_zone",
   "effect",

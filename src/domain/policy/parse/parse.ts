@@ -18,6 +18,7 @@ import { findObligationFaults } from "../check/obligation-faults.ts";
 import { findReviewerFaults } from "../check/reviewer-faults.ts";
 import { findSuggestedFaults } from "../check/suggested-faults.ts";
 import { findTestFaults } from "../check/test-faults.ts";
+import { readUsageName } from "../compile/compile-definition.ts";
 import { parseEffectKey } from "../compile/compile-effect-key.ts";
 import { findPreviewFault } from "../check/preview-faults.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
@@ -506,9 +507,19 @@ function findLimitFaults(limit: LimitDocument, schemas: ExpressionScope): ValueF
     });
   const window = parseWindow(limit.window, limit.time_zone);
   if (typeof window === "string") faults.push({ pointer: "/window", detail: window });
+  const usage = limit.sum === undefined ? null : readUsageName(limit.sum);
+  if ((usage === null) !== (limit.reserve === undefined))
+    faults.push(
+      usage === null
+        ? { pointer: "/reserve", detail: "reserve belongs to a sum of usage, such as usage.cost_usd", key: true }
+        : {
+            pointer: "/sum",
+            detail: `the usage is only known after the action; add reserve, the amount that counts until then and if no report comes`,
+          },
+    );
   for (const name of ["per", "sum"] as const) {
     const source = limit[name];
-    if (source === undefined || (name === "per" && source === "key")) continue;
+    if (source === undefined || (name === "per" && source === "key") || (name === "sum" && usage !== null)) continue;
     faults.push(...findExpressionFaults(source, name, `/${name}`, limit, schemas));
   }
   return faults;

@@ -328,6 +328,14 @@ const LimitSchema = Type.Object(
       }),
     ),
     at_most: Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000_000, description: "Maximum sum." })),
+    reserve: Type.Optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: 1_000_000_000,
+        description:
+          "With a sum of usage, such as usage.cost_usd: the amount that an action counts until its result reports the usage. It stays if no report comes.",
+      }),
+    ),
     window: Type.String({
       minLength: 1,
       maxLength: 40,
