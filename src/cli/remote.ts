@@ -145,6 +145,11 @@ export function printAction(io: Output, action: ActionRecord, json: boolean, isC
     `  id        ${action.id}`,
     `  reason    ${toPrintable(action.reason)}`,
     `  decided   ${action.decision}${action.policy === null ? "" : ` by ${toPrintable(action.policy)} / ${toPrintable(action.rule ?? "")}`}`,
+    ...(action.pins ?? []).map(
+      ({ path, value, current, state }) =>
+        `  fact      ${path}: ${toPrintable(JSON.stringify(value))}${state === "changed" ? ` (now ${toPrintable(JSON.stringify(current))})` : state === "unreadable" ? " (cannot be read now)" : ""}`,
+    ),
+    ...(action.alternative === undefined ? [] : [`  instead   ${toPrintable(action.alternative.text)}`]),
     ...(action.unusual ?? []).map((sentence) => `  unusual   ${sentence}`),
     ...(action.erased_at === null ? requestLines(action, isComplete) : [`  erased    ${action.erased_at}`]),
     ...(action.approvals_needed === null

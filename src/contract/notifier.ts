@@ -45,6 +45,8 @@ export interface MessageAction {
    * of a plan.
    */
   plan: { id: string; position: number } | null;
+  /** Facts that the vote is about; absent if the rule pins none, or in a message, which cannot change with them. */
+  pins?: readonly { path: string; value: unknown; current?: unknown; state: string }[];
   /** Questions of approvers to the agent, and its answers. */
   questions: readonly { asked_by: string; question: string; answer: string | null }[];
   /** What an approval can also allow, in one line each that is safe to display. The approval page offers it. */

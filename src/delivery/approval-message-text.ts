@@ -103,6 +103,10 @@ export function listMessageFacts(action: MessageAction): [name: string, value: s
     ["Policy", action.policy === null ? null : `${action.policy}${action.rule === null ? "" : ` / ${action.rule}`}`],
     ["Submitted by", action.submitted_by === "" ? null : formatPrincipal(action.submitted_by, action.names)],
     ["Plan", action.plan === null ? null : `number ${action.plan.position} of a plan, which is approved as a whole`],
+    ...(action.pins ?? []).map(({ path, value, current, state }): [string, string] => [
+      path,
+      `${JSON.stringify(value)}${state === "changed" ? `; now ${JSON.stringify(current)}` : state === "unreadable" ? "; cannot be read now" : ""}`,
+    ]),
     ["Changed by", action.edited_by === null ? null : formatPrincipal(action.edited_by, action.names)],
     ...action.questions.flatMap(({ asked_by, question, answer }, i): [string, string | null][] => [
       [`Question ${i + 1}`, `${formatPrincipal(asked_by, action.names)}: ${question}`],
