@@ -224,6 +224,7 @@ export { type Alternative, describeBounds, findAlternative } from "./domain/poli
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
 export {
   buildPolicySet,
+  type CompiledPolicy,
   type CompiledPolicySet,
   compilePolicySet,
   emptyPolicySet,

@@ -157,7 +157,7 @@ function listLimits(subject: AuthoritySubject, tool: string | undefined): Author
       if (!isOfAgent || !isOfTool) return [];
       const tools_ = tools === undefined ? ["*"] : [tools].flat();
       const bound = sum === undefined ? { count: count ?? 0 } : { at_most: at_most ?? 0 };
-      return [{ tools: tools_, ...bound, window, then: effect === "deny" ? ("denied" as const) : ("asks" as const) }];
+      return [{ tools: tools_, ...bound, window, beyond: effect === "deny" ? ("denied" as const) : ("asks" as const) }];
     }),
   );
 }
@@ -176,8 +176,8 @@ export function renderAuthority(
     return `- ${tool} ${operation}: ${detail}`;
   });
   const limited = limits.map(
-    ({ tools, count, at_most, window, then }) =>
-      `- limit on ${tools.join(", ")}: ${count === undefined ? `a sum of ${at_most}` : `${count} actions`} in ${window}, then ${words[then]}`,
+    ({ tools, count, at_most, window, beyond }) =>
+      `- limit on ${tools.join(", ")}: ${count === undefined ? `a sum of ${at_most}` : `${count} actions`} in ${window}, then ${words[beyond]}`,
   );
   return [
     `What ${JSON.stringify(agentId)} may do. Everything that is not listed is denied. The decision about a request counts, not this list.`,

@@ -37,12 +37,16 @@ function routes(host: CoreHost) {
         const agentId = agentOf(host, credential, query.agent_id);
         const { compiled, digest } = await host.policies.current();
         const snapshot = await host.snapshot();
-        const facts = await host.agents.facts(agentId);
+        const { attributes, ...facts } = await host.agents.facts(agentId);
         const described = describeAuthority(
           {
             compiled,
             agentId,
-            facts: { ...facts, principal: principalOf(credential) },
+            facts: {
+              ...facts,
+              attributes: { ...attributes, groups: [...credential.groups], roles: [...(credential.roles ?? [])] },
+              principal: principalOf(credential),
+            },
             now: host.clock(),
             isStopped: (tool) =>
               snapshot.barFacts({ agent_id: agentId, tool }).bars?.some(({ policy }) => policy === null) === true,

@@ -49,7 +49,7 @@ const Limit = Type.Object(
     count: Type.Optional(Type.Integer({ description: "Maximum number of actions." })),
     at_most: Type.Optional(Type.Number({ description: "Maximum sum." })),
     window: Type.String({ description: "The period, such as `1h` or `day`." }),
-    then: Case,
+    beyond: Case,
   },
   closed,
 );

@@ -50,8 +50,11 @@ export const AUTHORITY_TOOL_DEFINITIONS: readonly JsonObject[] = [
 
 /** The requests to the service. Each throws AssentError. */
 export interface AuthorityCalls {
-  authority(query: { tool?: string; operation?: string }, signal: AbortSignal): Promise<JsonObject>;
-  propose(terms: JsonObject, signal: AbortSignal): Promise<JsonObject>;
+  authority(
+    query: { tool?: string; operation?: string },
+    signal: AbortSignal,
+  ): Promise<Record<string, unknown> & { text: string }>;
+  propose(terms: JsonObject, signal: AbortSignal): Promise<unknown>;
 }
 
 export const isAuthorityTool = (name: string): boolean => name === AUTHORITY_TOOL || name === PROPOSAL_TOOL;
@@ -64,8 +67,7 @@ export async function callAuthorityTool(
   signal: AbortSignal,
 ): Promise<JsonObject> {
   try {
-    if (name === AUTHORITY_TOOL)
-      return textResult(String((await calls.authority(readNames(input), signal))["text"]), false);
+    if (name === AUTHORITY_TOOL) return textResult((await calls.authority(readNames(input), signal)).text, false);
     await calls.propose(input, signal);
     return textResult("A person will see the proposal. Until someone writes the rule, nothing changes.", false);
   } catch (error) {

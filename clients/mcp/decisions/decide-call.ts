@@ -93,12 +93,15 @@ export class CallGate {
   }
 
   /** Describes what the agent may do. @throws AssentError */
-  async authority(query: { tool?: string; operation?: string }, signal: AbortSignal): Promise<JsonObject> {
+  async authority(
+    query: { tool?: string; operation?: string },
+    signal: AbortSignal,
+  ): Promise<Record<string, unknown> & { text: string }> {
     return this.options.assent.authority({ agent_id: await this.options.agentId(), ...query }, { signal });
   }
 
   /** Proposes a rule for the agent. @throws AssentError */
-  async propose(terms: JsonObject, signal: AbortSignal): Promise<JsonObject> {
+  async propose(terms: JsonObject, signal: AbortSignal): Promise<unknown> {
     return this.options.assent.proposeRule({ agent_id: await this.options.agentId(), ...terms }, { signal });
   }
 

@@ -215,7 +215,7 @@ export class RequestRouter {
     const visible = tools.filter((_, i) => hidden[i] === false);
     const { authority } = this.dependencies;
     const shown = await Promise.all(
-      visible.map((tool) => {
+      visible.map(async (tool) => {
         const item = toClientTool(tool, withTasks);
         const names = { tool: tool.upstream.config.tool, operation: tool.name };
         return authority === null ? item : annotateTool(authority, item, names, caller.signal);

@@ -58,7 +58,7 @@ test("an agent sees its own rules with numbers, and neither conditions about peo
     { decision: "asks", when: "params.amount <= 500 and params.amount > 0" },
   ]);
   assert.equal(body.tools[1].note, "deletions are made by people");
-  assert.deepEqual(body.limits, [{ tools: ["ads"], at_most: 50, window: "day", then: "denied" }]);
+  assert.deepEqual(body.limits, [{ tools: ["ads"], at_most: 50, window: "day", beyond: "denied" }]);
   assert.doesNotMatch(JSON.stringify(body), /cus_secret|other-bot|vault|shadowed|secret customer/);
   assert.match(body.text, /stripe refund: if other conditions denied; if params\.amount <= 100 allowed/);
   const one = (await call("GET", "/v1/authority?tool=stripe&operation=capture", bot)).body;

@@ -105,9 +105,10 @@ function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation:
     subject = named;
   }
   let amount = 0;
-  if (limit.sum !== null && "usage" in limit.sum.of) amount = limit.sum.of.reserve;
-  else if (limit.sum !== null) {
-    const result = limit.sum.of.evaluate(activation);
+  const of = limit.sum?.of ?? null;
+  if (of !== null && "usage" in of) amount = of.reserve;
+  else if (of !== null) {
+    const result = of.evaluate(activation);
     if ("error" in result)
       return { kind: "error", code: result.error, message: `the amount could not be evaluated: ${result.message}` };
     const micros = amountToMicros(result.value);
