@@ -37,7 +37,7 @@ import { hasWaitingAgent } from "./wait-tracker.ts";
 import type { PermitOutcome, Permit } from "./grant-permit.ts";
 import type { UnrecordedCredential } from "./issue-credential.ts";
 import { withCurrentStatus } from "./visible-action.ts";
-import { renderPins } from "./pins.ts";
+import { renderPins } from "./render-pins.ts";
 import { readRejection } from "./rejection.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 import { ActionRecord, GATE_OUTCOMES } from "./schemas.ts";

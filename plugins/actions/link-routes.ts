@@ -26,7 +26,7 @@ import {
   renderVotes,
 } from "./action-record.ts";
 import { withCurrentStatus } from "./visible-action.ts";
-import { renderPins } from "./pins.ts";
+import { renderPins } from "./render-pins.ts";
 import { compareRequest } from "./compare-request.ts";
 import { createFactReadingHost } from "./read-inputs.ts";
 import { LinkResponse, LinkBody, LinkVoteBody } from "./link-schemas.ts";

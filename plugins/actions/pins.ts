@@ -2,27 +2,32 @@
 import {
   commitPins,
   comparePins,
-  type CoreHost,
+  type Decision,
   type DecisionEntry,
-  findFactReads,
   type Pin,
   type PinChange,
   type PinnedValue,
   readPins,
+  type RecordedFacts,
   type RedecisionEntry,
   restoreFacts,
-  toSourceFacts,
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { createEvaluation } from "./prefetch-redecision.ts";
-import type { Redecision } from "./redecision.ts";
 import { recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
 
-type ShownPins = Pick<VerifiedHistory, "pins" | "requests">;
+/** A new decision, with its committed facts. */
+interface DecidedAgain {
+  decision: Decision;
+  facts: RecordedFacts;
+  /** The salted facts that the row stores. */
+  past: string | null;
+}
+
+export type ShownPins = Pick<VerifiedHistory, "pins" | "requests">;
 
 /** Returns the values of the pins of a recorded decision. */
-function pinsOfEntry({ decision, facts }: DecisionEntry | RedecisionEntry, { past }: ActionRow): PinnedValue[] {
+export function pinsOfEntry({ decision, facts }: DecisionEntry | RedecisionEntry, { past }: ActionRow): PinnedValue[] {
   return readPins(decision.approval?.pins ?? [], restoreFacts(facts, past).sources);
 }
 
@@ -39,7 +44,7 @@ export function readShownPins({ pins, requests }: ShownPins, row: ActionRow): Pi
 
 /** Returns the commitment to the pins of a redecision, for its entry; an empty object without pins. */
 export function pinsForEntry(
-  { decision, facts, past }: Pick<Redecision, "decision" | "facts" | "past">,
+  { decision, facts, past }: DecidedAgain,
   { salt }: Pick<ActionRow, "salt">,
 ): { pins?: string } {
   const pins = commitPins(salt, readPins(decision.approval?.pins ?? [], restoreFacts(facts, past).sources));
@@ -50,7 +55,7 @@ export function pinsForEntry(
  * Returns the pins whose values, or the pins themselves, are not those that approvers saw. If approval is no longer
  * required, compares the pins that they saw.
  */
-export function findPinChanges(redecision: Redecision, history: ShownPins, row: ActionRow): PinChange[] {
+export function findPinChanges(redecision: DecidedAgain, history: ShownPins, row: ActionRow): PinChange[] {
   const { decision, facts, past } = redecision;
   const shown = readShownPins(history, row);
   const names: readonly Pin[] = decision.approval === null ? shown : (decision.approval.pins ?? []);
@@ -90,62 +95,5 @@ export function assertNotEarlierPins(
     const earlier = request.pins ?? null;
     if (earlier !== pins && matches(earlier))
       throw factsChangedError(comparePins(pinsOfEntry(request, row), readShownPins({ pins, requests }, row)));
-  }
-}
-
-/** A pinned fact as approvers see it. */
-export interface RenderedPin {
-  path: string;
-  policy: string;
-  value: PinChange["now"];
-  previous?: PinChange["before"];
-  current?: PinChange["now"];
-  state: "same" | "changed" | "unreadable" | "not_read";
-}
-
-/**
- * Renders the pins of a pending action: the values that a vote is about, the earlier values if they changed since the
- * previous request for approval, and the current values.
- * @param readsCurrent whether to read the sources
- */
-export async function renderPins(
-  host: CoreHost,
-  row: ActionRow,
-  history: ShownPins,
-  readsCurrent: boolean,
-): Promise<RenderedPin[]> {
-  const shown = readShownPins(history, row);
-  if (shown.length === 0) return [];
-  const before = history.requests.at(-2);
-  const changes = before === undefined ? [] : comparePins(pinsOfEntry(before, row), shown);
-  const sources = readsCurrent ? await readCurrentSources(host, row) : null;
-  return shown.map(({ path, policy, value = null }) => {
-    const isThis = (pin: Pin): boolean => pin.path === path && pin.policy === policy;
-    const change = changes.find(isThis);
-    const previous = change === undefined ? {} : { previous: change.before };
-    if (sources === null) return { path, policy, value, ...previous, state: "not_read" };
-    const [now] = readPins([{ path, policy }], sources);
-    if (now === undefined || now.value === undefined) return { path, policy, value, ...previous, state: "unreadable" };
-    const isSame = comparePins([{ path, policy, value }], [now]).length === 0;
-    return { path, policy, value, ...previous, current: now.value, state: isSame ? "same" : "changed" };
-  });
-}
-
-/** Returns the current facts of the action. Facts that cannot be read have a fault or are absent. */
-async function readCurrentSources(host: CoreHost, row: ActionRow) {
-  try {
-    let evaluation = await createEvaluation(host, row);
-    if (evaluation === null) return [];
-    for (;;) {
-      const reads = findFactReads(evaluation);
-      if (reads.length === 0) return evaluation.sources;
-      const calls = reads.flatMap(({ call }) => call ?? []);
-      evaluation = evaluation.withSources(
-        toSourceFacts(reads, await host.factSources.read(calls, null, performance.now()), host.clock()),
-      );
-    }
-  } catch (error) {
-    if (error instanceof Refusal) return [];
-    throw error;
   }
 }

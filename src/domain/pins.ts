@@ -43,7 +43,11 @@ export interface PinningEntry {
   pins?: string;
 }
 
-/** Returns whether the entry commits to these facts. */
+/**
+ * Returns whether the entry commits to these facts.
+ * @example
+ * pinsMatchEntry(entry, action.salt, past?.sources); // true, unless someone altered the values
+ */
 export function pinsMatchEntry(
   { decision, pins }: PinningEntry,
   salt: string,

@@ -1,6 +1,6 @@
 /**
  * Fills a store with a row of every kind: everything that a feature writes, and every state of an action.
- * @needs agents, grants, stop, suggestions, users
+ * @needs agents, authority, grants, stop, suggestions, users
  */
 import { ok } from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
@@ -143,6 +143,8 @@ export async function fillStore(
     const halt = { reason: "drill", agent: "nobody", until: "2999-01-01T00:00:00Z" };
     const stopped = (await call("POST", "/v1/stop", halt, { headers: once() })).id as string;
     await call("POST", `/v1/stop/${stopped}/lift`, { reason: "over" });
+
+    await call("POST", "/v1/authority/proposals", { agent_id: "bot", tool: "t", operation: "o", reason: "often" });
 
     const named = (policy: string, tool = "none") => ({ policy, rules: [{ name: "r", tool, effect: "deny" }] });
     await call("POST", "/v1/policies", named("stored"), { headers: once() });

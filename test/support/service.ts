@@ -37,6 +37,7 @@ const NAMES = [
   "policies",
   "api-keys",
   "agents",
+  "authority",
   "groups",
   "stop",
   "suggestions",

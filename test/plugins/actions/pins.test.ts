@@ -193,10 +193,10 @@ test("facts that cannot be read do not run the action: slow, down, of another sh
 test("a repeated start after a lost response reads the facts again, and must not run if they changed", async () => {
   const { id } = await submit();
   await vote(id);
-  assert.equal((await post(id, "start", { attempt: "first-attempt" })).status, 200);
-  assert.equal((await post(id, "start", { attempt: "first-attempt" })).status, 200);
+  assert.equal((await post(id, "start", { attempt: "first-attempt-of-this-run" })).status, 200);
+  assert.equal((await post(id, "start", { attempt: "first-attempt-of-this-run" })).status, 200);
   invoice = { total: 7, status: "open" };
-  const again = await post(id, "start", { attempt: "first-attempt" });
+  const again = await post(id, "start", { attempt: "first-attempt-of-this-run" });
   assert.equal(again.body.code, "MORE_APPROVALS_NEEDED");
 });
 
