@@ -33,6 +33,7 @@ export function editRoute(host: CoreHost, tag: string) {
       "NO_LONGER_ALLOWED",
       ...host.barErrors,
       "FACTS_UNAVAILABLE",
+      "FACTS_CHANGED",
       "ACTION_ERASED",
       "RECORD_ALTERED",
     ],

@@ -92,7 +92,7 @@ function describeOperation(subject: AuthoritySubject, { tool, operation }: Opera
   const policies = evaluation.applicablePolicies().filter(({ shadow }) => !shadow);
   const rules = policies.flatMap((policy) => describeRules(policy, evaluation));
   const [least, most] = findRange(policies.map((policy) => effectsOf(policy, evaluation)));
-  const decision = least === most && least !== null ? least : "depends";
+  const decision = least === most ? least : "depends";
   return {
     tool,
     operation,
@@ -119,12 +119,20 @@ function effectsOf(policy: CompiledPolicy, evaluation: Evaluation): (Effect | nu
   return [...effects, null];
 }
 
-/** Returns the most lenient and the strictest decision. Without a rule that matches, an action is denied. */
-function findRange(policies: readonly (readonly (Effect | null)[])[]): [Effect | null, Effect | null] {
-  const rank = (effect: Effect | null): number => (effect === null ? -1 : STRICTNESS.indexOf(effect));
-  const least = Math.max(...policies.map((effects) => Math.min(...effects.map(rank))));
-  const most = Math.max(...policies.map((effects) => Math.max(...effects.map(rank))));
-  return [least < 0 ? "denied" : (STRICTNESS[least] ?? null), STRICTNESS[most] ?? null];
+/**
+ * Returns the most lenient and the strictest decision. The strictest effect of all policies counts, and a request for
+ * which no policy has a rule is denied.
+ */
+function findRange(policies: readonly (readonly (Effect | null)[])[]): [Effect, Effect] {
+  const ranks = policies.map((effects) =>
+    effects.flatMap((effect) => (effect === null ? [] : STRICTNESS.indexOf(effect))),
+  );
+  const isAlwaysAnswered = policies.some((effects) => !effects.includes(null));
+  // Policies that can be silent do not make the most lenient decision stricter.
+  const answering = policies.flatMap((effects, i) => (effects.includes(null) ? [] : [Math.min(...(ranks[i] ?? []))]));
+  const least = isAlwaysAnswered ? Math.max(...answering) : Math.min(...ranks.flat());
+  const most = isAlwaysAnswered ? Math.max(...ranks.flat()) : STRICTNESS.indexOf("denied");
+  return [STRICTNESS[least] ?? "denied", STRICTNESS[most] ?? "denied"];
 }
 
 /** Returns the rules that can match, in order. */

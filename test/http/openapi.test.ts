@@ -338,6 +338,12 @@ describe("every operation", () => {
     await send("GET", "/v1/agents/{id}", { at: agent });
     await send("PATCH", "/v1/agents/{id}", { at: agent, body: { name: "Walker" } });
     await send("POST", "/v1/agents/{id}/suspend", { at: agent });
+    const wish = { agent_id: "walker", tool: "stripe", operation: "refund", reason: "walk" };
+    await send("GET", "/v1/authority", { query: "?agent_id=walker" });
+    const proposed = { id: (await send("POST", "/v1/authority/proposals", { body: wish })).body.id };
+    await send("POST", "/v1/authority/proposals", { body: wish });
+    await send("GET", "/v1/authority/proposals");
+    await send("POST", "/v1/authority/proposals/{id}/dismiss", { at: proposed, body: { reason: "walk" } });
     const halt = { id: (await send("POST", "/v1/stop", { body: { reason: "drill", agent: "nobody" } })).body.id };
     await send("GET", "/v1/stop");
     await send("GET", "/v1/stop/{id}", { at: halt });
