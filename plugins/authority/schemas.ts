@@ -120,7 +120,7 @@ export const ProposalRecord = Type.Object(
     agent_id: Type.String(),
     tool: Type.String(),
     operation: Type.String(),
-    most: Type.Union([Bound, Type.Null()]),
+    most: Type.Union([Type.Object({ path: Type.String(), value: Type.Number() }, closed), Type.Null()]),
     reason: Type.String(),
     rule: Type.String({ description: "The proposal as a policy in shadow mode. Nothing applies it." }),
     evidence: Type.Object(
