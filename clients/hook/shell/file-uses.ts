@@ -24,7 +24,7 @@ const NAMES = words(
   "cd pushd ls pwd mkdir rmdir stat find tree du df test [ which type whereis basename dirname realpath readlink file echo printf true false",
 );
 const READS = words(
-  "cat head tail wc nl cut tr sort uniq diff date grep egrep fgrep rg jq awk comm cmp tac rev fold paste join column strings od " +
+  "cat head tail wc nl cut tr sort uniq diff date grep egrep fgrep rg jq awk gawk mawk comm cmp tac rev fold paste join column strings od " +
     "hexdump md5sum sha1sum sha256sum shasum cksum less more expand fmt",
 );
 /** Programs that check or run code. Some of them can also change it. */
@@ -62,7 +62,9 @@ export function fileUse(name: string, args: readonly string[], inTask: boolean):
   // Programs of a task run files, such as built code, rather than display them.
   if (inTask) return { opens: false, changes: false, obeys: true };
   const changesSome = args.some((arg) => CHANGING_OPTION.test(arg));
-  if (name === "sed") return { opens: true, changes: changesSome };
+  // Other options can follow or precede "i" in the same word.
+  if (name === "sed" || name === "gsed")
+    return { opens: true, changes: args.some((arg) => /^-[a-zA-Z]*i|^--in/.test(arg)) };
   return { opens: true, changes: TOOLS.has(name) ? changesSome : true, obeys: true };
 }
 

@@ -2,6 +2,7 @@
 import type { WorkingFolders } from "./working-folders.ts";
 import type { ShellArgument, UnclearReason } from "./shell-types.ts";
 import { findEvaluationReason } from "./evaluated-arguments.ts";
+import { isFilter, plainPrograms } from "./filter-programs.ts";
 import { fileArguments } from "./text-arguments.ts";
 import { fullGitOptions } from "./git-options.ts";
 import type { FileUse } from "./file-uses.ts";
@@ -131,7 +132,6 @@ export class NestedCommands {
       case "egrep":
       case "fgrep":
       case "rg":
-      case "sed":
         return this.reader.recordCommand(first, args, via, fileArguments(name, args));
       case "find":
         this.readFind(args, nestedVia, depth);
@@ -155,6 +155,15 @@ export class NestedCommands {
       const isWrapper = SUBCOMMAND_WRAPPERS[name]?.includes(command) === true;
       const wrapperVia = [...via, isWrapper ? `${name} ${command}` : name];
       return this.readWrapper(name, NO_OPTIONS, isWrapper ? args.slice(1) : args, wrapperVia, depth, input, record);
+    }
+    if (isFilter(name)) {
+      const programs = plainPrograms(
+        name,
+        args.map(({ text }) => text),
+      );
+      if (programs === null) this.reader.note("code");
+      const files = args.filter((_, at) => programs?.includes(at) !== true);
+      return this.reader.recordCommand(first, args, via, files);
     }
     if (name.includes("/")) return this.readProgram(first, args, via, depth, record);
     this.noteInterpreter(name, args);

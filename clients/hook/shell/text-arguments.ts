@@ -1,16 +1,7 @@
 /**
- * Finds the arguments that are not file names: patterns and scripts of `grep`, `rg` and `sed`, messages of `git`,
- * text of `echo`.
+ * Finds the arguments that are not file names: patterns of `grep` and `rg`, messages of `git`, text of `echo`.
  */
 import type { ShellArgument } from "./shell-types.ts";
-
-/**
- * A line address of sed: a number, "$", or a pattern. Patterns must be plain ASCII without "/", "\" and "[". Versions of
- * sed disagree on where other patterns end, and the text after the end may be a command.
- */
-const ADDRESS = String.raw`([0-9]+|[$]|/[ -.0-Z\]-~]+/)`;
-/** Matches a `sed -n` script that only prints lines. The pack "coding-agents" has the same regular expression. */
-const SED_PRINT_SCRIPT = new RegExp(`^${ADDRESS}(,${ADDRESS})?p(;${ADDRESS}(,${ADDRESS})?[pq])*$`);
 
 interface Options {
   /** Short options that have no value. */
@@ -41,7 +32,6 @@ const SEARCH_COMMANDS: Readonly<Record<string, Options>> = {
     values: { A: NUMBER, B: NUMBER, C: NUMBER, m: NUMBER, t: TYPE, T: TYPE, g: /^[^-]/ },
     long: /^--((type|color|context|max-count|sort|glob)=.*|line-number|ignore-case|smart-case|files-with-matches|count|word-regexp|fixed-strings|no-heading|heading|multiline)$/s,
   },
-  sed: { flags: "nErsuz", values: {}, long: /^--(quiet|silent)$/ },
 };
 const GIT_GREP_OPTIONS: Options = {
   flags: "EFGHILPWachilnopqvwz0123456789",
@@ -55,8 +45,7 @@ const GIT_GREP_OPTIONS: Options = {
  */
 export function fileArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
   const at = patternIndex(SEARCH_COMMANDS[name] as Options, args);
-  if (at === null || (name === "sed" && !SED_PRINT_SCRIPT.test((args[at] as ShellArgument).text))) return args;
-  return args.filter((_, i) => i !== at);
+  return at === null ? args : args.filter((_, i) => i !== at);
 }
 
 /**
