@@ -43,6 +43,14 @@ describe("commands in the text", () => {
     ["cat a~ ~/x '^x' a\\#b", "cat a~ ~/x ^x a#b"],
     ["set -euo pipefail\nls", "set -euo pipefail", "ls"],
     ["NODE_ENV=test npm test", "npm test"],
+    // The output of commands is only displayed, compared or searched for.
+    ["echo $(rm x)", "rm x", "echo $(rm x)"],
+    ["echo `rm x`", "rm x", "echo `rm x`"],
+    ['x=$(rm x); printf %s "$x"', "rm x", 'printf %s "$x"'],
+    ["for f in a b; do wc -l $f; done", "wc -l a", "wc -l b"],
+    ['base=$(git merge-base main HEAD); git log "$base"..x', "git merge-base main HEAD", "git log HEAD..x"],
+    ["diff <(rm a) <(rm b)", "rm a", "rm b", "diff <(rm a) <(rm b)"],
+    ['case "$?" in 0*) rm a ;; esac', "rm a"],
   ];
   for (const [text, ...expected] of CLEAR)
     test(JSON.stringify(text), () => {
@@ -58,14 +66,28 @@ describe("commands in the text", () => {
 describe("what the text does not show", () => {
   const UNCLEAR: readonly [text: string, reasons: UnclearReason[], ...commands: string[]][] = [
     ["$X -rf /", ["expansion", "name"], "$X -rf /"],
+    // A variable may have another value, or none.
+    ["f=a; f=$X; cat $f", ["expansion"]],
+    ["f=a; if true; then f=b; fi; cat $f", ["expansion"], "cat $f"],
+    ["f=a; for i in 1 2; do cat $f; f=b; done", ["expansion"], "cat $f"],
+    ["(f=a); cat $f", ["expansion"], "cat $f"],
+    ["true || f=a; cat $f", ["expansion"], "cat $f"],
+    ["f=a; sh -c 'f=b; cat $f'; cat $f", ["expansion"], "cat b", "cat $f"],
+    ["trap 'f=b' DEBUG; f=a; cat $f", ["assignment"], "cat a"],
+    ["f='a b'; cat $f", ["expansion"], "cat $f"],
+    ["path=x; ls", ["assignment"], "ls"],
+    ['cat "$(rm x)"', ["expansion"], "rm x"],
+    ['grep x "$(rm x)"', ["expansion"], "rm x"],
+    ['[ "$(rm x)" -gt 1 ]', ["expansion"], "rm x"],
+    // fish opens a file of that name.
+    ["cat <(rm x)", ["expansion"], "rm x"],
+    ["comm - <(rm x)", ["shell"], "rm x"],
     ["rm$IFS-rf$IFS/", ["expansion", "name"], "rm$IFS-rf$IFS/"],
-    ["echo $(rm x)", ["expansion"], "rm x", "echo $(rm x)"],
     // Bash expands the file of `>&` twice.
     [`echo >&'$(rm x)'`, ["shell"], "echo"],
     ["echo >&'`rm x`'", ["shell"], "echo"],
     [`echo >&"<(rm x)"`, ["shell"], "echo"],
     ["echo >&\\$\\(rm\\)", ["shell"], "echo"],
-    ["echo `rm x`", ["expansion"], "rm x", "echo `rm x`"],
     ['echo "${A:-$(rm x)}"', ["expansion"], "rm x", 'echo "${A:-$(rm x)}"'],
     ["cat <(rm x)", ["expansion"], "rm x", "cat <(rm x)"],
     ["echo $((a[$(rm x)]))", ["expansion"], "rm x", "echo $((a[$(rm x)]))"],
@@ -91,7 +113,7 @@ describe("what the text does not show", () => {
     ['sh -c "$X"', ["expansion"], 'sh -c "$X"'],
     ["eval $X", ["expansion"]],
     ["python3 -c 'import os'", ["code"], "python3 -c import os"],
-    ["node --eval x", ["code"], "node --eval x"],
+    ["node --eval 'eval(1)'", ["code"], "node --eval eval(1)"],
     ["echo x | python3 -", ["stdin"], "echo x", "python3 -"],
     ["find . -exec rm {} +", ["expansion"], "rm {}", "find . -exec rm {} +"],
     ["find . -exec sh -c 'rm x' \\; -delete", ["expansion"], "rm x", "find . -exec sh -c rm x ; -delete"],

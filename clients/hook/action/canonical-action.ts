@@ -219,7 +219,11 @@ async function parseCommand(text: string, cwd: string, location: CallLocation): 
     return [...new Set(all.flat())].sort();
   };
   const { reads, writes, paths } = parsed;
-  const files = { reads: await followed(reads), writes: await followed(writes), paths: await followed(paths) };
+  // Of the files that a command lists, policies need only those outside the workspace.
+  const isOutside = (path: string): boolean => location.workspace === null || !isInside(path, location.workspace);
+  const outside = (await followed(uses.listed)).filter(isOutside);
+  const named = [...new Set([...(await followed(paths)), ...outside])].sort();
+  const files = { reads: await followed(reads), writes: await followed(writes), paths: named };
   const changed = await followed(uses.changed);
   const searched = await Promise.all(
     uses.searched.map(async (search) => (await followed([search.path])).map((path) => ({ ...search, path }))),
@@ -248,8 +252,12 @@ async function parseCommand(text: string, cwd: string, location: CallLocation): 
   );
   for (const path of await followed(uses.created)) if (!existsSync(path)) location.created.add(path);
   for (const command of parsed.commands) {
-    if (command.name === "git" && readsFilesOutsideRepository(command, folders, [...paths, ...files.paths]))
-      unclear.add("repository");
+    if (command.name === "git") {
+      const words = command.args.filter((word) => !word.startsWith("-"));
+      const places = folders.flatMap((folder) => words.map((word) => toAbsolute(word, folder, location.home)));
+      if (readsFilesOutsideRepository(command, folders, [...places, ...(await followed(places))]))
+        unclear.add("repository");
+    }
     if (command.name === "diff" && hasFolderArgument(command, folders, location.home)) unclear.add("folder");
   }
   // The line changes a file whose text was read above, so another text would run.

@@ -4,10 +4,11 @@
  */
 import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { dirname } from "node:path";
 import { patternExpression } from "../shell/file-patterns.ts";
 import type { Search } from "../shell/shell-types.ts";
 import { isInside } from "./followed-paths.ts";
-import { repositoryOf, trackedFiles, untrackedEntries } from "./git-files.ts";
+import { repositoryOf, trackedFiles, untrackedEntries, untrackedFiles } from "./git-files.ts";
 import { isSourcePattern, maySuggestSecrets, runsLater, suggestsSecrets } from "./place-table.ts";
 
 /** How a call uses files. Absolute paths with links resolved. */
@@ -81,7 +82,7 @@ export async function fileProperties(
   for (const path of copied)
     if (kindOf(path) === "folder" && within(path))
       for (const each of await searchedFiles({ path, ignored: "read", globs: [] })) untracked.add(each);
-  const temporary = named.filter((path) => !within(path) && isTemporary(path) && !obeyed.includes(path));
+  const temporary = named.filter((path) => !within(path) && isTemporary(path, workspace) && !obeyed.includes(path));
   const lost = deleted.filter((path) => kindOf(path) !== "missing");
   const own = untracked.size + temporary.length + lost.length === 0 ? null : await ownFiles();
   const isOwn = (path: string): boolean => own?.has(path) === true;
@@ -100,13 +101,14 @@ export async function fileProperties(
   };
 }
 
-const readsSource = ({ globs }: Search): boolean => globs.length > 0 && globs.every(isSourcePattern);
+const readsSource = ({ globs }: Pick<Search, "globs">): boolean => globs.length > 0 && globs.every(isSourcePattern);
 
 /** Returns files that a search reads and that git does not track; the folder itself if they are unknown. */
-async function searchedFiles({ path, ignored, globs, isWholeRepository }: Search): Promise<string[]> {
+async function searchedFiles({ path, ignored, globs, excluded = [], isWholeRepository }: Search): Promise<string[]> {
   const folder = (isWholeRepository === true ? repositoryOf(path) : null) ?? path;
   const isRoot = kindOf(`${folder}/.git`) !== "missing";
-  // A search of ignored files also reads the folder ".git", which git does not list.
+  // A search of ignored files also reads the folder ".git", which git does not list. No source code is in it.
+  if (ignored === "read" && readsSource({ globs })) return (await untrackedSource(folder, globs, excluded)) ?? [folder];
   if (ignored === "read" && isRoot) return [folder];
   const all = isRoot ? [] : await untrackedEntries(folder, "all");
   if (all === null) return [folder];
@@ -127,7 +129,28 @@ async function searchedFiles({ path, ignored, globs, isWholeRepository }: Search
       const name = path.slice(path.lastIndexOf("/") + 1);
       return expression === null || expression.test(name) || expression.test(path.slice(folder.length + 1));
     });
-  return entries.filter((path) => path.endsWith("/") || matches(path));
+  const isExcluded = (path: string): boolean =>
+    path
+      .slice(folder.length)
+      .split("/")
+      .some((name) => excluded.includes(name));
+  return entries.filter((path) => !isExcluded(path) && (path.endsWith("/") || matches(path)));
+}
+
+/** Returns the files below a folder that git does not track and that one of the patterns matches; null if they are unknown. */
+async function untrackedSource(
+  folder: string,
+  globs: readonly string[],
+  excluded: readonly string[],
+): Promise<string[] | null> {
+  const files = await untrackedFiles(folder, excluded);
+  const expressions = globs.map(patternExpression);
+  return (
+    files?.filter((path) => {
+      const names = [path.slice(path.lastIndexOf("/") + 1), path.slice(folder.length + 1)];
+      return expressions.some((expression) => expression === null || names.some((name) => expression.test(name)));
+    }) ?? null
+  );
 }
 
 const LOCKFILES = ["package-lock.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock"];
@@ -152,9 +175,17 @@ const TEMPORARY_FOLDERS = [...new Set(["/tmp", tmpdir()])].flatMap((folder) =>
   existsSync(folder) ? [realpathSync(folder)] : [],
 );
 
-/** Whether a path, with links resolved, is in a folder for temporary files. */
-const isTemporary = (path: string): boolean =>
-  TEMPORARY_FOLDERS.some((folder) => path !== folder && isInside(path, folder));
+/**
+ * Whether a path, with links resolved, is in a folder for temporary files. If the workspace is in such a folder, its other folders can be
+ * projects, too.
+ */
+const isTemporary = (path: string, workspace: string | null): boolean =>
+  TEMPORARY_FOLDERS.some(
+    (folder) =>
+      path !== folder &&
+      isInside(path, folder) &&
+      (workspace === null || !isInside(workspace, folder) || dirname(path) === folder),
+  );
 
 /** Whether a file exists that users start as a program. */
 function isExecutable(path: string): boolean {

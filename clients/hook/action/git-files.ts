@@ -1,4 +1,5 @@
 /** Asks git which files it tracks. */
+import { spawnSync } from "node:child_process";
 import { lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { runProgram } from "../../../src/programs/run-program.ts";
@@ -36,8 +37,8 @@ export async function trackedFiles(paths: readonly string[]): Promise<Set<string
   }
   const found = await Promise.all(
     [...byRoot].map(async ([root, files]) => {
-      const names = await listFiles(root, ["--cached"], files);
-      return (names ?? []).map((name) => join(root, name));
+      const tracked = await listFiles(root, ["--cached"], files);
+      return (tracked ?? []).map((name) => join(root, name));
     }),
   );
   return new Set(found.flat());
@@ -59,12 +60,46 @@ export async function untrackedEntries(folder: string, selection: Selection): Pr
   const root = repositoryOf(folder);
   // Files of submodules belong to other repositories, and git does not list them.
   if (root === null || lstatSync(join(root, ".gitmodules"), { throwIfNoEntry: false }) !== undefined) return null;
-  const names = await listFiles(root, ["--others", ...SELECTIONS[selection]], [folder]);
-  return names?.map((name) => join(root, name)) ?? null;
+  const untracked = await listFiles(root, ["--others", ...SELECTIONS[selection]], [folder]);
+  return untracked?.map((name) => join(root, name)) ?? null;
 }
 
-/** Runs `git ls-files`. Resolves to null if it fails. */
-async function listFiles(root: string, options: readonly string[], paths: readonly string[]): Promise<string[] | null> {
+/** Returns the files below a folder that git does not track, except those in folders with these names; null if they are unknown. */
+export async function untrackedFiles(folder: string, excluded: readonly string[]): Promise<string[] | null> {
+  const root = repositoryOf(folder);
+  if (root === null || lstatSync(join(root, ".gitmodules"), { throwIfNoEntry: false }) !== undefined) return null;
+  if (!excluded.every((name) => /^[\w.-]+$/.test(name))) return null;
+  const found = await listFiles(root, ["--others", ...excluded.map((name) => `--exclude=${name}/`)], [folder]);
+  return found?.map((name) => join(root, name)) ?? null;
+}
+
+/**
+ * Returns the names of the files below a place in a folder, relative to the folder: those that git tracks or could add, and with `ignored`
+ * also those that it ignores. Null if they are unknown. Waits for git, because the parser of commands does not wait for anything.
+ */
+export function filesBelow(folder: string, place: string, ignored: boolean): string[] | null {
+  const root = repositoryOf(folder);
+  if (root === null || lstatSync(join(root, ".gitmodules"), { throwIfNoEntry: false }) !== undefined) return null;
+  const options = ["--cached", "--others", ...(ignored ? [] : ["--exclude-standard"])];
+  const { status, stdout } = spawnSync("git", listArguments(root, options, [join(folder, place)]), {
+    cwd: root,
+    env: ENVIRONMENT(),
+    timeout: TIMEOUT_MS,
+    maxBuffer: MAX_OUTPUT_BYTES,
+  });
+  if (status !== 0) return null;
+  const prefix = folder === root ? "" : `${folder.slice(root.length + 1)}/`;
+  return names(stdout).flatMap((name) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []));
+}
+
+const ENVIRONMENT = (): NodeJS.ProcessEnv => ({
+  PATH,
+  HOME: process.env["HOME"],
+  LC_ALL: "C",
+  GIT_TERMINAL_PROMPT: "0",
+});
+
+function listArguments(root: string, options: readonly string[], paths: readonly string[]): string[] {
   const settings = SAFE_SETTINGS.flatMap((setting) => ["-c", setting]);
   const place = [
     `--git-dir=${join(root, ".git")}`,
@@ -72,14 +107,21 @@ async function listFiles(root: string, options: readonly string[], paths: readon
     "--no-optional-locks",
     "--literal-pathspecs",
   ];
-  const env = { PATH, HOME: process.env["HOME"], LC_ALL: "C", GIT_TERMINAL_PROMPT: "0" };
+  return [...place, ...settings, "ls-files", "-z", ...options, "--", ...paths];
+}
+
+const names = (output: Buffer): string[] => output.toString("utf8").split("\0").slice(0, -1);
+
+/** Runs `git ls-files`. Resolves to null if it fails. */
+async function listFiles(root: string, options: readonly string[], paths: readonly string[]): Promise<string[] | null> {
   try {
-    const { code, stdout } = await runProgram(
-      "git",
-      [...place, ...settings, "ls-files", "-z", ...options, "--", ...paths],
-      { cwd: root, env, timeoutMs: TIMEOUT_MS, maxOutput: MAX_OUTPUT_BYTES },
-    );
-    return code === 0 ? stdout.toString("utf8").split("\0").slice(0, -1) : null;
+    const { code, stdout } = await runProgram("git", listArguments(root, options, paths), {
+      cwd: root,
+      env: ENVIRONMENT(),
+      timeoutMs: TIMEOUT_MS,
+      maxOutput: MAX_OUTPUT_BYTES,
+    });
+    return code === 0 ? names(stdout) : null;
   } catch {
     // git is missing, too slow, or lists too many files.
     return null;

@@ -53,6 +53,7 @@ function pathExists(path: string): boolean {
 /**
  * Whether git would read files outside the repository. `git diff` with two operands and `git grep` do so if there is no
  * repository, or if it belongs to another user. `git diff` also does so for paths outside the repository.
+ * @param paths what the arguments name
  */
 export function readsFilesOutsideRepository(
   { args: [verb, ...args] }: ShellCommand,

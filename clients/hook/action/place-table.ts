@@ -224,5 +224,6 @@ export function runsLater(path: string, workspace: string | null): boolean {
   const inside = workspace !== null && isInside(path, workspace) ? path.slice(workspace.length) : path;
   // "./..." is a pattern of Go for all packages below a folder, and not a hidden file.
   const name = inside.replace(/\/\.\.\.$/, "");
-  return LATER.some((pattern) => pattern.test(name));
+  // Empty files that keep a folder in git.
+  return !/\/[.](git)?keep$/.test(name) && LATER.some((pattern) => pattern.test(name));
 }

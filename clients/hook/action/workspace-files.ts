@@ -1,6 +1,7 @@
 /** Reads files of the workspace while a command is parsed. */
 import { readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import type { ProjectFiles } from "../shell/tasks/task-body.ts";
+import { filesBelow } from "./git-files.ts";
 import { isInside } from "./followed-paths.ts";
 
 /** Maximum size of a file. Bytes. */
@@ -33,6 +34,11 @@ export class WorkspaceFiles implements ProjectFiles {
     } catch {
       return null;
     }
+  }
+
+  files(folder: string, place: string, ignored: boolean): readonly string[] | null {
+    const path = this.resolve(folder);
+    return path === null ? null : filesBelow(path, place, ignored);
   }
 
   private readFile(path: string): string | null {

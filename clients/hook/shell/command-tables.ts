@@ -114,6 +114,38 @@ const HARMLESS_VARIABLES: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
+export const isHarmlessVariable = (name: string): boolean => HARMLESS_VARIABLES.has(name);
+
+/** Variables with these values contain no secrets. */
+const SHOWN_VARIABLES: ReadonlySet<string> = new Set(
+  "PATH SHELL TERM USER LOGNAME LANG LC_ALL EDITOR OLDPWD HOSTNAME".split(" "),
+);
+
+export const isShownVariable = (name: string): boolean => HARMLESS_VARIABLES.has(name) || SHOWN_VARIABLES.has(name);
+
+/** Variables with lowercase names that have a meaning in zsh or fish. */
+const SPECIAL_VARIABLES: ReadonlySet<string> = new Set(
+  (
+    "path fpath cdpath manpath mailpath fignore psvar watch prompt histchars argv status pipestatus options commands functions aliases " +
+    "galiases saliases builtins reswords patchars parameters modules dirstack history historywords jobtexts jobdirs jobstates nameddirs " +
+    "userdirs usergroups funcstack functrace signals errnos keymaps widgets mapfile termcap terminfo sysparams langinfo epochtime umask version"
+  ).split(" "),
+);
+
+/** Whether a variable has no meaning for a shell or for the programs that it starts. */
+export const isPrivateVariable = (name: string): boolean =>
+  /^[a-z][a-z0-9]*$/.test(name) && !SPECIAL_VARIABLES.has(name);
+
+/** Names of variables that may choose programs, code, servers, credentials or checks. */
+const POWERFUL_VARIABLE =
+  /PATH|PRELOAD|LIBRAR|^(LD|DYLD|GIT|SSH|NPM|PIP|UV|CARGO|RUST|GO|JAVA|JDK|MAVEN|GRADLE|PERL|RUBY|PYTHON|NODE|BUN|DENO|BASH|ZDOTDIR|XDG|AWS|GCP|AZURE|KUBE|DOCKER|HUSKY)|OPT|FLAGS|^ENV$|SHELL|HOME|TMP|EDITOR|PAGER|BROWSER|COMMAND|CMD|EXEC|PROXY|SSL|TLS|CERT|VERIFY|SECUR|TOKEN|SECRET|KEY|PASS|AUTH|HOST|URL|ADDR|ENDPOINT|DSN|REGISTRY|IFS|^PS[0-9]|CONFIG|RC$|PROD|TARGET|DEPLOY|PUBLISH|RELEASE|UPLOAD|FORCE|CONFIRM|YES|DANGER|DESTR|DROP|WIPE|RESET|PURGE|DELETE|CLEAN|SEED|MIGRAT|REMOTE|SKIP|DISABLE|BYPASS|ALLOW|UNSAFE/;
+/** Values that switch something on or off, or choose a level, a number or the memory instead of a file. */
+const SWITCH =
+  /^([0-9]{1,9}|true|false|on|off|yes|no|test|testing|dev|development|debug|info|warn|warning|error|silent|:memory:)$/;
+/** Options of Node that do not load code. */
+const NODE_OPTION =
+  /^--(max-old-space-size=[0-9]+|no-warnings|enable-source-maps|trace-warnings|trace-deprecation|experimental-vm-modules)$/;
+
 /**
  * Whether an assignment cannot change which commands run, or how they run. Only the locales UTF-8 and C are harmless,
  * because in other character sets a backslash can be the second byte of a letter.
@@ -122,6 +154,11 @@ export function isHarmlessAssignment(variable: string, value: string): boolean {
   return (
     // Check the values too, because zsh evaluates COLUMNS and LINES as numeric expressions.
     (HARMLESS_VARIABLES.has(variable) && /^[\w.,:+/-]*$/.test(value)) ||
+    (/^[A-Z][A-Z0-9_]*$/.test(variable) && !POWERFUL_VARIABLE.test(variable) && SWITCH.test(value)) ||
+    (/^(GIT_)?(SEQUENCE_)?EDITOR$/.test(variable) && /^(true|:)$/.test(value)) ||
+    (variable === "NODE_OPTIONS" && value.split(" ").every((option) => NODE_OPTION.test(option))) ||
+    // Modules of the project, which tests run anyway.
+    (variable === "PYTHONPATH" && /^(?!-)[\w-]+(\/[\w-]+)*$|^[.]$/.test(value)) ||
     (/^(LANG|LC_[A-Z]+)$/.test(variable) && /^(C|POSIX|\w+[.]UTF-?8|C[.]UTF-?8)$/i.test(value))
   );
 }

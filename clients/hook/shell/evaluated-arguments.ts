@@ -19,7 +19,8 @@ const NO_ASSIGNMENT = /^(?!.*--)[\w .,:-]*$/s;
 
 export function findEvaluationReason(name: string, args: readonly ShellArgument[]): UnclearReason | null {
   const words = args.map(({ text }) => text);
-  if (words.some((text) => /[$`]/.test(text))) return "expansion";
+  if (args.some(({ text, isText, isSplitText, matches }) => /[$`]/.test(text) && !isText && !isSplitText && !matches))
+    return "expansion";
   switch (name) {
     case "exit":
       return words.every((text) => NUMBER.test(text)) ? null : "expansion";
@@ -43,5 +44,9 @@ function printfReason([format = "", ...values]: readonly string[]): UnclearReaso
   const plain = format.replaceAll("%%", "");
   if (/%[^A-Za-z%]*[hjlqtzL]*n/.test(plain)) return "assignment";
   if (ESCAPED_PERCENT.test(format) && values.length > 0) return "assignment";
-  return NUMERIC_CONVERSION.test(plain) && !values.every((text) => NO_ASSIGNMENT.test(text)) ? "assignment" : null;
+  const conversions = plain.match(/%[-+ #0-9.']*[^-+ #0-9.']/g) ?? [];
+  // The conversions are repeated for more values. "*" has a value of its own.
+  const isNumeric = (at: number): boolean =>
+    plain.includes("*") || NUMERIC_CONVERSION.test(conversions[at % Math.max(conversions.length, 1)] ?? "");
+  return values.every((text, at) => !isNumeric(at) || NO_ASSIGNMENT.test(text)) ? null : "assignment";
 }

@@ -11,6 +11,8 @@ export interface FileUse {
   changes: boolean;
   /** Whether it may read settings or code from the files, which then decide what it does. */
   obeys?: boolean;
+  /** Whether it only formats or corrects the files that it changes, which keeps their meaning. */
+  formats?: boolean;
   /** Whether it deletes the files, and reports no other use of them. */
   deletes?: "files" | "folders";
   /** Which arguments are files that the command creates: the last, with contents of the others, or all. */
@@ -32,6 +34,7 @@ const TOOLS = words(
   "npm pnpm yarn bun deno node tsc vitest jest mocha eslint stylelint biome oxlint playwright python python3 pytest mypy pyright ruff " +
     "go cargo rustc make just task tox nox mvn gradle dotnet rspec phpunit sh bash docker gh curl lsof pip pip3 uv poetry pdm composer bundle",
 );
+const FORMATTERS = words("prettier eslint biome oxlint oxfmt stylelint black isort ruff gofmt goimports rustfmt");
 const CHANGING_OPTION = /^(--fix.*|--write|-w|-i.*|--in-place.*|format|fmt|-[a-z]*w)$/;
 const RECURSIVE = /^-[a-zA-Z]*[rRd]|^--[rd]/;
 const GIT_CHANGES = words("mv rm checkout apply am clean init clone");
@@ -52,8 +55,7 @@ export function fileUse(name: string, args: readonly string[], inTask: boolean):
   if (READS.has(name)) return { opens: true, changes: false };
   if (name === "touch") return { opens: false, changes: true, creates: "all" };
   if (name === "cp") return { opens: true, changes: true, creates: "last" };
-  // A move out of the workspace deletes files in it, so no path of the command is free.
-  if (name === "mv") return { opens: true, changes: true, creates: "last", obeys: true };
+  if (name === "mv") return { opens: true, changes: true, creates: "last" };
   if (name === "git") {
     const shows = showsContents(args);
     return { opens: shows, changes: GIT_CHANGES.has(args[0] ?? ""), obeys: shows };
@@ -63,9 +65,9 @@ export function fileUse(name: string, args: readonly string[], inTask: boolean):
   if (inTask) return { opens: false, changes: false, obeys: true };
   const changesSome = args.some((arg) => CHANGING_OPTION.test(arg));
   // Other options can follow or precede "i" in the same word.
-  if (name === "sed" || name === "gsed")
+  if (name === "sed" || name === "gsed" || name === "perl")
     return { opens: true, changes: args.some((arg) => /^-[a-zA-Z]*i|^--in/.test(arg)) };
-  return { opens: true, changes: TOOLS.has(name) ? changesSome : true, obeys: true };
+  return { opens: true, changes: TOOLS.has(name) ? changesSome : true, obeys: true, formats: FORMATTERS.has(name) };
 }
 
 /** Extensions of the file types of rg that agents use. Other types are not known, so such a search counts as one of all files. */
@@ -89,12 +91,14 @@ export const typeGlob = (type: string): string | undefined =>
 const VALUE_OPTIONS: Readonly<Record<string, { letters: string; long: ReadonlySet<string> }>> = {
   grep: {
     letters: "ABCDdefm",
-    long: words("regexp file max-count context after-context before-context label directories devices"),
+    long: words("regexp file max-count context after-context before-context label directories devices binary-files"),
   },
   rg: {
     letters: "ABCEMTdefgjmrt",
     long: words(
-      "regexp file max-count context after-context before-context glob iglob type type-not sort sortr color colors encoding",
+      "regexp file max-count context after-context before-context glob iglob type type-not type-add type-clear sort sortr color colors encoding " +
+        "engine replace max-depth max-columns max-filesize threads path-separator context-separator field-match-separator " +
+        "field-context-separator ignore-file pre pre-glob hostname-bin hyperlink-format dfa-size-limit regex-size-limit generate",
     ),
   },
 };
@@ -153,7 +157,11 @@ export function findSearch(
   if (command === "grep") {
     if (!has(/^([rRd]|rec.*|deref.*|dir.*)$/)) return null;
     // A file is read if the last of the options that match it includes it.
-    return { ignored: "read", globs: has(/^exclude(-from)?$/) ? [] : values("include"), operands };
+    const globs =
+      has(/^exc/) && !options.every(([option]) => !option.startsWith("exc") || option === "exclude-dir")
+        ? []
+        : values("include");
+    return { ignored: "read", globs, excluded: values("exclude-dir"), operands };
   }
   const types = values("t", "type").map((type) => typeGlob(type) ?? "*");
   const globs = values("g", "glob").filter((glob) => !glob.startsWith("!"));

@@ -23,6 +23,13 @@ const FILTERS: Readonly<Record<string, FilterSyntax>> = {
     programs: ["-e", "--expression"],
     isPlain: isPlainSed,
   },
+  perl: {
+    flags: "pnil0",
+    values: { "-e": 1 },
+    long: /^(?!)/,
+    programs: ["-e"],
+    isPlain: isPlainPerl,
+  },
   awk: { flags: "", values: { "-F": 1, "-v": 1 }, long: /^$/, programs: [], isPlain: isPlainAwk },
   jq: {
     flags: "rcSejMCnsaR",
@@ -34,7 +41,15 @@ const FILTERS: Readonly<Record<string, FilterSyntax>> = {
 };
 
 /** Name of the filter whose programs a command reads. */
-const FILTER_NAMES: Readonly<Record<string, string>> = { sed: "sed", gsed: "sed", awk: "awk", gawk: "awk", mawk: "awk", jq: "jq" };
+const FILTER_NAMES: Readonly<Record<string, string>> = {
+  sed: "sed",
+  perl: "perl",
+  gsed: "sed",
+  awk: "awk",
+  gawk: "awk",
+  mawk: "awk",
+  jq: "jq",
+};
 
 export const isFilter = (name: string): boolean => Object.hasOwn(FILTER_NAMES, name);
 
@@ -88,6 +103,8 @@ const SED_COMMANDS = "pdDPnNgGhHx=lqQz{}";
 
 /** Scripts with these commands: `s` without the flags `e` and `w`, `y`, text, labels, and all commands that only print. */
 function isPlainSed(script: string): boolean {
+  // In some character sets, a backslash can be the second byte of a letter.
+  if (/[^\x00-\x7f]/.test(script) && script.includes("\\")) return false;
   let at = 0;
   const skip = (pattern: RegExp): string => {
     const sticky = new RegExp(pattern.source, "y");
@@ -96,17 +113,20 @@ function isPlainSed(script: string): boolean {
     at += text.length;
     return text;
   };
-  /** Skips text up to a delimiter. Versions of sed disagree on delimiters in brackets, so these are not plain. */
+  /** Skips text up to a delimiter. Versions of sed disagree on the end of some brackets, so these are not plain. */
   const skipTo = (delimiter: string): boolean => {
-    for (let isBracket = false; at < script.length; at++) {
+    for (; at < script.length; at++) {
       const char = script[at] as string;
       if (char === "\n") return false;
       if (char === "\\") at++;
       else if (char === delimiter) {
         at++;
-        return !isBracket;
-      } else if (char === "[") isBracket = true;
-      else if (char === "]") isBracket = false;
+        return true;
+      } else if (char === "[") {
+        const bracket = skip(/\[\^?(?!\])(\[:[a-z]+:\]|\\[\\nt.*^$+?()|{}-]|[^\\[\]\n])+\]/);
+        if (bracket === "" || bracket.includes(delimiter)) return false;
+        at--;
+      }
     }
     return false;
   };
@@ -135,6 +155,15 @@ function isPlainSed(script: string): boolean {
     else if (/[lqQ]/.test(command)) skip(/ *[0-9]*/);
     if (!/^[ \t]*([\n;}#]|$)/.test(script.slice(at)) && !/[{}]/.test(command)) return false;
   }
+}
+
+/** Substitutions whose parts contain no code: `s/a(\d{2})/b$1/g`. Perl reads other uses of "$" and "@" as expressions. */
+function isPlainPerl(program: string): boolean {
+  const part = String.raw`(?:\\[^\n]|[^\\/$@\n]|\$(?:[0-9](?![[{(-])|(?=[/)|])))*`;
+  return (
+    new RegExp(`^\\s*(?:s/${part}/${part}/[gimsx0-9]*\\s*(?:;\\s*|$))+$`).test(program) &&
+    !/\(\?\??\{|\(\*/.test(program)
+  );
 }
 
 /** Programs without functions that start commands, without redirections, and without variables that name other files. */

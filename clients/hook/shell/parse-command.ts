@@ -7,24 +7,33 @@ import {
   forEachChild,
   type Assignment,
   type Command,
+  type For,
   type HereDoc,
+  type Pipeline,
   type Redirection,
   type SyntaxNode,
+  type While,
   type Word,
 } from "unbash";
 import { WorkingFolders } from "./working-folders.ts";
 import { NestedCommands } from "./nested-commands.ts";
-import { textArguments } from "./text-arguments.ts";
+import { acceptsText, textArguments } from "./text-arguments.ts";
 import type { FileUses, ParsedShell, ShellArgument, ShellContext, UnclearReason } from "./shell-types.ts";
-import { hasExpansion, joinParts, wordValue } from "./word-values.ts";
+import { hasExpansion, joinParts, wordValue, type Known, type Scope } from "./word-values.ts";
+import { LineVariables, assignedNames } from "./line-variables.ts";
+import { filesListedBy, listedFiles } from "./listed-files.ts";
+import { outputOf } from "./command-output.ts";
 import { hostsIn } from "./addresses.ts";
 import { matchFiles } from "./file-patterns.ts";
 import { fileUse, findSearch, type FileUse } from "./file-uses.ts";
 import type { ProjectFiles, TaskBody } from "./tasks/task-body.ts";
-import { isHarmlessAssignment } from "./command-tables.ts";
+import { isHarmlessAssignment, isPrivateVariable } from "./command-tables.ts";
 
-const NO_PROJECT: ProjectFiles = { read: () => null, list: () => null };
+const NO_PROJECT: ProjectFiles = { read: () => null, list: () => null, files: () => null };
+/** Maximum number of values of a loop that are read one by one. */
+const MAX_VALUES = 8;
 const READS: FileUse = { opens: true, changes: false };
+const LOCAL_PROGRAM: FileUse = { opens: true, changes: true, obeys: true };
 const MAX_LENGTH = 32_768;
 const MAX_COMMANDS = 64;
 const MAX_WORDS = 512;
@@ -69,12 +78,20 @@ class ShellReader {
   private readonly unclear = new Set<UnclearReason>();
   /** Arguments that count as file names only if another part of the line is unclear. */
   private readonly texts: ShellArgument[] = [];
+  /** Whether modules of programs can be in other folders. */
+  addsModules = false;
   private words = 0;
   private source = "";
   /** Task whose text is being read. */
-  private task: string | undefined;
+  task: string | undefined;
   /** Whether the current command reads the output of another. */
   private isPiped = false;
+  /** The files that the standard input of the current command lists, one a line; null if they are unknown. */
+  input: readonly string[] | null = null;
+  /** Whether a statement runs exactly once, after all statements in front of it. */
+  private isSequential = true;
+  private readonly variables: LineVariables;
+  private readonly scope: Scope;
   readonly uses: FileUses = {
     opened: new Set(),
     searched: [],
@@ -84,6 +101,7 @@ class ShellReader {
     deleted: new Set(),
     deletedFolders: new Set(),
     created: new Set(),
+    listed: new Set(),
   };
   readonly workingFolders: WorkingFolders;
   readonly project: ProjectFiles;
@@ -93,6 +111,11 @@ class ShellReader {
     this.project = place.project ?? NO_PROJECT;
     this.workingFolders = new WorkingFolders(place, (reason) => this.note(reason));
     this.runs = new NestedCommands(this);
+    this.variables = new LineVariables(this.workingFolders, place.home);
+    this.scope = {
+      variable: (name) => this.variables.get(name),
+      substitution: (script) => outputOf(script, this.workingFolders.all(), this.project),
+    };
   }
 
   note(reason: UnclearReason): void {
@@ -133,8 +156,12 @@ class ShellReader {
       return this.note("syntax");
     }
     const before = this.source;
+    const wasSequential = this.isSequential;
     this.source = text;
-    this.walk(tree, via, depth);
+    this.isSequential = true;
+    // Other shells have variables of their own.
+    this.variables.apart(assignedNames([tree]), () => this.walk(tree, via, depth));
+    this.isSequential = wasSequential;
     this.source = before;
   }
 
@@ -150,8 +177,19 @@ class ShellReader {
   /**
    * Records a command that runs.
    * @param files arguments that may be file names
+   * @param isLocal whether the command runs a program whose text only computes and uses files
    */
-  recordCommand(name: ShellArgument, args: readonly ShellArgument[], via: readonly string[], files = args): void {
+  recordCommand(
+    name: ShellArgument,
+    args: readonly ShellArgument[],
+    via: readonly string[],
+    files = args,
+    isLocal = false,
+  ): void {
+    if (name.text === "git" && args.some(({ commit }) => commit !== undefined)) {
+      const named = args.map((each) => (each.commit === undefined ? each : commitArgument(each.commit)));
+      return this.recordCommand(name, named, via);
+    }
     this.words += args.length + 1;
     if (this.commands.length >= MAX_COMMANDS || this.words > MAX_WORDS) return this.note("size");
     const plain = this.workingFolders.commandName(name);
@@ -161,13 +199,19 @@ class ShellReader {
       args: words,
       via: [...via],
       ...(this.task === undefined ? {} : { task: this.task }),
+      ...(isLocal ? { local: true } : {}),
     });
+    if (args.some((each, at) => (each.isText ?? each.isSplitText) === true && !acceptsText(plain, args, at)))
+      this.note("expansion");
     const texts = textArguments(plain, args);
     this.texts.push(...texts);
-    const use = fileUse(plain, words, this.task !== undefined);
+    // A program can write to any file that it gets as an argument.
+    const use = isLocal ? LOCAL_PROGRAM : fileUse(plain, words, this.task !== undefined);
     const named = files.filter((argument) => !texts.includes(argument));
+    const last = args.findLast(({ text }) => !text.startsWith("-"));
     for (const argument of named) {
-      this.path(argument, use);
+      // A move out of the workspace deletes files in it, so its target is not free.
+      this.path(argument, plain === "mv" && argument === last ? { ...use, obeys: true } : use);
       for (const host of hostsIn(argument.text)) this.hosts.add(host);
     }
     if (plain.includes("/")) this.path(name, READS);
@@ -203,12 +247,26 @@ class ShellReader {
     }
   }
 
+  search(place: string): void {
+    const folder = place.includes("*") ? place.replace(/[^/]*\*.*$/, "") || "." : place;
+    const globs = folder === place ? [] : [place];
+    for (const path of this.workingFolders.filePaths({ text: folder, isLiteral: true, startsWithTilde: false }))
+      if (this.project.list(path) !== null) this.uses.searched.push({ path, ignored: "read", globs });
+  }
+
+  listFiles(name: string, args: readonly ShellArgument[]): readonly string[] | null {
+    if (!args.every(({ isLiteral, matches }) => isLiteral && matches === undefined)) return null;
+    return filesListedBy([name, ...args.map(({ text }) => text)], this.workingFolders.all(), this.project);
+  }
+
   path(argument: ShellArgument, use: FileUse): void {
     for (const path of argument.matches ?? this.workingFolders.possiblePaths(argument)) {
-      if (this.paths.size >= MAX_PATHS) return this.note("size");
-      this.paths.add(path);
+      if (path === "/dev/null" && !use.changes && use.deletes === undefined) continue;
+      if (argument.matches !== undefined) this.uses.listed.add(path);
+      if (this.paths.size < MAX_PATHS) this.paths.add(path);
+      else if (argument.matches === undefined) return this.note("size");
       if (use.opens) this.uses.opened.add(path);
-      if (use.changes) this.uses.changed.add(path);
+      if (use.changes && (argument.matches === undefined || use.formats !== true)) this.uses.changed.add(path);
       if (use.obeys === true) this.uses.obeyed.add(path);
       if (use.deletes === "files") this.uses.deleted.add(path);
       if (use.deletes === "folders") this.uses.deletedFolders.add(path);
@@ -221,17 +279,19 @@ class ShellReader {
         if ((node.errors ?? []).length > 0) this.note("syntax");
         break;
       case "Pipeline":
-        node.commands.forEach((command, at) => {
-          const before = this.isPiped;
-          this.isPiped ||= at > 0;
-          this.walk(command, via, depth);
-          this.isPiped = before;
-        });
-        return;
+        return this.readPipeline(node, via, depth);
+      case "AndOr": {
+        const [first, ...others] = node.commands;
+        if (first !== undefined) this.walk(first, via, depth);
+        // After "&&", a command runs only if all in front of it did. After "||", it may run.
+        const isChain = node.operators.every((operator) => operator === "&&");
+        return this.within(others, isChain, () => others.forEach((each) => this.walk(each, via, depth)));
+      }
       case "Statement":
         // In zsh, "&!" and "&|" are operators. In fish, "a&b" is one word.
-        if (node.background === true && /[^\s)]/.test(this.source.charAt(node.end))) this.note("shell");
-        break;
+        if (node.background !== true) break;
+        if (/[^\s)]/.test(this.source.charAt(node.end))) this.note("shell");
+        return this.within([node], true, () => this.walk(node.command, via, depth));
       case "Command":
         return this.readCommand(node, via, depth);
       case "Function":
@@ -242,8 +302,31 @@ class ShellReader {
         this.note("wrapper");
         break;
       case "For":
+        return this.readFor(node, via, depth);
+      case "While":
+        return this.readWhile(node, via, depth);
+      case "Case":
+        // Its word is only compared.
+        this.argument(node.word, via, depth);
+        return node.items.forEach((item) => this.within([item], true, () => this.walk(item, via, depth)));
+      case "If":
+      case "Subshell":
+        return this.within([node], true, () =>
+          forEachChild(node, (child) => this.within([child], true, () => this.walk(child, via, depth))),
+        );
+      case "CaseItem":
+        // Its patterns are not patterns of file names.
+        for (const pattern of node.pattern) {
+          const { unclear } = wordValue(pattern, this.scope);
+          if (unclear !== null && unclear !== "glob") this.note(unclear);
+        }
+        return this.walk(node.body, via, depth);
+      case "Redirected":
+        return this.withInput(node.redirects.some(changesInput) ? null : this.input, () =>
+          forEachChild(node, (child) => this.walk(child, via, depth)),
+        );
       case "Select":
-        // The loop variable could be PATH.
+        // The variable could be PATH.
         this.note("assignment");
         break;
       case "TestCommand":
@@ -252,7 +335,7 @@ class ShellReader {
         this.note("expansion");
         break;
       case "Word":
-        return void this.argument(node, via, depth);
+        return void this.plainArgument(node, via, depth);
       case "Assignment":
         return this.readAssignment(node, via, depth);
       case "Redirect":
@@ -268,11 +351,137 @@ class ShellReader {
     forEachChild(node, (child) => this.walk(child, via, depth));
   }
 
+  /** Reads a part of the line that may not run, may run again, or runs in a shell of its own. Its assignments end with it. */
+  private within(nodes: readonly SyntaxNode[], isSequential: boolean, read: () => void): void {
+    const before = this.isSequential;
+    this.isSequential = isSequential;
+    this.variables.within(assignedNames(nodes), read);
+    this.isSequential = before;
+  }
+
+  private withInput(input: readonly string[] | null, read: () => void): void {
+    const before = this.input;
+    this.input = input;
+    read();
+    this.input = before;
+  }
+
+  private readPipeline(node: Pipeline, via: readonly string[], depth: number): void {
+    if (node.commands.length === 1) return node.commands.forEach((each) => this.walk(each, via, depth));
+    node.commands.forEach((command, at) => {
+      const before = this.isPiped;
+      this.isPiped ||= at > 0;
+      const isPlain = node.operators.every((operator) => operator === "|");
+      const listed =
+        at === 0 || !isPlain ? null : listedFiles(node.commands.slice(0, at), this.workingFolders.all(), this.project);
+      this.withInput(at === 0 ? this.input : listed, () =>
+        this.within([command], true, () => this.walk(command, via, depth)),
+      );
+      this.isPiped = before;
+    });
+  }
+
+  private readFor(node: For, via: readonly string[], depth: number): void {
+    const name = node.name.text;
+    // The variable could be PATH.
+    if (!isPrivateVariable(name) || node.wordlist === undefined) this.note("assignment");
+    const values = (node.wordlist ?? []).map((each) => this.loopValue(each, via, depth));
+    const readBody = (value: Known): void =>
+      // A value that the body assigns also reaches the statements in front of the assignment.
+      this.variables.within([name, ...assignedNames([node.body])], () => {
+        if (isPrivateVariable(name)) this.variables.set(name, value);
+        const before = this.isSequential;
+        this.isSequential = true;
+        this.walk(node.body, via, depth);
+        this.isSequential = before;
+      });
+    const isList = values.length <= MAX_VALUES && values.every(({ kind }) => kind === "literal");
+    if (isList) for (const value of values) readBody(value);
+    else readBody(this.joinValues(values));
+  }
+
+  private loopValue(word: Word, via: readonly string[], depth: number): Known {
+    if (/^\{[0-9]+\.\.[0-9]+\}$/.test(word.text)) return { kind: "literal", text: "1" };
+    const argument = this.matchedArgument(word) ?? this.argument(word, via, depth);
+    if (argument.matches !== undefined) return { kind: "files", paths: argument.matches };
+    if (argument.commit !== undefined) return { kind: "commit", text: argument.commit };
+    if (argument.isText === true || argument.isSplitText === true) return { kind: "text" };
+    // Shells disagree on whether they split the value when it is used.
+    if (!/^[\w./@:+,=%-]+$/.test(argument.text)) return { kind: "text" };
+    return { kind: "literal", text: argument.text };
+  }
+
+  private joinValues(values: readonly Known[]): Known {
+    const [first] = values;
+    if (first?.kind === "commit" && values.length === 1) return first;
+    if (values.some(({ kind }) => kind === "text" || kind === "commit")) return { kind: "text" };
+    return {
+      kind: "files",
+      paths: values.flatMap((each) =>
+        each.kind === "files"
+          ? each.paths
+          : each.kind === "literal"
+            ? this.workingFolders.filePaths({ text: each.text, isLiteral: true, startsWithTilde: false })
+            : [],
+      ),
+    };
+  }
+
+  /** Reads a loop. `while IFS= read -r f` assigns each line of the input to a variable. */
+  private readWhile(node: While, via: readonly string[], depth: number): void {
+    const [only, ...others] = node.clause.commands;
+    const command = others.length === 0 ? only?.command : undefined;
+    const names = command?.type === "Command" ? readNames(command) : null;
+    this.variables.within([...assignedNames([node]), ...(names ?? [])], () => {
+      const before = this.isSequential;
+      this.isSequential = true;
+      if (names === null) this.walk(node.clause, via, depth);
+      else {
+        const known: Known =
+          this.input === null || names.length > 1 ? { kind: "text" } : { kind: "files", paths: this.input };
+        for (const name of names) this.variables.set(name, known);
+        this.recordCommand({ text: "read", isLiteral: true, startsWithTilde: false }, [], via);
+      }
+      this.walk(node.body, via, depth);
+      this.isSequential = before;
+    });
+  }
+
   private argument(word: Word, via: readonly string[], depth: number): ShellArgument {
-    const { unclear, scripts } = wordValue(word);
-    if (unclear !== null) this.note(unclear);
-    for (const script of scripts) this.walk(script, via, depth);
-    return toArgument(word);
+    const value = wordValue(word, this.scope);
+    if (value.unclear !== null) this.note(value.unclear);
+    for (const script of value.scripts) this.within([script], true, () => this.walk(script, via, depth));
+    const { text, isLiteral, startsWithTilde, mayBeZshPattern, known } = value;
+    const argument = { text, isLiteral, startsWithTilde, mayBeZshPattern };
+    if (known?.kind === "files") return { ...argument, isLiteral: true, mayBeZshPattern: false, matches: known.paths };
+    if (known?.kind === "commit") return { ...argument, mayBeZshPattern: false, isText: true, commit: known.text };
+    if (known?.kind !== "text") return argument;
+    return {
+      ...argument,
+      mayBeZshPattern: false,
+      ...(known.isSplit === true ? { isSplitText: true } : { isText: true }),
+    };
+  }
+
+  /** Reads a word whose value must be known. */
+  private plainArgument(word: Word, via: readonly string[], depth: number): ShellArgument {
+    const argument = this.argument(word, via, depth);
+    const { isText, isSplitText, matches } = argument;
+    if (isText !== true && isSplitText !== true && matches === undefined) return argument;
+    this.note("expansion");
+    return { ...argument, isLiteral: false };
+  }
+
+  /** Returns `<(…)`, the output of commands as a file; null for other words. */
+  private outputArgument(word: Word, name: string, via: readonly string[], depth: number): ShellArgument | null {
+    const [part, ...others] = word.parts ?? [];
+    if (part?.type !== "ProcessSubstitution" || others.length > 0 || part.operator !== "<" || part.script === undefined)
+      return null;
+    // fish opens the file of that name for the standard input, which these commands do not read without operands.
+    if (!["diff", "comm", "cmp", "join"].includes(name)) return null;
+    const { script } = part;
+    this.withInput(null, () => this.within([script], true, () => this.walk(script, via, depth)));
+    return { text: word.text, isLiteral: true, startsWithTilde: false, matches: [] };
   }
 
   /** Returns a pattern with the files that it matches; null if the word is no plain pattern, or the matches are unknown. */
@@ -283,16 +492,35 @@ class ShellReader {
     return { text: word.text, isLiteral: true, startsWithTilde: false, matches: (matches as string[][]).flat() };
   }
 
-  private readAssignment(node: Assignment, via: readonly string[], depth: number): void {
+  private readAssignment(node: Assignment, via: readonly string[], depth: number, isStatement = false): void {
     const { name, value, append, index } = node;
     // Subscripts are evaluated as expressions, which can run commands.
-    if (index !== undefined || append === true || value.type === "ArrayValue") this.note("assignment");
-    else if (!isHarmlessAssignment(name, wordValue(value).text)) this.note("assignment");
+    const isPlain = index === undefined && append !== true && value.type !== "ArrayValue";
+    if (isPlain && isStatement && this.isSequential && isPrivateVariable(name)) {
+      const { text, isLiteral, isText, isSplitText, matches, commit } = this.argument(value, via, depth);
+      this.variables.set(
+        name,
+        matches !== undefined
+          ? { kind: "files", paths: matches }
+          : commit !== undefined
+            ? { kind: "commit", text: commit }
+            : isText === true || isSplitText === true
+              ? { kind: "text" }
+              : isLiteral
+                ? { kind: "literal", text }
+                : null,
+      );
+      return;
+    }
+    if (!isPlain || !isHarmlessAssignment(name, wordValue(value as Word).text)) this.note("assignment");
+    this.addsModules ||= name === "PYTHONPATH";
+    this.variables.set(name, null);
     forEachChild(node, (child) => this.walk(child, via, depth));
   }
 
   private readCommand(node: Command, via: readonly string[], depth: number): void {
-    for (const each of node.prefix) if (each.type === "Assignment") this.readAssignment(each, via, depth);
+    const isStatement = node.name === undefined && node.redirects.length === 0;
+    for (const each of node.prefix) if (each.type === "Assignment") this.readAssignment(each, via, depth, isStatement);
     for (const each of node.redirects) this.readRedirect(each, via, depth, wordAfter(node, each.end));
     if (node.name === undefined) return;
     // This parser ignores a parenthesis after a word, but in zsh it starts a pattern that can contain "#".
@@ -301,24 +529,33 @@ class ShellReader {
       openParenthesis.lastIndex = end;
       if (openParenthesis.test(this.source)) this.note("syntax");
     }
-    const name = this.argument(node.name, via, depth);
+    const name = this.plainArgument(node.name, via, depth);
     if (!name.isLiteral) this.note("name");
     const args = node.args.map((each): ShellArgument => {
-      if (each.type === "Word") return this.matchedArgument(each) ?? this.argument(each, via, depth);
+      if (each.type === "Word")
+        return (
+          this.outputArgument(each, name.text, via, depth) ??
+          this.matchedArgument(each) ??
+          this.argument(each, via, depth)
+        );
       this.readAssignment(each, via, depth);
       if (each.value.type !== "Word" || each.index !== undefined)
         return { text: each.text, isLiteral: false, startsWithTilde: false };
       const { text, isLiteral } = wordValue(each.value);
       return { text: `${each.name}=${text}`, isLiteral, startsWithTilde: false };
     });
+    // fish reads the file of `<(…)` as standard input.
+    if (args.some(({ text }) => text.startsWith("<(")) && args.some(({ text }) => text === "-")) this.note("shell");
     // git is an exception: "HEAD^" and "HEAD~2" are commits, and git's own patterns match only tracked files.
     if (name.text !== "git" && args.some(({ mayBeZshPattern: extended }) => extended === true)) this.note("glob");
     const documents = node.redirects.filter((each): each is HereDoc => each.type === "HereDoc");
-    this.runs.read(
-      [name, ...args],
-      via,
-      depth,
-      documents.length === 1 ? this.hereDocumentBody(documents[0] as HereDoc) : null,
+    this.withInput(node.redirects.some(changesInput) ? null : this.input, () =>
+      this.runs.read(
+        [name, ...args],
+        via,
+        depth,
+        documents.length === 1 ? this.hereDocumentBody(documents[0] as HereDoc) : null,
+      ),
     );
   }
 
@@ -354,6 +591,7 @@ class ShellReader {
     const target = this.argument(node.target, via, depth);
     if (target.mayBeZshPattern === true) this.note("glob");
     if (node.type === "HereString") return;
+    if (target.isText === true || target.isSplitText === true) this.note("expansion");
     // In `2>&1` the word is a descriptor; in `>&file` it is a file.
     if (node.operator.endsWith("&") && /^([0-9]+-?|-)$/.test(target.text)) return;
     // For `>&file`, dash fails, bash expands the name a second time, and bash reads "<&-x" as two words. dash reads "&>"
@@ -371,7 +609,7 @@ class ShellReader {
   }
 
   private opens(target: ShellArgument, files: Set<string>): void {
-    for (const path of this.workingFolders.filePaths(target)) {
+    for (const path of target.matches ?? this.workingFolders.filePaths(target)) {
       if (files.size + this.paths.size >= MAX_PATHS) return this.note("size");
       // Output to /dev/null writes nothing. /dev/stdout may be a file that is opened a second time.
       if (path === "/dev/null" || (files === this.reads && path === "/dev/stdin")) continue;
@@ -383,6 +621,19 @@ class ShellReader {
       this.paths.add(path);
     }
   }
+}
+
+const commitArgument = (text: string): ShellArgument => ({ text, isLiteral: true, startsWithTilde: false });
+
+const changesInput = (node: Redirection): boolean =>
+  node.type !== "Redirect" || ["<", "<>", "<&"].includes(node.operator);
+
+/** Returns the variables of `read -r a b`; null for another command, or if a variable may have a meaning. */
+function readNames({ name, prefix, args, redirects }: Command): string[] | null {
+  const isPlain = prefix.every((each) => each.type === "Assignment" && each.text === "IFS=") && redirects.length === 0;
+  if (name?.text !== "read" || !isPlain) return null;
+  const words = args.map(({ text }) => text).filter((text) => text !== "-r");
+  return words.length > 0 && words.every(isPrivateVariable) ? words : null;
 }
 
 function toArgument(word: Word): ShellArgument {

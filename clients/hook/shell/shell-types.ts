@@ -54,6 +54,11 @@ export interface ShellCommand {
   via: string[];
   /** Task that contains this command, such as `build` for a command of the script `build` in package.json. */
   task?: string;
+  /**
+   * True for an interpreter whose program only computes and uses files: it uses no network, database or environment, deletes nothing, and
+   * starts no other commands than those that are listed.
+   */
+  local?: true;
 }
 
 export interface ParsedShell {
@@ -88,6 +93,8 @@ export interface FileUses {
   deletedFolders: Set<string>;
   /** Paths that a command creates, if they do not exist, from text or from files among `opened`. */
   created: Set<string>;
+  /** Files that other commands of the line list, and a command uses. `paths` does not contain them. */
+  listed: Set<string>;
 }
 
 export interface Search {
@@ -99,6 +106,8 @@ export interface Search {
   ignored: "skipped" | "matched" | "read";
   /** Patterns for the names of the files that the search reads; empty for all files. */
   globs: readonly string[];
+  /** Names of folders that the search skips. */
+  excluded?: readonly string[];
   /** Whether the search reads the whole repository that contains the path. */
   isWholeRepository?: boolean;
 }
@@ -120,6 +129,12 @@ export interface ShellArgument {
   startsWithTilde: boolean;
   /** Whether zsh may interpret the argument as a file pattern. */
   mayBeZshPattern?: boolean;
-  /** The paths that a pattern matches, absolute. */
+  /** The files that a pattern matches, or that a command of the line lists. Absolute. */
   matches?: readonly string[];
+  /** Whether the value is output of commands of the line, and in quotes, so that it is one word. */
+  isText?: boolean;
+  /** The same without quotes, so that it can be several words. */
+  isSplitText?: boolean;
+  /** For the name of a commit: the word in which `HEAD` stands for it. */
+  commit?: string;
 }

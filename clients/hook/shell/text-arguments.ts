@@ -29,8 +29,8 @@ const SEARCH_COMMANDS: Readonly<Record<string, Options>> = {
   fgrep: GREP_OPTIONS,
   rg: {
     flags: "nilcwsvxFUoaHINSPpq0",
-    values: { A: NUMBER, B: NUMBER, C: NUMBER, m: NUMBER, t: TYPE, T: TYPE, g: /^[^-]/ },
-    long: /^--((type|color|context|max-count|sort|glob)=.*|line-number|ignore-case|smart-case|files-with-matches|count|word-regexp|fixed-strings|no-heading|heading|multiline)$/s,
+    values: { A: NUMBER, B: NUMBER, C: NUMBER, m: NUMBER, t: TYPE, T: TYPE, g: /^[^-]/, r: /^(?!-)/ },
+    long: /^--((type|color|context|max-count|sort|glob|replace)=.*|no-[a-z-]+|line-number|ignore-case|smart-case|case-sensitive|files-with-matches|files-without-match|count|count-matches|word-regexp|line-regexp|fixed-strings|invert-match|only-matching|heading|with-filename|multiline|multiline-dotall|pcre2|stats|trim|column|vimgrep|byte-offset|quiet|json)$/s,
   },
 };
 const GIT_GREP_OPTIONS: Options = {
@@ -95,6 +95,40 @@ export function textArguments(name: string, args: readonly ShellArgument[]): rea
   if (REMOTE_COMMANDS.has(command)) return operands.slice(1);
   if (command === "checkout" && /^-[bB]$/.test(rest[0]?.text ?? "")) return operands;
   return ["commit", "stash", "log"].includes(command) ? values : [];
+}
+
+/**
+ * Whether the output of other commands can be this argument, whatever it is: the command only displays or compares it, or searches for it.
+ */
+export function acceptsText(name: string, args: readonly ShellArgument[], at: number): boolean {
+  const { text, isText } = args[at] as ShellArgument;
+  const before = args[at - 1]?.text ?? "";
+  if (name === "echo") return true;
+  if (isText !== true) return false;
+  switch (name) {
+    case "printf":
+      return at > 0;
+    case "test":
+    case "[":
+    case "basename":
+    case "dirname":
+      return true;
+    case "grep":
+    case "egrep":
+    case "fgrep":
+    case "rg":
+      // The text cannot be an option.
+      return (
+        before === "-e" ||
+        (/^[^-$`"]|^"[^-$`]/.test(text) && args.findIndex((each) => !each.text.startsWith("-")) === at)
+      );
+    case "git":
+      return args[0]?.text === "commit" && /^(-[a-z]*m|--message)$/.test(before);
+    case "jq":
+      return /^--arg(json)?$/.test(args[at - 2]?.text ?? "");
+    default:
+      return false;
+  }
 }
 
 /**

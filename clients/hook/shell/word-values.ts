@@ -2,6 +2,7 @@
 import {
   forEachChild,
   type CommandExpansionPart,
+  type ParameterExpansionPart,
   type ParsedScript,
   type SyntaxNode,
   type Word,
@@ -9,11 +10,33 @@ import {
 } from "unbash";
 import type { UnclearReason } from "./shell-types.ts";
 
+/**
+ * What is known about a computed value: the names of files (absolute, without spaces or patterns), the name of a commit, or that it is
+ * only text: the output of commands of this line.
+ */
+export type Known =
+  | { kind: "literal"; text: string }
+  | { kind: "files"; paths: readonly string[] }
+  /** `text` is the word in which `HEAD` stands for the commit. */
+  | { kind: "commit"; text: string }
+  /** `isSplit`: without quotes, so a shell splits it into words and replaces patterns. */
+  | { kind: "text"; isSplit?: boolean };
+
+/** Returns what is known about variables and command substitutions; null if nothing is. */
+export interface Scope {
+  variable(name: string): Known | null;
+  substitution(script: ParsedScript): Known | null;
+}
+
+const NO_SCOPE: Scope = { variable: () => null, substitution: () => null };
+
 interface WordValue {
   /** Value of the word in bash; its source text if the value is unknown. */
   text: string;
   /** Whether the value is known. */
   isLiteral: boolean;
+  /** For an unknown value in quotes, what is known about it. */
+  known: Known | null;
   unclear: UnclearReason | null;
   /** Scripts in the word's command substitutions, which also run. */
   scripts: ParsedScript[];
@@ -60,7 +83,8 @@ function differsBetweenShells(part: WordPart): boolean {
     case "DoubleQuoted":
       return part.parts.some((each) => each.type === "Literal" && /\\`/.test(each.text));
     default:
-      return part.type === "AnsiCQuoted" || part.type === "LocaleString";
+      // Where `$'\t'` is not a tab, it is a word that no command takes for an option or a file.
+      return (part.type === "AnsiCQuoted" && !/^\$'\\[nt]'$/.test(part.text)) || part.type === "LocaleString";
   }
 }
 
@@ -69,7 +93,7 @@ function isZshPattern(raw: string): boolean {
   return /[\^#]|.~./s.test(withoutEscapes(raw));
 }
 
-export function wordValue(word: Word): WordValue {
+export function wordValue(word: Word, scope: Scope = NO_SCOPE): WordValue {
   const scripts: ParsedScript[] = [];
   const parts = word.parts;
   const first = parts?.[0];
@@ -80,6 +104,7 @@ export function wordValue(word: Word): WordValue {
     return {
       text: word.value,
       isLiteral: unclear === null,
+      known: null,
       unclear:
         unclear ??
         (word.text !== "[" && (FISH_ESCAPE.test(word.text) || OPEN_BRACKET.test(word.text)) ? "shell" : null),
@@ -92,11 +117,12 @@ export function wordValue(word: Word): WordValue {
     part.type === "Literal" ? part.text : part.type.endsWith("Quoted") ? '"' : "_",
   );
   const plain = unquoted.join("");
-  const { text, unclear } = joinParts(parts, scripts);
+  const { text, unclear, known } = joinParts(parts, scripts, scope);
   const reason = unclear ?? (isMisread(plain) ? "syntax" : bare.startsWith("=") ? "expansion" : null);
   return {
-    text: unclear === null ? text : word.text,
-    isLiteral: reason === null,
+    text: unclear === null && known === null ? text : word.text,
+    isLiteral: reason === null && known === null,
+    known: reason === null ? known : null,
     unclear: reason ?? (parts.some(differsBetweenShells) ? "shell" : null),
     scripts,
     startsWithTilde: bare.startsWith("~"),
@@ -104,19 +130,41 @@ export function wordValue(word: Word): WordValue {
   };
 }
 
+interface Joined {
+  text: string;
+  unclear: UnclearReason | null;
+  scripts: ParsedScript[];
+  /** What is known about a value that is not literal. */
+  known: Known | null;
+}
+
 /** Joins the parts of a word or of a here-document. */
 export function joinParts(
   parts: readonly WordPart[],
   scripts: ParsedScript[] = [],
-): { text: string; unclear: UnclearReason | null; scripts: ParsedScript[] } {
+  scope: Scope = NO_SCOPE,
+  isQuoted = false,
+): Joined {
   let text = "";
   let unclear: UnclearReason | null = null;
+  const computed: Known[] = [];
   for (const part of parts) {
-    const one = partValue(part, scripts);
+    const one = partValue(part, scripts, scope, isQuoted);
     if (one === null) unclear ??= unclearReason(part);
-    else text += one;
+    else if (one.kind === "literal") text += one.text;
+    else {
+      computed.push(one);
+      text += one.kind === "commit" ? one.text : "\0";
+    }
   }
-  return { text, unclear, scripts };
+  const [only] = computed;
+  if (unclear !== null || only === undefined) return { text, unclear, scripts, known: null };
+  if (only.kind === "files" && text === "\0") return { text, unclear, scripts, known: only };
+  // The name of a commit cannot be an option.
+  if (computed.every(({ kind }) => kind === "commit") && /^HEAD([.~^:][\w.~^:/-]*)?$/.test(text))
+    return { text, unclear, scripts, known: { kind: "commit", text } };
+  const isSplit = computed.some((each) => each.kind === "text" && (each.isSplit ?? !isQuoted));
+  return { text, unclear, scripts, known: { kind: "text", isSplit } };
 }
 
 function unclearReason(part: WordPart): UnclearReason {
@@ -124,50 +172,78 @@ function unclearReason(part: WordPart): UnclearReason {
   return part.type === "BraceExpansion" ? "brace" : "expansion";
 }
 
-function partValue(part: WordPart, scripts: ParsedScript[]): string | null {
+const literal = (text: string): Known => ({ kind: "literal", text });
+
+/** Text that a shell neither splits nor expands when a variable with this value is used without quotes. */
+const PLAIN_VALUE = /^[\w./@:+,=%-]+$/;
+
+function partValue(part: WordPart, scripts: ParsedScript[], scope: Scope, isQuoted: boolean): Known | null {
+  const value = knownValue(part, scripts, scope);
+  const isVariable = part.type === "SimpleExpansion" || part.type === "ParameterExpansion";
+  const isPlain = isQuoted || !isVariable || value?.kind !== "literal" || PLAIN_VALUE.test(value.text);
+  return isPlain ? value : { kind: "text", isSplit: true };
+}
+
+function knownValue(part: WordPart, scripts: ParsedScript[], scope: Scope): Known | null {
   switch (part.type) {
     case "Literal":
     case "SingleQuoted":
+      return literal(part.value);
     case "AnsiCQuoted":
-      return part.value;
+      return literal(part.value);
     case "DoubleQuoted": {
-      const { text, unclear } = joinParts(part.parts, scripts);
+      const { text, unclear, known } = joinParts(part.parts, scripts, scope, true);
       const isLost = part.parts.some((each) => each.type === "Literal" && hasExpansion(each.text));
-      return unclear === null && !isLost ? text : null;
+      if (unclear !== null || isLost) return null;
+      return known ?? literal(text);
     }
-    case "CommandExpansion":
-      return substitutionValue(part, scripts);
+    case "CommandExpansion": {
+      const value = documentValue(part);
+      if (value !== null) return literal(value);
+      if (part.script === undefined) return null;
+      scripts.push(part.script);
+      return scope.substitution(part.script);
+    }
     case "SimpleExpansion":
       // The exit code of the last command, a number.
-      return part.text === "$?" ? "0" : null;
+      return part.text === "$?" ? literal("0") : scope.variable(part.text.slice(1));
+    case "ParameterExpansion":
+      return parameterValue(part, scripts, scope);
     default:
       collectScripts(part, scripts);
       return null;
   }
 }
 
+/** Returns what is known about `${f}`, `${f%.ts}` and `${CI:-no}`; null for operations that assign or compute. */
+function parameterValue(part: ParameterExpansionPart, scripts: ParsedScript[], scope: Scope): Known | null {
+  collectScripts(part, scripts);
+  const { parameter, prefix, index, operation } = part;
+  const value = prefix === undefined && index === undefined ? scope.variable(parameter) : null;
+  if (value === null || operation === undefined) return value;
+  const isPlain = (operand: Word): boolean => wordValue(operand).isLiteral || /^[\w.*/?+@ -]*$/.test(operand.text);
+  if (operation.type === "Remove") return isPlain(operation.operand) ? { kind: "text" } : null;
+  const isDefault = operation.type === "Default" && /^:?[-+]$/.test(operation.operator);
+  return isDefault && isPlain(operation.operand) ? { kind: "text" } : null;
+}
+
 /** Returns the value of `$(cat <<'EOF' … EOF)`, with which agents write long strings; null for other substitutions. */
-function substitutionValue({ script }: CommandExpansionPart, scripts: ParsedScript[]): string | null {
-  if (script === undefined) return null;
-  const [only, ...others] = script.commands;
+function documentValue({ script }: CommandExpansionPart): string | null {
+  const [only, ...others] = script?.commands ?? [];
   const command = only?.command;
-  if (others.length === 0 && (script.errors ?? []).length === 0 && command?.type === "Command") {
-    const [document, ...more] = command.redirects;
-    if (
-      command.name?.text === "cat" &&
-      command.prefix.length === 0 &&
-      command.args.length === 0 &&
-      more.length === 0 &&
-      document?.type === "HereDoc" &&
-      document.operator === "<<" &&
-      document.descriptor === undefined &&
-      document.delimiter?.quoted === true &&
-      document.closing !== undefined
-    )
-      return document.body.text.replace(/\n+$/, "");
-  }
-  scripts.push(script);
-  return null;
+  if (others.length > 0 || (script?.errors ?? []).length > 0 || command?.type !== "Command") return null;
+  const [document, ...more] = command.redirects;
+  const isDocument =
+    command.name?.text === "cat" &&
+    command.prefix.length === 0 &&
+    command.args.length === 0 &&
+    more.length === 0 &&
+    document?.type === "HereDoc" &&
+    document.operator === "<<" &&
+    document.descriptor === undefined &&
+    document.delimiter?.quoted === true &&
+    document.closing !== undefined;
+  return isDocument ? document.body.text.replace(/\n+$/, "") : null;
 }
 
 /** Collects the command substitutions within a part: in parameter defaults, arithmetic and braces. */

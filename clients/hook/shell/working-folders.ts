@@ -54,7 +54,10 @@ export class WorkingFolders {
     const paths = text.startsWith("-") ? [] : this.filePaths(argument);
     // An option with an attached value, such as `-f.env` or `-C../x`.
     const at = text.startsWith("-") ? text.search(/[/~.]/) : -1;
-    if (at > 0) paths.push(...this.filePaths({ ...argument, text: text.slice(at), startsWithTilde: text[at] === "~" }));
+    if (at > 0)
+      paths.push(
+        ...this.filePaths({ ...argument, text: text.slice(at), startsWithTilde: /^~(\/|$)/.test(text.slice(at)) }),
+      );
     // Also consider parts of `of=/dev/sda`, `--file=x`, `HEAD:x`, `host:x`, `src=x,dst=y` and `@x`, but not parts of
     // URLs.
     for (const piece of text.split(/[=:,@]/).slice(text.startsWith("-") ? 1 : 0))

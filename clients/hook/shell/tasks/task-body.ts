@@ -14,6 +14,11 @@ export interface ProjectFiles {
   read(path: string): string | null;
   /** Returns the names of the entries of a folder; null if it is outside the workspace or cannot be read. */
   list(folder: string): readonly string[] | null;
+  /**
+   * Returns the names of the files below a place in a folder, relative to the folder, that git tracks or could add; with `ignored` also
+   * those that it ignores. Null if they are unknown, or too many.
+   */
+  files(folder: string, place: string, ignored: boolean): readonly string[] | null;
 }
 
 /** Thrown if the text that a runner would run cannot be determined. */

@@ -161,7 +161,6 @@ export const commands: readonly Evasion[] = [
     "crontab x",
     // Changes that stay on the machine require one approver.
     "docker exec app id",
-    "docker --help",
     "podman info",
     "git config user.email ada@example.com",
     "git submodule status",

@@ -9,32 +9,32 @@ const options =
   (harmless: RegExp) =>
   (args: string[]): boolean =>
     args.every((word) => !word.startsWith("-") || harmless.test(word));
-const few = options(/^-[0-9A-CE-QS-Zabceg-qs-z]+$/);
+const any = (): boolean => true;
+/** Every beginning of an option of git that writes, starts a program or reads other files. */
+const isUnsafeGitOption = (word: string): boolean =>
+  /^--\w/.test(word) &&
+  "output remote exec exec-path add-file add-virtual-file expire rewrite updateref ext-diff textconv filters no-index open-files-in-pager no-exclude-standard untracked stdin batch batch-command recurse-submodules parseopt"
+    .split(" ")
+    .some((name) => `--${name}`.startsWith(word.split("=")[0] as string));
 /** Commands that write nothing and start nothing, the project's tests and builds, and removing what a build made. */
 const LOOKS: Readonly<Record<string, (args: string[]) => boolean>> = {
-  cd: () => true,
-  echo: () => true,
-  ls: options(/^-[0-9A-Za-z]+$/),
-  cat: few,
-  head: few,
-  tail: few,
+  // No option of these writes a file or starts a program. The hook determines which files they read.
+  ...Object.fromEntries("cd echo ls cat head tail diff grep".split(" ").map((name) => [name, any])),
+  // The hook reads its program.
+  sed: any,
   sort: options(/^-[bcdfghiknruRVz0-9.,]+$/),
   uniq: (args) => options(/^-[cdiu]+$/)(args) && args.filter((each) => !each.startsWith("-")).length < 2,
-  diff: options(/^-[abBcdipqtuwyU0-9]+$/),
-  tree: options(/^-[adfhpsCDL0-9]+$/),
-  // The hook determines which files a search reads.
-  grep: options(/^-[0-9A-CE-RT-Zabceg-z]+$|^--?$|^--(include|exclude|exclude-dir)=[^/]*$/),
-  rg: options(/^-[nilcwsvxFUoaHINSPpqb0-9]*([ABCmtTge][^]*)?$|^--?$|^--json$|^--(glob|type)(=[^]*)?$/),
-  sed: ([quiet, script, ...files]) =>
-    quiet === "-n" &&
-    !/[ewrs]\W*$/.test(script as string) &&
-    files.every((file) => !file.startsWith("-") || file === "-n"),
-  find: (args) => !args.some((word) => /^-(exec|ok|delete|f|L)/.test(word)),
+  tree: (args) => !args.some((word) => /^-[a-zA-Z]*[oR]|^--(output|from)/.test(word)),
+  rg: options(
+    /^-[nilcwsvxFUoaHINSPpqbhV0-9]*([ABCmMtTgerjdE][^]*)?$|^--(?!pre|hostname-bin|search-zip|no-ignore|unrestricted|hidden|follow|no-config|ignore-file|no-require)/,
+  ),
+  find: (args) => !args.some((word) => /^-(delete|fprint|fls|files0-from)/.test(word)),
   git: ([verb = "", ...args]) =>
-    (["status", "diff", "log", "show"].includes(verb) &&
-      options(/^-([0-9A-Za-z]*|-(?!output|ext|textconv)[a-z-]*(=[^]*)?)$/)(args)) ||
+    (["status", "diff", "log", "show"].includes(verb) && !args.some(isUnsafeGitOption)) ||
     (verb === "branch" &&
-      args.every((word) => /^-(-show-current|-list|-all|a|r|v|vv|-no-color)$|^[A-Za-z0-9._/-]*$/.test(word)) &&
+      args.every((word) =>
+        /^-(-show-current|-list|-all|a|r|l|v|vv|-no-color|-remotes|n[0-9]*)$|^[A-Za-z0-9._/-]*$/.test(word),
+      ) &&
       args.filter((word) => !word.startsWith("-")).length < 2),
   rm: (args) => args.every((word) => /^(-rf?|dist\/?)$/.test(word)),
   docker: (args) => args.join(" ") === "ps",
@@ -48,19 +48,26 @@ const LOOKS: Readonly<Record<string, (args: string[]) => boolean>> = {
     );
   },
 };
-const isPlainCommand = ({ name, args, via }: { name: unknown; args: string[]; via: unknown[] }): boolean =>
+interface Command {
+  name: unknown;
+  args: string[];
+  via: unknown[];
+  local?: unknown;
+}
+const isPlainCommand = ({ name, args, via, local }: Command): boolean =>
   isTexts(args) &&
   Array.isArray(via) &&
   via.every((each) => name !== "git" && (each === "timeout" || each === "time")) &&
   typeof name === "string" &&
-  Object.hasOwn(LOOKS, name) &&
-  (LOOKS[name] as (args: string[]) => boolean)(args);
+  // The hook reads the programs of interpreters.
+  ((local === true && ["python3", "node"].includes(name)) ||
+    (Object.hasOwn(LOOKS, name) && (LOOKS[name] as (args: string[]) => boolean)(args)));
 /** The hook writes which temporary files do not exist, or belong to the agent. */
 const isScratch = (scratch: unknown, path: unknown): boolean =>
   isTexts(scratch) && (scratch as unknown[]).includes(path) && /^\/tmp\/./.test(path as string);
 const looksInside: Meant = (value) => {
   const parsed = value as Record<string, unknown>;
-  const commands = parsed?.["commands"] as { name: unknown; args: string[]; via: unknown[] }[];
+  const commands = parsed?.["commands"] as Command[];
   return (
     parsed?.["version"] === 2 &&
     ["unclear", "secrets", "untracked", "later", "hosts"].every(
