@@ -2,7 +2,7 @@
  * Starts other programs. Each has its own process group, which is killed as a whole. If only the direct child were
  * killed, its children would run on and hold its pipes open: `git fetch`, for example, lets git-remote-https connect.
  */
-import { type ChildProcess, spawn, type SpawnOptions } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync, type SpawnOptions } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 
 /** Number of characters of standard error that are kept, from its end. */
@@ -124,6 +124,26 @@ export function runProgram(file: string, args: readonly string[], options: RunOp
     if (onOutput === undefined) child.stdin?.end(input);
     else child.stdin?.write(input);
   });
+}
+
+/**
+ * Runs a program that starts no others, and waits for it, for callers that cannot be asynchronous. Returns its standard output; null if
+ * it fails, exceeds its time limit or prints too much.
+ */
+export function readProgramOutput(
+  file: string,
+  args: readonly string[],
+  { env, cwd, timeoutMs, maxOutput }: ProgramOptions & { timeoutMs: number; maxOutput: number },
+): Buffer | null {
+  const { status, stdout } = spawnSync(file, args, {
+    env: env as NodeJS.ProcessEnv,
+    timeout: timeoutMs,
+    killSignal: "SIGKILL",
+    maxBuffer: maxOutput,
+    windowsHide: true,
+    ...(cwd === undefined ? {} : { cwd }),
+  });
+  return status === 0 ? stdout : null;
 }
 
 /** A program that runs until its input ends. */

@@ -1,8 +1,7 @@
 /** Asks git which files it tracks. */
-import { spawnSync } from "node:child_process";
 import { lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { runProgram } from "../../../src/programs/run-program.ts";
+import { readProgramOutput, runProgram } from "../../../src/programs/run-program.ts";
 
 const TIMEOUT_MS = 2_000;
 const MAX_OUTPUT_BYTES = 1024 * 1024;
@@ -81,15 +80,15 @@ export function filesBelow(folder: string, place: string, ignored: boolean): str
   const root = repositoryOf(folder);
   if (root === null || lstatSync(join(root, ".gitmodules"), { throwIfNoEntry: false }) !== undefined) return null;
   const options = ["--cached", "--others", ...(ignored ? [] : ["--exclude-standard"])];
-  const { status, stdout } = spawnSync("git", listArguments(root, options, [join(folder, place)]), {
+  const output = readProgramOutput("git", listArguments(root, options, [join(folder, place)]), {
     cwd: root,
     env: ENVIRONMENT(),
-    timeout: TIMEOUT_MS,
-    maxBuffer: MAX_OUTPUT_BYTES,
+    timeoutMs: TIMEOUT_MS,
+    maxOutput: MAX_OUTPUT_BYTES,
   });
-  if (status !== 0) return null;
+  if (output === null) return null;
   const prefix = folder === root ? "" : `${folder.slice(root.length + 1)}/`;
-  return names(stdout).flatMap((name) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []));
+  return names(output).flatMap((name) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []));
 }
 
 const ENVIRONMENT = (): NodeJS.ProcessEnv => ({
