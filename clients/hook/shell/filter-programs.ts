@@ -104,7 +104,7 @@ const SED_COMMANDS = "pdDPnNgGhHx=lqQz{}";
 /** Scripts with these commands: `s` without the flags `e` and `w`, `y`, text, labels, and all commands that only print. */
 function isPlainSed(script: string): boolean {
   // In some character sets, a backslash can be the second byte of a letter.
-  if (/[^\x00-\x7f]/.test(script) && script.includes("\\")) return false;
+  if (/[^\p{ASCII}]/u.test(script) && script.includes("\\")) return false;
   let at = 0;
   const skip = (pattern: RegExp): string => {
     const sticky = new RegExp(pattern.source, "y");
@@ -149,7 +149,7 @@ function isPlainSed(script: string): boolean {
     } else if (command === "#" || /[aic]/.test(command)) {
       // The text extends to the end of the line, or to the end of the script.
       const text = skip(/[^\n]*/);
-      if (command !== "#" && (at < script.length || /\\$/.test(text))) return false;
+      if (command !== "#" && (at < script.length || text.endsWith("\\"))) return false;
     } else if (/[:btT]/.test(command)) skip(/ *[A-Za-z0-9_]*/);
     else if (command === "" || !SED_COMMANDS.includes(command)) return false;
     else if (/[lqQ]/.test(command)) skip(/ *[0-9]*/);

@@ -88,7 +88,7 @@ function isLineFilter(node: CommandNode): boolean {
   return (
     ["grep", "egrep"].includes(name) &&
     operands.length === 1 &&
-    args.every((arg) => !/^-/.test(arg) || /^-[vEiFwP]+$/.test(arg))
+    args.every((arg) => !arg.startsWith("-") || /^-[vEiFwP]+$/.test(arg))
   );
 }
 

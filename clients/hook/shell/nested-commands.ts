@@ -544,7 +544,9 @@ function findProgram(name: string, args: readonly ShellArgument[], input: string
   if (first.text === "-") return fromInput;
   if (text.test(first.text)) {
     const program = args[at + 1];
-    return program === undefined ? null : { language, text: program };
+    // Node reads options after the text, too. Python gives them to the program.
+    const takesOptions = language === "javascript" && args.slice(at + 2).some((each) => each.text.startsWith("-"));
+    return program === undefined || takesOptions ? null : { language, text: program };
   }
   return first.text.startsWith("-") ? null : { language, file: first };
 }

@@ -79,12 +79,14 @@ const SYNTAX: Readonly<Record<Language, Syntax>> = {
         String.raw`\bfrom\s+os\s+import\s+(?!(path|walk|listdir|scandir|sep|getcwd|makedirs|PathLike)\s*$)`,
         String.raw`\bsys\s*\.\s*(?!(argv|exit|stdin|stdout|stderr|version|version_info|platform|maxsize|byteorder)\b)|\bfrom\s+sys\s+import\s+(?!(argv|exit|stdin|stdout|stderr)\s*$)`,
         String.raw`\.\s*(unlink|rmdir|rename|symlink_to|hardlink_to|chmod|lchmod|home|expanduser|remove\s*\(\s*['"][^'"]*[/.]|replace\s*\([^,()]*\))|\bshell\s*=`,
+        // Modules of modules: "random._os".
+        String.raw`\.\s*_?(os|sys|builtins|subprocess|importlib|modules|posix|nt)\b`,
         String.raw`\bpath\s*\.\s*expand|\byaml\s*\.\s*(?!safe_(load|dump)\b)|\bfrom\s+yaml\b`,
       ].join("|"),
       "m",
     ),
     hiding:
-      /\b(walk|listdir|scandir|joinpath|parents?|with_name|with_suffix|with_stem|absolute|resolve|cwd|b64decode|fromhex|chr|format_map|io)\b|\\[ux]|\bos\s*\.\s*(walk|listdir|scandir)|\biterdir\b/,
+      /\._[a-z]|\b(walk|listdir|scandir|joinpath|parents?|with_name|with_suffix|with_stem|absolute|resolve|cwd|b64decode|fromhex|chr|format_map|io)\b|\\[ux]|\bos\s*\.\s*(walk|listdir|scandir)|\biterdir\b/,
     writes: /write|mkdir|touch|makedirs|\bopen\s*\([^()]*,|dump\s*\(/,
     lists: /\b(walk|listdir|scandir|glob|rglob|iterdir)\b/,
     places: /(?:\bPath|\bwalk|\blistdir|\bscandir|\bglob\s*\.\s*i?glob|(?<!\.\s*)\bi?glob)\s*\(\s*r?['"]([^'"]*)['"]/g,
@@ -179,6 +181,7 @@ export class ProgramReader {
     return patterns
       .flatMap((pattern) => [...text.matchAll(pattern)])
       .every(([, name = ""]) => {
+        if (name.includes("node_modules")) return false;
         if (!name.startsWith(".")) return allowed.has(name.replace(/^node:/, ""));
         if (name.endsWith(".json")) return this.program.names.add(name).size > 0;
         const base = `${folder}/${name}`;
