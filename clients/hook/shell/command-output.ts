@@ -33,10 +33,12 @@ export function outputOf(script: ParsedScript, folders: readonly string[], proje
   const [name = "", ...args] = words;
   const isCount =
     (name === "wc" && args.every((arg) => /^-[lcwm]$/.test(arg)) && args.length > 0) ||
+    // With other options, grep displays names of files.
     (name === "grep" &&
-      /^-[a-zA-Z]*c/.test(args[0] ?? "") &&
+      args.some((arg) => arg.startsWith("-")) &&
+      args.every((arg) => !arg.startsWith("-") || /^-[ivwxEFPh]*c[ivwxEFPh]*$/.test(arg)) &&
       args.filter((arg) => !arg.startsWith("-")).length < 3 &&
-      !args.some((arg) => /^-[a-zA-Z]*[rR]/.test(arg))) ||
+      !args.some((arg) => /[*?]/.test(arg))) ||
     words.join(" ") === "nproc" ||
     words.join(" ") === "date +%s";
   // Whatever the number is, "0" has the same meaning for the decision.

@@ -32,6 +32,8 @@ import { isHarmlessAssignment, isPrivateVariable } from "./command-tables.ts";
 const NO_PROJECT: ProjectFiles = { read: () => null, list: () => null, files: () => null };
 /** Maximum number of values of a loop that are read one by one. */
 const MAX_VALUES = 8;
+/** Maximum number of times that bodies of loops are read. */
+const MAX_LOOPS = 200;
 const READS: FileUse = { opens: true, changes: false };
 const LOCAL_PROGRAM: FileUse = { opens: true, changes: true, obeys: true };
 const MAX_LENGTH = 32_768;
@@ -81,6 +83,7 @@ class ShellReader {
   /** Whether modules of programs can be in other folders. */
   addsModules = false;
   private words = 0;
+  private loops = 0;
   private source = "";
   /** Task whose text is being read. */
   task: string | undefined;
@@ -239,8 +242,9 @@ class ShellReader {
       for (const path of each.matches ?? this.workingFolders.filePaths(each)) this.uses.copied.add(path);
     for (const path of targets.flatMap((each) => this.workingFolders.filePaths(each))) {
       this.uses.created.add(path);
-      for (const { text } of operands.slice(0, -1)) {
-        const inFolder = `${path}/${text.replace(/\/+$/, "").split("/").at(-1) ?? ""}`;
+      const sources = operands.slice(0, -1).flatMap((each) => each.matches ?? [each.text]);
+      for (const source of sources) {
+        const inFolder = `${path}/${source.replace(/\/+$/, "").split("/").at(-1) ?? ""}`;
         this.uses.created.add(inFolder);
         this.uses.changed.add(inFolder);
       }
@@ -386,7 +390,8 @@ class ShellReader {
     // The variable could be PATH.
     if (!isPrivateVariable(name) || node.wordlist === undefined) this.note("assignment");
     const values = (node.wordlist ?? []).map((each) => this.loopValue(each, via, depth));
-    const readBody = (value: Known): void =>
+    const readBody = (value: Known): void => {
+      if (++this.loops > MAX_LOOPS) return this.note("size");
       // A value that the body assigns also reaches the statements in front of the assignment.
       this.variables.within([name, ...assignedNames([node.body])], () => {
         if (isPrivateVariable(name)) this.variables.set(name, value);
@@ -395,6 +400,7 @@ class ShellReader {
         this.walk(node.body, via, depth);
         this.isSequential = before;
       });
+    };
     const isList = values.length <= MAX_VALUES && values.every(({ kind }) => kind === "literal");
     if (isList) for (const value of values) readBody(value);
     else readBody(this.joinValues(values));

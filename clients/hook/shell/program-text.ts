@@ -50,7 +50,7 @@ const SYNTAX: Readonly<Record<Language, Syntax>> = {
         String.raw`\b(constructor|__proto__|homedir|userInfo|networkInterfaces|binding|dlopen|getBuiltinModule|createRequire|mainModule|runInNewContext)\b`,
         String.raw`\b(rm|unlink|rmdir|f?truncate|l?chmod|l?chown|symlink|link|rename|cp|copyFile|open|watch|watchFile)(Sync)?\s*\(`,
         String.raw`\bprocess\b(?!\s*\.\s*(argv|exit|exitCode|stdout|stderr|stdin|cwd|platform|arch|version|versions|hrtime|memoryUsage|uptime|on|env\.[A-Z_]+)\b|['"/])`,
-        String.raw`\bimport\s*\(|\bimport\s*\.\s*meta\b(?!\.(url|dirname|filename))|\brequire\b(?!\s*\(\s*['"][^'"]*['"]\s*\)|\()|\bmodule\b(?!\.exports|['"])`,
+        String.raw`\bimport\s*\(|\bimport\s*\.\s*meta\b(?!\.(url|dirname|filename))|\brequire\b(?!\s*\(\s*['"][^'"]*['"]\s*\))|\bmodule\b(?!\.exports|['"])`,
       ].join("|"),
     ),
     hiding:
@@ -79,6 +79,7 @@ const SYNTAX: Readonly<Record<Language, Syntax>> = {
         String.raw`\bfrom\s+os\s+import\s+(?!(path|walk|listdir|scandir|sep|getcwd|makedirs|PathLike)\s*$)`,
         String.raw`\bsys\s*\.\s*(?!(argv|exit|stdin|stdout|stderr|version|version_info|platform|maxsize|byteorder)\b)|\bfrom\s+sys\s+import\s+(?!(argv|exit|stdin|stdout|stderr)\s*$)`,
         String.raw`\.\s*(unlink|rmdir|rename|symlink_to|hardlink_to|chmod|lchmod|home|expanduser|remove\s*\(\s*['"][^'"]*[/.]|replace\s*\([^,()]*\))|\bshell\s*=`,
+        String.raw`\bimport\s[\w., ]*\b(os|sys|subprocess|path)\s+as\b`,
         // Modules of modules: "random._os".
         String.raw`\.\s*_?(os|sys|builtins|subprocess|importlib|modules|posix|nt)\b`,
         String.raw`\bpath\s*\.\s*expand|\byaml\s*\.\s*(?!safe_(load|dump)\b)|\bfrom\s+yaml\b`,
@@ -267,7 +268,8 @@ const NODE_FILE_FUNCTIONS =
 
 /** Whether a program names each file that it uses in quotes, so that no file is hidden. */
 function namesEveryFile(text: string, language: Language): boolean {
-  if (SYNTAX[language].hiding.test(text)) return false;
+  // Two words in quotes have no reason to be apart, except to hide a name.
+  if (SYNTAX[language].hiding.test(text) || /['"`]\s*\+\s*[rbu]?['"`]/.test(text)) return false;
   return language === "python" ? namesPythonFiles(text) : namesNodeFiles(text);
 }
 
