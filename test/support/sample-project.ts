@@ -1,6 +1,7 @@
 /** A project in a git repository, with files that git ignores or does not track, and tasks of many runners. */
 import { execFileSync } from "node:child_process";
-import { realpathSync } from "node:fs";
+import { mkdirSync, realpathSync } from "node:fs";
+import { join } from "node:path";
 import { writeFiles } from "./cli.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
@@ -139,7 +140,9 @@ const STRAY = { "notes/prod-access.txt": "password\n" };
 
 /** Creates the project and returns its folder, with links resolved. */
 export function sampleProject(options: { stray?: boolean } = {}): string {
-  const folder = realpathSync(temporaryFolder("assent-project-"));
+  // Not directly in the folder for temporary files, in which an agent can create files.
+  const folder = join(realpathSync(temporaryFolder("assent-project-")), "work", "app");
+  mkdirSync(folder, { recursive: true });
   const git = (...args: string[]): void => {
     execFileSync("git", ["-c", "user.name=Ada", "-c", "user.email=ada@example.com", ...args], {
       cwd: folder,
