@@ -284,6 +284,8 @@ describe("errors", () => {
       agent: (signal) => deaf.agent({ signal }),
       actionsPage: (signal) => deaf.actionsPage({}, { signal }),
       gate: (signal) => deaf.gate(ALLOWED, { signal }),
+      authority: (signal) => deaf.authority({}, { signal }),
+      proposeRule: (signal) => deaf.proposeRule({}, { signal }),
     };
     assert.deepEqual(Object.keys(calls).sort(), Object.keys(deaf).sort(), "none is left out");
     for (const [name, call] of Object.entries(calls)) {

@@ -174,8 +174,12 @@ function findAskingRule(
   );
   const asking = answers.filter(({ effect }) => effect === "require_approval");
   const [only] = asking;
+  // A suggested rule does not replace a rule with pins, because approvers must see the pinned facts.
   const isReplaceable =
-    asking.length === 1 && only?.reason_code === "POLICY_RULE" && !answers.some(({ rule }) => rule.risk === "critical");
+    asking.length === 1 &&
+    only?.reason_code === "POLICY_RULE" &&
+    (only.rule.approval?.pins.length ?? 0) === 0 &&
+    !answers.some(({ rule }) => rule.risk === "critical");
   return only !== undefined && isReplaceable ? { policy: only.policy.name, rule: only.rule.name } : "several";
 }
 
