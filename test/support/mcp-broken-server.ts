@@ -57,6 +57,8 @@ export const UNREADABLE: Record<string, (id: number) => void> = {
     ),
   "too-long": (id) =>
     send({ result: { content: [{ type: "text", text: "x".repeat(11 * 1024 * 1024) }] }, jsonrpc: "2.0", id }),
+  "too-deep": (id) =>
+    write(`{"jsonrpc":"2.0","id":${id},"result":{"content":[],"_meta":${'{"a":'.repeat(4000)}1${"}".repeat(4000)}}}`),
   "batch-broken": (id) => send([{ jsonrpc: "2.0", id, error: "it broke" }]),
 };
 

@@ -18,11 +18,11 @@ import type { RequestFromServer } from "../upstreams/upstream.ts";
 export type SendNotification = (method: string, params: JsonObject) => void;
 
 /** Maps the method of a question to the capability that a client must declare to receive the question. */
-const REQUIRED_CAPABILITY: Readonly<Record<string, string>> = {
-  "elicitation/create": "elicitation",
-  "sampling/createMessage": "sampling",
-  "roots/list": "roots",
-};
+const REQUIRED_CAPABILITY: ReadonlyMap<string, string> = new Map([
+  ["elicitation/create", "elicitation"],
+  ["sampling/createMessage", "sampling"],
+  ["roots/list", "roots"],
+]);
 
 /** Severities of log messages, least severe first. */
 const LOG_LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
@@ -203,7 +203,7 @@ export class MultiRoundRequest implements Caller {
   }
 
   askClient(question: RequestFromServer): Promise<Reply> {
-    const capability = REQUIRED_CAPABILITY[question.method];
+    const capability = REQUIRED_CAPABILITY.get(question.method);
     if (capability === undefined)
       return Promise.resolve(errorReply(ERROR_CODE.methodNotFound, `no client supports "${question.method}"`));
     if (!isObject(this.capabilities[capability]))

@@ -15,11 +15,11 @@ import {
 import type { IncomingRequest } from "../transport/peer.ts";
 import type { SendNotification } from "./multi-round-request.ts";
 
-const LIST_CHANGE_FILTERS: Readonly<Record<string, [string, string]>> = {
-  "notifications/tools/list_changed": ["toolsListChanged", "tools"],
-  "notifications/prompts/list_changed": ["promptsListChanged", "prompts"],
-  "notifications/resources/list_changed": ["resourcesListChanged", "resources"],
-};
+const LIST_CHANGE_FILTERS: ReadonlyMap<string, readonly [string, string]> = new Map([
+  ["notifications/tools/list_changed", ["toolsListChanged", "tools"]],
+  ["notifications/prompts/list_changed", ["promptsListChanged", "prompts"]],
+  ["notifications/resources/list_changed", ["resourcesListChanged", "resources"]],
+]);
 
 const withSubscription = (params: JsonObject, id: RequestId): JsonObject =>
   withMeta(params, { ...readMeta(params), [META_KEY.subscription]: id });
@@ -34,7 +34,7 @@ export function createSubscriptions() {
     if (!isObject(requested)) return filter;
     const supports = (kind: string, feature: string): boolean =>
       isObject(capabilities[kind]) && capabilities[kind][feature] === true;
-    for (const [name, kind] of Object.values(LIST_CHANGE_FILTERS))
+    for (const [name, kind] of LIST_CHANGE_FILTERS.values())
       if (requested[name] === true && supports(kind, "listChanged")) filter[name] = true;
     const uris = requested["resourceSubscriptions"];
     if (Array.isArray(uris) && supports("resources", "subscribe"))
@@ -73,7 +73,7 @@ export function createSubscriptions() {
     /** Sends a notification to the subscriptions that requested it. */
     publish(method: string, params: JsonObject): void {
       for (const { id, filter, notify } of subscriptions.values()) {
-        const [name] = LIST_CHANGE_FILTERS[method] ?? [];
+        const [name] = LIST_CHANGE_FILTERS.get(method) ?? [];
         const requested =
           name === undefined
             ? method === "notifications/resources/updated" && filterUris(filter).some((uri) => uri === params["uri"])

@@ -100,9 +100,10 @@ export class CallGate {
     return this.options.assent.authority({ agent_id: await this.options.agentId(), ...query }, { signal });
   }
 
-  /** Proposes a rule for the agent. @throws AssentError */
-  async propose(terms: JsonObject, signal: AbortSignal): Promise<unknown> {
-    return this.options.assent.proposeRule({ agent_id: await this.options.agentId(), ...terms }, { signal });
+  /** Proposes a rule for the agent. The model chooses `terms`, so only members of a rule are copied. @throws AssentError */
+  async propose({ tool, operation, most, reason }: JsonObject, signal: AbortSignal): Promise<unknown> {
+    const agent_id = await this.options.agentId();
+    return this.options.assent.proposeRule({ tool, operation, most, reason, agent_id }, { signal });
   }
 
   /**

@@ -4,14 +4,14 @@
 import { META_KEY, isObject, readMeta, type JsonObject, type JsonValue, type Request } from "./rpc-message.ts";
 
 /** For each method, the member of `params` that the Mcp-Name header repeats. */
-const NAME_MEMBER: Readonly<Record<string, string>> = {
-  "tools/call": "name",
-  "prompts/get": "name",
-  "resources/read": "uri",
-  "tasks/get": "taskId",
-  "tasks/update": "taskId",
-  "tasks/cancel": "taskId",
-};
+const NAME_MEMBER: ReadonlyMap<string, string> = new Map([
+  ["tools/call", "name"],
+  ["prompts/get", "name"],
+  ["resources/read", "uri"],
+  ["tasks/get", "taskId"],
+  ["tasks/update", "taskId"],
+  ["tasks/cancel", "taskId"],
+]);
 
 /**
  * Returns how the headers contradict the body; null if they agree. They must agree, because the decision covers only
@@ -21,7 +21,7 @@ export function headerMismatch(headers: Headers, { method, params }: Request): s
   if (headers.get("mcp-protocol-version") !== readMeta(params)[META_KEY.version])
     return "MCP-Protocol-Version is missing, or differs from the body";
   if (headers.get("mcp-method") !== method) return "Mcp-Method is missing, or differs from the body";
-  const member = NAME_MEMBER[method];
+  const member = NAME_MEMBER.get(method);
   if (member !== undefined && decodeHeader(headers.get("mcp-name")) !== params?.[member])
     return "Mcp-Name is missing, or differs from the body";
   return null;

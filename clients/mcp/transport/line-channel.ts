@@ -4,6 +4,7 @@ import { decodeUtf8 } from "../../../src/domain/json.ts";
 import {
   ERROR_CODE,
   isRequest,
+  isResponse,
   findAnsweredIds,
   MessageError,
   type Message,
@@ -68,9 +69,23 @@ export function createLineChannel({
   }
 
   function handle(message: Message | MessageError): void {
-    if (!(message instanceof MessageError)) return channel.onmessage(message);
-    onInvalidMessage(message, (reply) => void channel.send(reply).catch(() => {}));
-    channel.onInvalidMessage?.(message);
+    const fault = message instanceof MessageError ? message : deliver(message);
+    if (fault === null) return;
+    onInvalidMessage(fault, (reply) => void channel.send(reply).catch(() => {}));
+    channel.onInvalidMessage?.(fault);
+  }
+
+  /** Passes a message on. Returns the fault if its handler throws, which would otherwise end the process. */
+  function deliver(message: Message): MessageError | null {
+    try {
+      channel.onmessage(message);
+      return null;
+    } catch (error) {
+      return new MessageError(`the proxy cannot handle the message: ${String(error)}`, ERROR_CODE.internal, {
+        request: isRequest(message) ? message : null,
+        answers: isResponse(message) ? [message.id] : [],
+      });
+    }
   }
 
   function handleLine(line: Uint8Array): void {

@@ -1,5 +1,6 @@
 /** JSON-RPC 2.0 messages in the form that MCP uses: one message per line or body, no batches. */
 import {
+  checkJson,
   isJsonObject as isObject,
   JsonFault,
   parseJson,
@@ -129,6 +130,9 @@ export class MessageError extends Error {
   }
 }
 
+/** Maximum nesting depth of a message. Functions that walk a message are recursive, so a deeper one could overflow the stack. */
+const MAX_DEPTH = 1000;
+
 /**
  * Parses a message from a client. Rejects JSON that parsers interpret differently: duplicate keys, integers beyond
  * 2^53, and lone surrogates.
@@ -137,7 +141,7 @@ export class MessageError extends Error {
 export function parseMessage(text: string): Message {
   let value: unknown;
   try {
-    value = parseJson(text, { maxDepth: 1000 });
+    value = parseJson(text, { maxDepth: MAX_DEPTH });
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error;
     const location = error.pointer === null || error.pointer === "" ? "" : ` at ${error.pointer}`;
@@ -163,14 +167,25 @@ export function parseServerMessages(text: string): (Message | MessageError)[] {
   } catch {
     return [new MessageError("the line is not JSON", ERROR_CODE.parse, { answers: findAnsweredIds(text) })];
   }
+  const deep = isTooDeep(text);
   return (Array.isArray(value) ? value : [value]).map((each: unknown) => {
     try {
+      if (deep) throw invalidMessage(each, `it is nested more than ${MAX_DEPTH} deep`);
       return validateMessage(withoutNulls(each));
     } catch (error) {
       if (error instanceof MessageError) return error;
       throw error;
     }
   });
+}
+
+function isTooDeep(text: string): boolean {
+  try {
+    checkJson(text, { maxDepth: MAX_DEPTH, isHarmless: (code) => code !== "TOO_DEEP" });
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 /**
@@ -194,14 +209,20 @@ function withoutNulls(value: unknown): unknown {
   };
 }
 
+const readId = (value: unknown): RequestId | null => (isObject(value) && isId(value["id"]) ? value["id"] : null);
+
+function invalidMessage(value: unknown, reason: string): MessageError {
+  const id = readId(value);
+  return new MessageError(`invalid JSON-RPC message: ${reason}`, ERROR_CODE.invalidRequest, {
+    answers: answeredIds(value),
+    request: id === null || isResponseLike(value) ? null : { jsonrpc: "2.0", id, method: "" },
+  });
+}
+
 /** @throws MessageError */
 function validateMessage(value: unknown): Message {
-  const id = isObject(value) && isId(value["id"]) ? value["id"] : null;
-  const invalid = (reason: string): MessageError =>
-    new MessageError(`invalid JSON-RPC message: ${reason}`, ERROR_CODE.invalidRequest, {
-      answers: answeredIds(value),
-      request: id === null || isResponseLike(value) ? null : { jsonrpc: "2.0", id, method: "" },
-    });
+  const id = readId(value);
+  const invalid = (reason: string): MessageError => invalidMessage(value, reason);
   if (!isObject(value) || value["jsonrpc"] !== "2.0") throw invalid(`it must be an object with "jsonrpc": "2.0"`);
   if (typeof value["method"] === "string") {
     if ("params" in value && !isObject(value["params"])) throw invalid("params must be an object");

@@ -1,0 +1,92 @@
+/** Messages that are chosen to make the proxy throw, or to speak for another agent. */
+import assert from "node:assert/strict";
+import { PassThrough } from "node:stream";
+import { test } from "node:test";
+import { createAssent } from "../../clients/typescript/index.ts";
+import { createSubscriptions } from "../../clients/mcp/clients/subscriptions.ts";
+import { CallGate } from "../../clients/mcp/decisions/decide-call.ts";
+import { removeMarks } from "../../clients/mcp/decisions/mark.ts";
+import { headerMismatch } from "../../clients/mcp/transport/http-headers.ts";
+import { createLineChannel } from "../../clients/mcp/transport/line-channel.ts";
+import { MessageError, META_KEY, parseServerMessages } from "../../clients/mcp/transport/rpc-message.ts";
+
+const nested = (depth: number): string => `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
+
+test("a server's message that is nested too deep is rejected, and names the request that it answers", () => {
+  const reply = (depth: number) => parseServerMessages(`{"jsonrpc":"2.0","id":7,"result":${nested(depth)}}`)[0];
+  for (const depth of [1001, 4000, 1_000_000]) {
+    const fault = reply(depth);
+    assert.ok(fault instanceof MessageError);
+    assert.match(fault.message, /nested more than 1000 deep/);
+    assert.deepEqual(fault.answers, [7]);
+  }
+  const [question] = parseServerMessages(
+    `{"jsonrpc":"2.0","id":8,"method":"elicitation/create","params":${nested(4000)}}`,
+  );
+  assert.equal(question instanceof MessageError && question.request?.id, 8);
+  removeMarks(reply(999));
+});
+
+test("a handler that throws loses its message, and not the process", () => {
+  const input = new PassThrough();
+  const faults: MessageError[] = [];
+  const channel = createLineChannel({
+    input,
+    output: new PassThrough(),
+    parse: parseServerMessages,
+    onInvalidMessage: () => {},
+    onTooLong: "skip",
+    closeReason: () => "closed",
+  });
+  channel.onmessage = () => {
+    throw new RangeError("no stack");
+  };
+  channel.onInvalidMessage = (fault) => void faults.push(fault);
+  input.emit("data", Buffer.from('{"jsonrpc":"2.0","id":7,"result":{}}\n{"jsonrpc":"2.0","id":8,"method":"ping"}\n'));
+  assert.deepEqual(
+    faults.map(({ answers, request }) => [answers, request?.id]),
+    [
+      [[7], undefined],
+      [[], 8],
+    ],
+  );
+});
+
+test("methods with names of built-in members are unknown methods", () => {
+  const subscriptions = createSubscriptions();
+  const sent: string[] = [];
+  const incoming = {
+    request: { jsonrpc: "2.0" as const, id: 1, method: "subscriptions/listen", params: {} },
+    signal: new AbortController().signal,
+  };
+  void subscriptions.serve(incoming, {}, (method) => void sent.push(method));
+  for (const method of ["constructor", "__proto__", "toString"]) {
+    subscriptions.publish(method, {});
+    const headers = new Headers({ "mcp-protocol-version": "2026-07-28", "mcp-method": method });
+    const params = { _meta: { [META_KEY.version]: "2026-07-28" } };
+    assert.equal(headerMismatch(headers, { jsonrpc: "2.0", id: 1, method, params }), null);
+  }
+  assert.deepEqual(sent, ["notifications/subscriptions/acknowledged"]);
+});
+
+test("a model can propose a rule only for its own agent", async () => {
+  let sent: unknown;
+  const gate = new CallGate({
+    assent: createAssent({
+      url: "http://127.0.0.1:1",
+      apiKey: "k",
+      retries: 0,
+      fetch: (_url, init) => {
+        sent = JSON.parse(init?.body as string);
+        return Promise.resolve(Response.json({}));
+      },
+    }),
+    agentId: () => Promise.resolve("bot"),
+    maxWait: () => 60,
+    approvalPage: null,
+    log: () => {},
+  });
+  const terms = { tool: "mcp.notes", operation: "write", reason: "often approved" };
+  await gate.propose({ ...terms, agent_id: "another", dismissed: true }, new AbortController().signal);
+  assert.deepEqual(sent, { ...terms, agent_id: "bot" });
+});
