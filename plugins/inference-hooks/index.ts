@@ -8,15 +8,13 @@ import {
   describeRetryableFault,
   type GateOutcome,
   type GateRequest,
-  isJsonObject,
-  type JsonObject,
   readJsonObject,
   submitAndStartAll,
   UnreadableRequest,
 } from "../../src/core.ts";
 import { definePlugin, type FacadeCall, type Host, readSigningSecret, type Reply } from "../../src/plugin.ts";
-import { readToolCalls } from "./frame.ts";
-import { MAX_SKEW_SECONDS, type SignedFacts, verifySignature } from "./signature.ts";
+import { readPrompt, readToolCalls } from "./frame.ts";
+import { type SignedFacts, verifySignature } from "./signature.ts";
 import { allow, deny, denyCalls } from "./verdict.ts";
 
 const Options = Type.Object(
@@ -37,14 +35,15 @@ const Options = Type.Object(
     tool: Type.String({
       default: "claude",
       minLength: 1,
-      maxLength: 256,
-      description: "The tool of the submitted actions.",
+      maxLength: 240,
+      description: "The tool of the submitted actions. Prompts have this name followed by `.prompt`.",
     }),
     timeout_ms: Type.Integer({
       default: 4000,
       minimum: 100,
       maximum: 9500,
-      description: "Time limit for a verdict. Must be less than the vendor's verdict timeout (default 5,000).",
+      description:
+        "Time limit for a verdict, from the arrival of the request. Must be less than the vendor's verdict timeout (default 5,000).",
     }),
     prompts: Type.Union([Type.Literal("allow"), Type.Literal("decide")], {
       default: "allow",
@@ -61,7 +60,14 @@ const Options = Type.Object(
 
 /** The vendor's limit for a request. */
 const MAX_BODY = 64 * 1024 * 1024;
-/** Number of outdated ids that one request deletes. */
+/**
+ * Limits of a frame, checked before it is parsed, because values use more memory than their source. Transcripts are long,
+ * and frames to decide have lower limits.
+ */
+const FRAME_LIMITS = { maxDepth: 256, maxValues: 1_000_000 };
+/** Time after which an id can be served again. A retry of the vendor has a new time and the same id. */
+const ID_RETENTION_MS = 24 * 60 * 60 * 1000;
+/** Number of ids that one request checks for deletion. */
 const CLEANUP_BATCH = 20;
 
 interface Settings {
@@ -141,66 +147,32 @@ async function serve(call: FacadeCall, host: Host, settings: Settings): Promise<
 function readRequests(body: Uint8Array, { id }: SignedFacts, settings: Settings): GateRequest[] | null {
   const { tenant, tool, decidesPrompts, passesUnknown } = settings;
   // Transcripts have megabytes, so read only frames exactly that contain something to decide.
-  const frame = parse(body);
+  const frame = readJsonObject(body, {
+    ...FRAME_LIMITS,
+    isHarmless: (code) => code !== "TOO_DEEP" && code !== "TOO_MANY_VALUES",
+  });
   if (frame["request_id"] !== id) throw new UnreadableRequest("request_id differs from the signed webhook-id");
   if (tenant !== null && frame["tenant_id"] !== tenant) throw new UnreadableRequest("it belongs to another tenant");
   switch (frame["type"]) {
     case "tool_call":
       return readToolCalls(readJsonObject(body), { tool, passesUnknown });
     case "prompt":
-      return decidesPrompts ? [readPrompt(frame, tool)] : null;
+      return decidesPrompts ? [readPrompt(readJsonObject(body), tool)] : null;
     default:
       if (passesUnknown) return null;
       throw new UnreadableRequest(`this version does not know the event ${JSON.stringify(frame["type"] ?? null)}`);
   }
 }
 
-function parse(body: Uint8Array): JsonObject {
-  try {
-    const value = JSON.parse(Buffer.from(body).toString("utf8")) as unknown;
-    if (isJsonObject(value)) return value;
-  } catch {
-    // Falls through to the error below.
-  }
-  throw new UnreadableRequest("the body is not a JSON object");
-}
-
-/** A prompt as an action: its newest message of the user. */
-function readPrompt(frame: JsonObject, tool: string): GateRequest {
-  const { messages, actor } = frame;
-  const last = Array.isArray(messages)
-    ? messages.findLast((message) => isJsonObject(message) && message["role"] === "user")
-    : undefined;
-  const content = isJsonObject(last) && Array.isArray(last["content"]) ? last["content"] : [];
-  const texts = content.flatMap((block) =>
-    isJsonObject(block) && typeof block["text"] === "string" ? [block["text"]] : [],
-  );
-  const actorId = isJsonObject(actor) && typeof actor["id"] === "string" ? actor["id"] : "unknown";
-  return {
-    agent_id: `claude:${actorId}`,
-    tool,
-    operation: "prompt",
-    params: {
-      sha256: createHash("sha256").update(texts.join("\n")).digest("hex"),
-      text: texts.join("\n").slice(0, 20_000),
-    },
-    context: { caller: { actor_id: actorId } },
-    meta: { via: "inference-hooks" },
-  };
-}
-
-/**
- * Whether no process of the service has served the request before. The time is signed, so a request whose entry was deleted
- * is too old to be accepted.
- */
-async function isFirst(host: Host, { id, timestamp }: SignedFacts): Promise<boolean> {
-  const keyOf = (seconds: number): string => String(seconds).padStart(12, "0");
-  const key = `${keyOf(timestamp)}/${createHash("sha256").update(id).digest("hex")}`;
-  const oldest = keyOf(Math.floor(host.timeOfDay() / 1000) - 2 * MAX_SKEW_SECONDS);
+/** Whether no process of the service has served a request with this id before. */
+async function isFirst(host: Host, { id }: SignedFacts): Promise<boolean> {
+  const key = createHash("sha256").update(id).digest("hex");
+  const now = host.timeOfDay();
   return host.transact(null, async ({ documents }) => {
-    if ((await documents.put(key, null, null)) === null) return false;
-    for (const document of await documents.list({ limit: CLEANUP_BATCH }))
-      if (document.key < oldest) await documents.delete(document.key, document.version);
+    if ((await documents.put(key, now, null)) === null) return false;
+    // The key is random, so the keys after it are a sample of all keys.
+    for (const document of await documents.list({ after: key, limit: CLEANUP_BATCH }))
+      if (Number(document.value) < now - ID_RETENTION_MS) await documents.delete(document.key, document.version);
     return true;
   });
 }
@@ -213,7 +185,10 @@ async function decide(
   host: Host,
   settings: Settings,
 ): Promise<Reply> {
-  const deadline = AbortSignal.timeout(settings.timeoutMs);
+  // Reading a large body also takes time.
+  const remaining = call.receivedAt + settings.timeoutMs - performance.now();
+  if (remaining <= 0) return deny(describeRetryableFault("TOO_LATE").message);
+  const deadline = AbortSignal.timeout(Math.ceil(remaining));
   const gateCall = {
     request: new Request(call.request.url, { signal: AbortSignal.any([call.request.signal, deadline]) }),
     callApi: ((method, path, options = {}) =>

@@ -50,6 +50,8 @@ export interface FacadeCall {
   readonly params: Readonly<Record<string, string>>;
   /** The complete, unmodified body. */
   readonly body: Uint8Array;
+  /** When the request arrived, before its body was read, on the clock of `performance.now()`. */
+  readonly receivedAt: number;
   /**
    * Calls this service's own API in this process with the caller's key. Aborts the call when the caller disconnects.
    * @param path a path of this service, e.g. `/v1/actions?join=open`

@@ -112,6 +112,7 @@ class RequestHandler {
   async serve(request: Request, info: RequestInfo): Promise<Response> {
     const call: Call = {
       id: this.options.newId(),
+      receivedAt: performance.now(),
       clientId: acceptRequestId(request.headers.get("x-request-id")),
       route: null,
       keyId: null,
@@ -133,7 +134,6 @@ class RequestHandler {
   }
 
   private async answer(request: Request, call: Call, info: RequestInfo): Promise<Response> {
-    const started = performance.now();
     let response: Response;
     try {
       response = await this.dispatch(request, call, info);
@@ -147,7 +147,10 @@ class RequestHandler {
       call.slot?.leave();
       if (!call.isStreaming) call.held?.release();
     }
-    this.report(request, call, { status: call.status || response.status, ms: Math.round(performance.now() - started) });
+    this.report(request, call, {
+      status: call.status || response.status,
+      ms: Math.round(performance.now() - call.receivedAt),
+    });
     return response;
   }
 
@@ -305,7 +308,8 @@ class RequestHandler {
       const inner: RequestInfo = { ...(info.ip === undefined ? {} : { ip: info.ip }), inner: true };
       const callApi: FacadeCall["callApi"] = async (method, path, options) =>
         readApiResponse(await this.serve(buildApiRequest(request, key, method, path, options), inner));
-      return await facade.serve({ request, target: info.target?.() ?? null, params, body, callApi, log });
+      const target = info.target?.() ?? null;
+      return await facade.serve({ request, target, params, body, receivedAt: call.receivedAt, callApi, log });
     } catch (error) {
       const { status, body, headers } = toProblem(error, call.id, log, errors);
       const reply = facade.fault({ status, code: body.code, detail: body.detail });
@@ -476,6 +480,8 @@ class RequestHandler {
 /** State of a request while it is handled. */
 interface Call {
   id: string;
+  /** On the clock of `performance.now()`. */
+  receivedAt: number;
   /** Request id that the client sent. */
   clientId: string | null;
   route: string | null;

@@ -1,5 +1,12 @@
 /** Parses the bodies that a facade reads itself. */
-import { decodeUtf8, isJsonObject, parseJson, type JsonObject, type JsonValue } from "../../domain/json.ts";
+import {
+  decodeUtf8,
+  isJsonObject,
+  parseJson,
+  type JsonLimits,
+  type JsonObject,
+  type JsonValue,
+} from "../../domain/json.ts";
 
 /**
  * Thrown for a request that a facade cannot read, or that can be interpreted in different ways. There is no decision on
@@ -10,20 +17,23 @@ export class UnreadableRequest extends Error {}
 /** Maximum number of values in a body that a facade parses. Lower than the default for the service's own routes. */
 const MAX_VALUES = 10_000;
 
-/** Parses a JSON body. Throws UnreadableRequest. */
-export function readJson(bytes: Uint8Array): JsonValue {
+/**
+ * Parses a JSON body. Throws UnreadableRequest.
+ * @param limits instead of the limits for an action
+ */
+export function readJson(bytes: Uint8Array, limits: JsonLimits = { maxValues: MAX_VALUES }): JsonValue {
   const text = decodeUtf8(bytes);
   if (text === null) throw new UnreadableRequest("the body is not UTF-8");
   try {
-    return parseJson(text, { maxValues: MAX_VALUES });
+    return parseJson(text, limits);
   } catch (error) {
     throw new UnreadableRequest(error instanceof Error ? error.message : "the body is not JSON");
   }
 }
 
-/** Parses a body that must be a JSON object. Throws UnreadableRequest. */
-export function readJsonObject(bytes: Uint8Array): JsonObject {
-  const body = readJson(bytes);
+/** Parses a body that must be a JSON object, as `readJson` does. Throws UnreadableRequest. */
+export function readJsonObject(bytes: Uint8Array, limits?: JsonLimits): JsonObject {
+  const body = readJson(bytes, limits);
   if (!isJsonObject(body)) throw new UnreadableRequest("the body is not a JSON object");
   return body;
 }

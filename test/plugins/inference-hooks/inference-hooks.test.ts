@@ -13,7 +13,7 @@ rules:
   - { name: reading, tool: claude, operation: [read_file, crm_search], effect: allow }
   - { name: verified connectors, tool: claude, operation: crm_update, effect: allow, when: context.tool_info.?verified_origin.orValue(false) == true }
   - { name: bash by a person, tool: claude, operation: bash, effect: require_approval }
-  - { name: harmless prompts, tool: claude, operation: prompt, effect: allow, when: "!params.text.contains('secret')" }
+  - { name: harmless prompts, tool: claude.prompt, operation: prompt, effect: allow, when: "!params.text.contains('secret')" }
 `;
 type Json = Record<string, unknown>;
 const newSecret = (): string => `whsec_${randomBytes(32).toString("base64")}`;
@@ -172,13 +172,34 @@ describe("inference hooks", () => {
     assert.ok((await size()) > before);
   });
 
-  it("decide a request once, also after a restart", async () => {
+  it("decide a request once, also after a restart and if it is signed again", async () => {
     const call = frame([use("read_file", { path: "d" })]);
     const at = Date.now();
     assert.equal(read(await send(call, { at })), "allow");
-    assert.equal(read(await send(call, { at })), "deny");
-    await service.restart();
-    assert.equal(read(await send(call, { at })), "deny");
+    for (const again of [at, at + 2000]) {
+      assert.match((await send(call, { at: again })).body.deny_reason, /sent before, and each is decided once/);
+      await service.restart();
+    }
+  });
+
+  it("deny a call whose caller or tool_info cannot be read exactly, and name the agent by the e-mail address without an id", async () => {
+    const info = (tool_info: unknown): Json => frame([{ ...use("read_file", { path: "f" }), tool_info }]);
+    const by = (actor: Json, more: Json = {}): Json => frame([use("read_file", { path: "f" })], { actor, ...more });
+    for (const [sent, reason] of [
+      [by({ type: "user" }), /neither an id nor an e-mail address/],
+      [by({ id: "", email_address: null }), /neither an id nor an e-mail address/],
+      [by({ id: "u".repeat(257) }), /id of the actor is not a string of at most 256/],
+      [by({ id: 7, email_address: "bob@example.com" }), /id of the actor is not a string/],
+      [by({ id: "u", email_address: "b".repeat(257) }), /e-mail address of the actor is not a string/],
+      [info("verified"), /tool_info of one of the calls is not an object/],
+      [info([]), /tool_info of one of the calls is not an object/],
+    ] as const) {
+      const answer = await send(sent);
+      assert.equal(read(answer), "deny");
+      assert.match(answer.body.deny_reason, reason);
+    }
+    assert.equal(read(await send(by({ email_address: "bob@example.com" }))), "allow");
+    assert.equal((await newest()).agent_id, "claude:bob@example.com");
   });
 
   it("deny what cannot be read, and pass prompts, which are not decided by default", async () => {
@@ -212,7 +233,54 @@ describe("inference hooks", () => {
     const prompt = (text: string): Promise<Answer> =>
       send(frame([], { type: "prompt", messages: [{ role: "user", content: [{ type: "text", text }] }] }));
     assert.deepEqual([read(await prompt("hello")), read(await prompt("the secret"))], ["allow", "deny"]);
+    assert.equal(read(await ask(use("prompt", { text: "hello" }))), "deny", "a tool with the name of prompts");
     assert.equal(read(await send(frame([], { type: "response" }))), "allow");
+  });
+
+  it("deny a prompt that cannot be read, and bind the decision to all of a prompt", async () => {
+    const prompt = (messages: unknown, more: Json = {}): Promise<Answer> =>
+      send(frame([], { type: "prompt", messages, ...more }));
+    const by = (content: unknown): unknown[] => [{ role: "user", content }];
+    const text = { type: "text", text: "hello" };
+    for (const messages of [
+      undefined,
+      [],
+      by("the secret"),
+      by([]),
+      [{ role: "assistant", content: [text] }],
+      [...by([text]), "the secret"],
+      by([{ type: "text" }]),
+      by([{ type: "text", text: ["the secret"] }]),
+      by([text, "the secret"]),
+      by([text, { type: "image", source: "x" }]),
+    ])
+      assert.equal(read(await prompt(messages)), "deny", JSON.stringify(messages));
+    assert.equal(read(await prompt(by([text]), { actor: { type: "user" } })), "deny", "no actor");
+    const id = `req_${randomUUID()}`;
+    const twice = `{"type":"prompt","request_id":"${id}","tenant_id":"acme","actor":{"id":"u"},"messages":[{"role":"user","content":[{"type":"text","text":"the secret","text":"hello"}]}]}`;
+    assert.equal(read(await send(twice)), "deny", "a member twice");
+    const digests = new Set<unknown>();
+    for (const content of [
+      [text],
+      [text, { type: "attachment", name: "a" }],
+      [text, { type: "attachment", name: "b" }],
+    ]) {
+      assert.equal(read(await prompt(by(content))), "allow");
+      digests.add((await newest()).params.sha256);
+    }
+    assert.equal(digests.size, 3);
+    const { params, agent_id, context } = await newest();
+    assert.deepEqual([params.text, params.truncated, params.types], ["hello", false, ["attachment", "text"]]);
+    assert.deepEqual([agent_id, context.caller.actor_email], ["claude:user_01", "alice@example.com"]);
+    assert.equal(read(await prompt(by([{ type: "text", text: "x".repeat(20_001) }]))), "allow");
+    assert.equal((await newest()).params.truncated, true);
+  });
+
+  it("deny a frame with more values or levels than can be parsed, before it is parsed", async () => {
+    const padded = (padding: string): string =>
+      `{"type":"prompt","request_id":"req_${randomUUID()}","tenant_id":"acme","padding":${padding}}`;
+    assert.match((await send(padded(`${"[".repeat(300)}${"]".repeat(300)}`))).body.deny_reason, /deep/);
+    assert.match((await send(padded(`[${"0,".repeat(1_000_000)}0]`))).body.deny_reason, /more than 1000000 values/);
   });
 
   it("answer forty frames at once, each once", async () => {
