@@ -1,8 +1,9 @@
 /** Finds the tool calls of a session that wait for a confirmation. */
 import { isJsonObject, type JsonObject } from "../../src/core.ts";
 
+const MCP_CALL = "agent.mcp_tool_use";
 /** Events of calls that the vendor runs after a confirmation. The application itself runs custom tools. */
-const CONFIRMED_TYPES = new Set(["agent.tool_use", "agent.mcp_tool_use"]);
+const CONFIRMED_TYPES = new Set(["agent.tool_use", MCP_CALL]);
 
 export interface PendingCall {
   /** Id of the event, with which the confirmation refers to it. */
@@ -14,14 +15,13 @@ export interface PendingCall {
 }
 
 /**
- * Returns the calls that the session waits for; an empty list if it waits for something else.
+ * Returns the events of the calls that the session waits for; an empty list if it waits for something else.
  * @param eventsBackwards the session's events, newest first
- * @throws Error if an event of a call cannot be read
  */
-export async function findPendingCalls(eventsBackwards: AsyncIterable<JsonObject>): Promise<PendingCall[]> {
+export async function findPendingCalls(eventsBackwards: AsyncIterable<JsonObject>): Promise<JsonObject[]> {
   let open: Set<string> | null = null;
   const answered = new Set<unknown>();
-  const calls: PendingCall[] = [];
+  const calls: JsonObject[] = [];
   for await (const event of eventsBackwards) {
     const type = typeof event["type"] === "string" ? event["type"] : "";
     if (type === "user.tool_confirmation") answered.add(event["tool_use_id"]);
@@ -34,7 +34,7 @@ export async function findPendingCalls(eventsBackwards: AsyncIterable<JsonObject
     if (open.size === 0) break;
     const { id } = event;
     if (typeof id !== "string" || !open.delete(id)) continue;
-    if (CONFIRMED_TYPES.has(type) && !answered.has(id)) calls.push(readCall(id, event));
+    if (CONFIRMED_TYPES.has(type) && !answered.has(id)) calls.push(event);
   }
   return calls.reverse();
 }
@@ -45,8 +45,12 @@ function readBlockingEvents(reason: unknown): Set<string> {
   return new Set(reason["event_ids"].filter((id) => typeof id === "string"));
 }
 
-function readCall(id: string, { name, input, mcp_server_name: server }: JsonObject): PendingCall {
-  if (typeof name !== "string" || !isJsonObject(input))
-    throw new Error(`the event ${id} has no name of a tool, or no arguments`);
-  return { id, name, server: typeof server === "string" ? server : null, input };
+/** Reads a call from its event. Throws Error if it could be read as another call. */
+export function readCall({ type, id, name, input, mcp_server_name: server = null }: JsonObject): PendingCall {
+  if (typeof id !== "string" || typeof name !== "string" || name === "" || !isJsonObject(input))
+    throw new Error(`the event ${String(id)} has no name of a tool, or no arguments`);
+  const isMcp = type === MCP_CALL;
+  if (isMcp ? typeof server !== "string" || server === "" : server !== null)
+    throw new Error(`the event ${id} ${isMcp ? "does not name its MCP server" : "names an MCP server"}`);
+  return { id, name, server: server as string | null, input };
 }

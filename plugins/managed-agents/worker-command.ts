@@ -5,6 +5,7 @@ import {
   createClient,
   EXIT_CODES,
   parseArguments,
+  toPrintable,
   usageError,
   withServiceErrors,
   type Command,
@@ -13,6 +14,7 @@ import { createVendorApi } from "./vendor-api.ts";
 import { Worker } from "./worker.ts";
 
 const DEFAULT_URL = "https://api.anthropic.com";
+const LOOPBACK: readonly string[] = ["127.0.0.1", "localhost", "[::1]"];
 /** Longest pause after rounds that failed. Seconds. */
 const MAX_PAUSE = 300;
 
@@ -47,20 +49,21 @@ examples:
       throw usageError(`--interval must be a number of seconds from 1; got "${values.interval}"`);
     const apiKey = process.env["ANTHROPIC_API_KEY"] ?? "";
     if (apiKey === "") throw usageError("ANTHROPIC_API_KEY is not set: it is the vendor's key");
+    const url = readVendorUrl(process.env["ANTHROPIC_BASE_URL"] ?? DEFAULT_URL);
     const assent = await createClient();
     const agent = values.agent ?? (await boundAgent(assent));
     const stop = new AbortController();
     const abort = (): void => stop.abort();
     const signals = ["SIGTERM", "SIGINT"] as const;
     for (const signal of signals) process.once(signal, abort);
-    const url = (process.env["ANTHROPIC_BASE_URL"] ?? DEFAULT_URL).replace(/\/+$/, "");
+    const log = (line: string): void => io.err(toPrintable(`assent managed-agents: ${line}`));
     const worker = new Worker({
       vendor: createVendorApi(url, apiKey, stop.signal),
       assent,
       agent,
       vendorAgent: values["vendor-agent"],
       tool: values.tool ?? "claude",
-      log: (line) => io.err(`assent managed-agents: ${line}\n`),
+      log,
     });
     try {
       if (values.once === true) {
@@ -73,7 +76,7 @@ examples:
           failures = 0;
         } catch (error) {
           failures++;
-          io.err(`assent managed-agents: ${error instanceof Error ? error.message : String(error)}; trying again\n`);
+          log(`${error instanceof Error ? error.message : String(error)}; trying again`);
         }
         const pause = Math.min(interval * 2 ** Math.min(failures, 6), Math.max(interval, MAX_PAUSE));
         await delay(pause * 1000, undefined, { signal: stop.signal }).catch(() => {});
@@ -84,6 +87,14 @@ examples:
     }
   },
 };
+
+/** Returns the address of the vendor's API. Each request contains the vendor's key, so others must not read it. */
+function readVendorUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url?.protocol === "https:" || (url?.protocol === "http:" && LOOPBACK.includes(url.hostname)))
+    return text.replace(/\/+$/, "");
+  throw usageError(`ANTHROPIC_BASE_URL must begin with https://, except for an address of this machine; got "${text}"`);
+}
 
 async function boundAgent(assent: Awaited<ReturnType<typeof createClient>>): Promise<string> {
   const { key } = await withServiceErrors(() => assent.call<{ key?: { agent_id?: string | null } }>("GET", "/v1/me"));

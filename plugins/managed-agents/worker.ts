@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import type { createClient } from "../../src/command.ts";
 import type { PendingCall } from "./confirmations.ts";
-import { findPendingCalls } from "./confirmations.ts";
+import { findPendingCalls, readCall } from "./confirmations.ts";
 import type { VendorApi } from "./vendor-api.ts";
 
 type Assent = Awaited<ReturnType<typeof createClient>>;
@@ -39,31 +39,40 @@ export class Worker {
 
   /** Answers all confirmations that are decided. Logs what fails, which the next round tries again. */
   async runOnce(): Promise<void> {
-    const { vendor, vendorAgent, log } = this.options;
+    const { vendor, vendorAgent } = this.options;
     for (const session of await vendor.idleSessions(vendorAgent))
-      try {
-        for (const call of await findPendingCalls(vendor.eventsBackwards(session))) await this.answer(session, call);
-      } catch (error) {
-        log(`session ${session}: ${messageOf(error)}; it keeps waiting`);
-      }
+      await this.logFailure(session, async () => {
+        for (const event of await findPendingCalls(vendor.eventsBackwards(session)))
+          await this.logFailure(session, () => this.answer(session, readCall(event)));
+      });
+  }
+
+  private async logFailure(session: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.options.log(`session ${session}: ${messageOf(error)}; it keeps waiting`);
+    }
   }
 
   private async answer(session: string, call: PendingCall): Promise<void> {
     const { vendor, log } = this.options;
     const action = await this.submit(session, call);
-    const confirmation = await this.confirm(action, call);
+    const key = digestOf(session, call);
+    const confirmation = await this.confirm(action, key);
     if (confirmation === null) {
-      if (!this.waiting.has(call.id)) log(`session ${session}: "${call.name}" waits for approval ${action.id}`);
-      this.waiting.add(call.id);
+      if (!this.waiting.has(key)) log(`session ${session}: "${call.name}" waits for approval ${action.id}`);
+      this.waiting.add(key);
       return;
     }
     await vendor.send(session, [{ type: "user.tool_confirmation", tool_use_id: call.id, ...confirmation }]);
-    this.waiting.delete(call.id);
+    this.waiting.delete(key);
     log(`session ${session}: "${call.name}" was answered with ${confirmation.result} (action ${action.id})`);
   }
 
-  /** The id of the event is the idempotency key, so that each call is one action, also after a restart. */
-  private submit(session: string, { id, name, server, input }: PendingCall): Promise<Action> {
+  /** The idempotency key identifies the call, so that it is one action, also after a restart. */
+  private submit(session: string, call: PendingCall): Promise<Action> {
+    const { id, name, server, input } = call;
     const { assent, agent, tool } = this.options;
     return assent.submit(
       {
@@ -73,12 +82,18 @@ export class Worker {
         params: input,
         context: {},
       },
-      { idempotencyKey: `managed-agents:${id}`, meta: { via: "managed-agents", session, tool_use_id: id } },
+      {
+        idempotencyKey: `managed-agents:${digestOf(session, call)}`,
+        meta: { via: "managed-agents", session, tool_use_id: id },
+      },
     );
   }
 
-  /** Starts an action that may run. Resolves to null if the action waits for an approval. */
-  private async confirm(action: Action, { id }: PendingCall): Promise<Confirmation | null> {
+  /**
+   * Starts an action that may run. Resolves to null if the action waits for an approval.
+   * @param key identifies the call
+   */
+  private async confirm(action: Action, key: string): Promise<Confirmation | null> {
     const deny = (reason: string): Confirmation => ({
       result: "deny",
       deny_message: `Not run: ${reason} (action ${action.id}).`.slice(0, MAX_MESSAGE),
@@ -94,7 +109,7 @@ export class Worker {
         // The attempt is the same after a restart, so a start whose confirmation was lost can be repeated.
         await this.options.assent.start(action.id, {
           permit: action.permit ?? undefined,
-          attempt: createHash("sha256").update(id).digest("hex").slice(0, 32),
+          attempt: key.slice(0, 32),
         });
         return { result: "allow" };
       case "denied":
@@ -106,5 +121,11 @@ export class Worker {
     }
   }
 }
+
+/** Identifies a call. Ids of events are not documented to be unique across sessions. */
+const digestOf = (session: string, { id }: PendingCall): string =>
+  createHash("sha256")
+    .update(JSON.stringify([session, id]))
+    .digest("hex");
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -5,6 +5,7 @@ import { createAssent } from "../../../clients/typescript/index.ts";
 import { createVendorApi } from "../../../plugins/managed-agents/vendor-api.ts";
 import { Worker } from "../../../plugins/managed-agents/worker.ts";
 import { serve, type RunningServer } from "../../../src/serve/index.ts";
+import { assentInProcessWithEnv } from "../../support/cli.ts";
 import { approve, makeKey, startService, type Service } from "../../support/service.ts";
 
 const POLICY = `
@@ -30,7 +31,7 @@ class Vendor {
   call(session: string, ...calls: Json[]): string[] {
     const found = this.sessions.get(session) ?? { status: "running", events: [], open: new Set<string>() };
     this.sessions.set(session, found);
-    const events = calls.map((call) => ({ type: "agent.tool_use", ...call, id: `sevt_${++last}` }));
+    const events = calls.map((call) => ({ type: "agent.tool_use", id: `sevt_${++last}`, ...call }));
     found.events.push({ type: "session.status_running", id: `sevt_${++last}` }, ...events);
     for (const { id } of events) found.open.add(id);
     found.events.push({
@@ -148,6 +149,59 @@ describe("the worker for managed agents", () => {
     assert.deepEqual(vendor.ran, [id]);
     await worker.runOnce();
     assert.equal(vendor.answers("s1").length, 1);
+  });
+
+  it("does not decide an MCP call as a tool of the vendor, and answers the other calls of its session", async () => {
+    const mcp = { type: "agent.mcp_tool_use", name: "read", input: {} };
+    const [, , , , , good] = vendor.call(
+      "s1",
+      mcp,
+      { ...mcp, mcp_server_name: "" },
+      { ...mcp, mcp_server_name: ["notes"] },
+      { name: "read", input: {}, mcp_server_name: "notes" },
+      { name: "", input: {} },
+      { name: "read", input: { path: "good" } },
+    );
+    await createWorker().runOnce();
+    assert.deepEqual(vendor.ran, [good]);
+    assert.equal(vendor.answers("s1").length, 1);
+    assert.equal(lines.filter((line) => line.includes("does not name its MCP server; it keeps waiting")).length, 3);
+    assert.equal(lines.filter((line) => line.includes("names an MCP server; it keeps waiting")).length, 1);
+  });
+
+  it("decides events with the same id in two sessions separately", async () => {
+    const call = { name: "read", input: {}, id: "sevt_same" };
+    vendor.call("s1", call);
+    vendor.call("s2", { ...call, name: "remove" });
+    vendor.call("s3", call);
+    const before = await total();
+    await createWorker().runOnce();
+    const results = ["s1", "s2", "s3"].map((session) => vendor.answers(session)[0]?.["result"]);
+    assert.deepEqual([results, await total()], [["allow", "deny", "allow"], before + 3]);
+  });
+
+  it("sends the vendor's key only over https, or to this machine", async () => {
+    const run = (url: string) =>
+      assentInProcessWithEnv(
+        {
+          ANTHROPIC_API_KEY: "vendor-key",
+          ANTHROPIC_BASE_URL: url,
+          ASSENT_URL: listening.url,
+          ASSENT_API_KEY: key,
+        },
+        "managed-agents",
+        "--once",
+      );
+    for (const url of ["http://vendor.example", "http://127.0.0.1.vendor.example", "vendor.example", ""]) {
+      const { code, err } = await run(url);
+      assert.equal(code, 2, err);
+      assert.match(err, /ANTHROPIC_BASE_URL must begin with https:\/\//);
+    }
+    // The vendor of this test does not know a session by its encoded id.
+    vendor.call("s1\u001b[2J\nforged", { name: "read", input: {} });
+    const { code, err } = await run(listeningVendor.url);
+    assert.equal(code, 0, err);
+    assert.match(err, /^assent managed-agents: session s1\ufffd\[2J\ufffdforged: .*status 404.*; it keeps waiting\n$/);
   });
 
   it("repeats an answer that was lost, without a second action", async () => {
