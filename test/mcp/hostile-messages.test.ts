@@ -69,6 +69,17 @@ test("methods with names of built-in members are unknown methods", () => {
   assert.deepEqual(sent, ["notifications/subscriptions/acknowledged"]);
 });
 
+test("a client that has disconnected before its subscription begins leaves none behind", async () => {
+  const subscriptions = createSubscriptions();
+  const sent: string[] = [];
+  const notifications = { toolsListChanged: true };
+  const request = { jsonrpc: "2.0" as const, id: 1, method: "subscriptions/listen", params: { notifications } };
+  const capabilities = { tools: { listChanged: true } };
+  await subscriptions.serve({ request, signal: AbortSignal.abort() }, capabilities, (method) => void sent.push(method));
+  subscriptions.publish("notifications/tools/list_changed", {});
+  assert.deepEqual(sent, []);
+});
+
 test("a model can propose a rule only for its own agent", async () => {
   let sent: unknown;
   const gate = new CallGate({

@@ -63,6 +63,8 @@ export function createSubscriptions() {
             resolve({ result: { resultType: "complete", _meta: { [META_KEY.subscription]: request.id } } });
         };
         subscriptions.set(key, { id: request.id, filter, notify, end });
+        // The client can disconnect while the servers subscribe, before this listener exists.
+        if (signal.aborted) return end();
         signal.addEventListener("abort", end, { once: true });
         notify("notifications/subscriptions/acknowledged", {
           notifications: filter,

@@ -1,7 +1,7 @@
 /**
  * Marks what the proxy itself says, so that clients and models can distinguish it from what a server says. The mark is
- * random, and the proxy removes it from everything that servers send, so no server can imitate it, even if a model passes
- * the mark to a server.
+ * random, and the proxy removes it from everything that servers send, even if a model passes the mark to a server. A model
+ * could still read the mark in an encoding that `TOKEN_PATTERN` does not match.
  */
 import { randomBytes } from "node:crypto";
 import { isObject, type JsonObject, type JsonValue } from "../transport/rpc-message.ts";
