@@ -48,7 +48,7 @@ function readBlockingEvents(reason: unknown): Set<string> {
 /** Reads a call from its event. Throws Error if it could be read as another call. */
 export function readCall({ type, id, name, input, mcp_server_name: server = null }: JsonObject): PendingCall {
   if (typeof id !== "string" || typeof name !== "string" || name === "" || !isJsonObject(input))
-    throw new Error(`the event ${String(id)} has no name of a tool, or no arguments`);
+    throw new Error(`the event ${JSON.stringify(id)} has no name of a tool, or no arguments`);
   const isMcp = type === MCP_CALL;
   if (isMcp ? typeof server !== "string" || server === "" : server !== null)
     throw new Error(`the event ${id} ${isMcp ? "does not name its MCP server" : "names an MCP server"}`);
