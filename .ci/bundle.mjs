@@ -203,7 +203,9 @@ function licencesOf(packages) {
 function billOf(packages) {
   const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")).packages;
   const installed = Object.keys(lock).filter(
-    (path) => path !== "" && !lock[path].dev && !lock[path].optional && !lock[path].peer,
+    // Workspaces and the links to them are not packages that are installed with this one.
+    (path) =>
+      path.includes("node_modules/") && !lock[path].link && !lock[path].dev && !lock[path].optional && !lock[path].peer,
   );
   const { name, version, license } = manifestOf(".");
   const components = [...new Set([...packages, ...installed])].sort(byName).map((folder) => {

@@ -50,6 +50,11 @@ function objectOf({ properties, required = [] }, sent, names, indent) {
   return `{\n${lines.join("\n")}\n${indent}}`;
 }
 
+/** The schema of the members whose names are not fixed. */
+function membersOf({ additionalProperties, patternProperties = {} }) {
+  return Object.values(patternProperties)[0] ?? (typeof additionalProperties === "object" ? additionalProperties : {});
+}
+
 function typeOf(schema, sent, names, indent) {
   const print = (part) => typeOf(part, sent, names, indent);
   if (schema.$ref !== undefined) return names.get(/[^/]+$/.exec(schema.$ref)[0]) ?? "Record<string, unknown>";
@@ -66,7 +71,7 @@ function typeOf(schema, sent, names, indent) {
     }
     case "object":
       if (schema.properties !== undefined) return objectOf(schema, sent, names, indent);
-      return `Record<string, ${schema.additionalProperties?.type === "string" ? "string" : "unknown"}>`;
+      return `Record<string, ${print(membersOf(schema))}>`;
     case "string":
     case "boolean":
     case "null":

@@ -42,6 +42,8 @@ const TAGS = {
   coverage: "Results of comparisons between the logs of other systems and the ledger.",
   deliveries: "Messages to people and programs: sent, waiting, abandoned.",
   agents: "Registered agents, their tools, and their suspension.",
+  authority: "What an agent may do, and the rules that it proposes to people.",
+  groups: "Groups of people, and rotas of who is on call.",
   analytics: "Counts of actions over time.",
   events: "The ledger's entries, as a stream or in pages.",
   provenance: "Proofs for verifiers of the ledger.",

@@ -3,7 +3,7 @@ import { defineCorePlugin } from "../../src/core.ts";
 import { groupRoute } from "./groups.ts";
 import { rotaRoute } from "./rotas.ts";
 
-const TAG = "Groups and rotas";
+const TAG = "groups";
 
 export default defineCorePlugin({
   name: "groups",

@@ -81,7 +81,8 @@ def _denied(action: Mapping[str, Any]) -> Refusal:
     if by == "stop":
         return _stopped(reason)
     shown = "" if code == "POLICY_RULE" else f" ({as_text(code)})"
-    other = (action.get("alternative") or {}).get("text")
+    alternative: Dict[str, Any] = action.get("alternative") or {}
+    other = alternative.get("text")
     return Refusal(
         "denied",
         f"denied by policy{shown}: {as_text(reason)}",
