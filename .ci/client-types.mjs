@@ -71,7 +71,7 @@ function typeOf(schema, sent, names, indent) {
     }
     case "object":
       if (schema.properties !== undefined) return objectOf(schema, sent, names, indent);
-      return `Record<string, ${print(membersOf(schema))}>`;
+      return `Record<string, ${print(membersOf(schema))}${sent ? " | undefined" : ""}>`;
     case "string":
     case "boolean":
     case "null":
