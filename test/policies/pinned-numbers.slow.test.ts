@@ -110,8 +110,8 @@ const parsed = (name: string, args: string[]) => ({
 });
 
 const PACK_LENGTHS = [
-  lengthTest("coding-agents", SHELL, "parsed", { 1: ask, 2: allow, 3: ask }, (length) =>
-    parsed("command", ["-v", "node", "npm"].slice(0, length)),
+  lengthTest("coding-agents", SHELL, "parsed", { 1: ask, 2: allow }, (length) =>
+    parsed("command", ["-v", "node"].slice(0, length)),
   ),
   lengthTest("coding-agents", call("web", "search"), "query", { 200: allow, 201: ask }),
   lengthTest("customer-data", call("crm", "export_customers", { limit: 1 }), "purpose", {
