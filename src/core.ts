@@ -201,6 +201,7 @@ export {
   findFactReads,
   listFactCalls,
   toSourceFacts,
+  MAX_FACT_INPUT,
 } from "./domain/policy/decide/fact-reads.ts";
 export { findUnknownFactSources } from "./domain/policy/check/fact-faults.ts";
 export { givenRequesterFacts } from "./domain/policy/test/given-facts.ts";

@@ -130,7 +130,7 @@ function resultRoute(host: CoreHost, tag: string) {
     errors: ["ACTION_NOT_FOUND", "ACTION_NOT_STARTED", "NOT_THE_EXECUTOR", "ACTION_ERASED", "RECORD_ALTERED"],
     async handle({ credential, params, body }) {
       const { row, isRetry } = await reportResult(host, credential, params.id, body);
-      await expireFactsAfter(host, row);
+      if (!isRetry) await expireFactsAfter(host, row);
       const execution = isRetry ? null : tracedExecution(row);
       if (execution !== null) host.trace()?.addExecution(tracedAction(row), execution);
       return buildActionReply(host, row, credential, isRetry ? { headers: REPLAYED_HEADERS } : {});

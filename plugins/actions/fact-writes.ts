@@ -1,9 +1,16 @@
 /**
- * Expires cached facts after a write: when the result of an action is recorded, the service reads again the facts whose
- * inputs contain a value of the request, and the facts that the policies read for the action. A result that this process
- * records takes effect with its response; one of another process, when this process reads its entry.
+ * Expires cached facts after a write: when the result of an action is recorded, or is overdue, the service reads again
+ * the facts whose inputs contain a value of the request, and the facts that the policies read for the action. A result
+ * that this process records takes effect with its response; one of another process, when this process reads its entry.
  */
-import { type CoreHost, type ExecutionEntry, decodeEntry, type JsonValue, listFactCalls } from "../../src/core.ts";
+import {
+  type CoreHost,
+  type ExecutionEntry,
+  decodeEntry,
+  type JsonValue,
+  listFactCalls,
+  MAX_FACT_INPUT,
+} from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { createEvaluation, readRequest } from "./prefetch-redecision.ts";
 
@@ -24,14 +31,18 @@ export async function expireFactsAfter(host: CoreHost, row: ActionRow): Promise<
   }
 }
 
-/** Returns the strings and numbers in a value. */
+/** Returns the different strings and numbers in a value that can be an input of a fact. */
 function listSubjects(value: JsonValue): (string | number)[] {
-  if (typeof value === "string" || typeof value === "number") return [value];
-  if (typeof value !== "object" || value === null) return [];
-  return Object.values(value).flatMap(listSubjects);
+  const subjects = new Set<string | number>();
+  const collect = (part: JsonValue): void => {
+    if (typeof part === "number" || (typeof part === "string" && part.length <= MAX_FACT_INPUT)) subjects.add(part);
+    else if (typeof part === "object" && part !== null) Object.values(part).forEach(collect);
+  };
+  collect(value);
+  return [...subjects];
 }
 
-/** Follows the results that other processes record. */
+/** Follows the results that other processes record, and the actions whose result is overdue. */
 export function createFactWrites(host: CoreHost) {
   let unsubscribe: (() => void) | null = null;
 
@@ -49,7 +60,7 @@ export function createFactWrites(host: CoreHost) {
       if (host.factSources.list().length === 0) return;
       unsubscribe = host.subscribe((entries) => {
         for (const { type, action_id, bytes } of entries)
-          if (type === "execution" && action_id !== null && decodeEntry<ExecutionEntry>(bytes).phase === "result")
+          if (type === "execution" && action_id !== null && decodeEntry<ExecutionEntry>(bytes).phase !== "start")
             void follow(action_id);
       });
     },

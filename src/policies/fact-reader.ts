@@ -199,11 +199,23 @@ export function createFactReader(options: {
     return findRecent(state, [shared, own], earliestRead(state, call, since));
   }
 
+  /** Expires results. Of a write of many values, remembers only the known calls that have one of them as an input. */
+  function expire(calls: readonly WrittenCall[], subjects: readonly (string | number | boolean)[]): void {
+    if (subjects.length <= MAX_WRITTEN_VALUES) return writes.add(calls, subjects);
+    const values = new Set(subjects.map(String));
+    const affected = [...states].flatMap(([source, state]) =>
+      listKnownInputs(state)
+        .filter((inputs) => Object.values(inputs).some((value) => values.has(String(value))))
+        .map((inputs) => ({ source, inputs })),
+    );
+    writes.add([...calls, ...affected], []);
+  }
+
   return {
     list: () => options.sources.map(({ name, inputs }) => ({ name, inputs })),
     recent: (call, keyId = null, since = -Infinity) => recent(call, keyId, since),
     read: (calls, keyId = null, since = -Infinity) => Promise.all(calls.map((call) => readOne(call, keyId, since))),
-    expire: writes.add,
+    expire,
     counts: () => [...states].map(([source, { counts }]) => ({ source, ...counts })),
   };
 }
@@ -277,6 +289,17 @@ function findReadInProgress(
 
 /** Maximum number of values and calls whose last write is remembered. */
 const MAX_WRITES = 10_000;
+/** Maximum number of values of one write that are remembered. Otherwise, one action could expire all cached results. */
+const MAX_WRITTEN_VALUES = 256;
+
+/** A call whose result an action may have changed. */
+type WrittenCall = Pick<FactCall, "source" | "inputs">;
+
+/** Returns the inputs whose results are cached or being read. A later read cannot return an earlier value. */
+function listKnownInputs({ cache, readsInProgress }: SourceState): FactCall["inputs"][] {
+  const shared = [...cache.keys(), ...readsInProgress.keys()].filter((key) => key.startsWith("{"));
+  return shared.map((key) => JSON.parse(key) as FactCall["inputs"]);
+}
 
 /** Remembers when actions may last have changed what the sources return, by value and by call. */
 function createWrites() {
@@ -285,7 +308,7 @@ function createWrites() {
   let forgotten = -Infinity;
   const keyOfCall = (source: string, inputs: FactCall["inputs"]): string => canonicalText([source, inputs]);
   return {
-    add(calls: readonly FactCall[], subjects: readonly (string | number | boolean)[]): void {
+    add(calls: readonly WrittenCall[], subjects: readonly (string | number | boolean)[]): void {
       const now = performance.now();
       for (const key of [...subjects.map(String), ...calls.map(({ source, inputs }) => keyOfCall(source, inputs))]) {
         times.delete(key);

@@ -71,6 +71,38 @@ test("an answer is as old as its read, however late it arrives", async () => {
   assert.equal(reader.recent({ policy: "p", shadow: false, source: "crm", inputs: { id: "a" } }), null);
 });
 
+test("after a write, no earlier value is used, also one that is still being read, and other values are kept", async () => {
+  let total = 1;
+  let release = (): void => undefined;
+  const { reader, read } = open({
+    maxAgeMs: 60_000,
+    async read({ id }) {
+      const value = total;
+      if (id === "slow") await new Promise<void>((resolve) => (release = resolve));
+      return value;
+    },
+  });
+  const recent = (id: string) => reader.recent({ policy: "p", shadow: false, source: "crm", inputs: { id } });
+  const many = Array.from({ length: 20_000 }, (_, i) => `value-${i}`);
+  for (const subjects of [[], many]) {
+    await Promise.all([read("a"), read("other")]);
+    const slow = read("slow");
+    await new Promise(setImmediate);
+    total += 1;
+    reader.expire([], [...subjects, "a", "slow"]);
+    release();
+    await slow;
+    assert.deepEqual([recent("a"), recent("slow")], [null, null]);
+    assert.equal(recent("other")?.value, 1);
+    assert.equal((await read("a"))?.value, total);
+    const again = read("slow");
+    await new Promise(setImmediate);
+    release();
+    assert.equal((await again)?.value, total);
+    reader.expire([], ["slow"]);
+  }
+});
+
 test("a source that hangs, and ignores the signal, holds up only its own reads, and those end", async () => {
   const { read, setting } = open({ timeoutMs: 20, read: () => new Promise(() => undefined) });
   // Timeouts of signals do not keep a process alive.

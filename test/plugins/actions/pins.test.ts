@@ -234,10 +234,11 @@ test("a result expires the cached facts that name a value of its request", async
   };
   const action = await submit("read", { id: "i-w" });
   assert.equal(await fetched(() => submit("read", { id: "i-w", more: 1 })), 0);
-  await post(action.id, "start", {});
+  const attempt = "the-attempt-of-this-write";
+  await post(action.id, "start", { attempt });
   assert.equal(await fetched(() => submit("read", { id: "i-w", more: 2 })), 0);
   const other = await submit("read", { id: "i-other" });
-  await post(action.id, "result", { success: true });
+  await post(action.id, "result", { success: true, attempt });
   assert.equal(await fetched(() => submit("read", { id: "i-w", more: 3 })), 1);
   assert.equal(await fetched(() => submit("read", { id: "i-other", more: other.id })), 0);
 });
@@ -269,3 +270,10 @@ test("pins that cannot work are refused when the policy is read", () => {
     /remove pins or grants/,
   );
 });
+  await post(action.id, "result", { success: true, attempt });
+  assert.equal(await fetched(() => submit("read", { id: "i-w", more: 4 })), 0, "the result was repeated");
+  const large = await submit("read", { id: "i-large", more: Array.from({ length: 10_001 }, (_, i) => i) });
+  await post(large.id, "start", {});
+  await post(large.id, "result", { success: true });
+  assert.equal(await fetched(() => submit("read", { id: "i-large", more: 5 })), 1);
+  assert.equal(await fetched(() => submit("read", { id: "i-other", more: 6 })), 0, "one action does not expire all");

@@ -16,7 +16,7 @@ import type { Evaluation } from "./evaluation.ts";
 /** Maximum size in bytes of one value, as canonical JSON. */
 const MAX_FACT_BYTES = 16_384;
 /** Maximum number of characters of a string that is passed to a source. */
-const MAX_INPUT = 1_024;
+export const MAX_FACT_INPUT = 1_024;
 /**
  * Maximum number of steps for the inputs of one fact. The inputs of all facts are evaluated under the ledger's lock.
  */
@@ -130,7 +130,7 @@ function createCall(
 
 function toInput(result: unknown): string | number | boolean | null {
   const value = typeof result === "bigint" ? Number(result) : result;
-  if (typeof value === "string") return value.length <= MAX_INPUT && !/\p{Surrogate}/u.test(value) ? value : null;
+  if (typeof value === "string") return value.length <= MAX_FACT_INPUT && !/\p{Surrogate}/u.test(value) ? value : null;
   if (typeof value === "boolean") return value;
   if (typeof value !== "number" || !Number.isFinite(value)) return null;
   return typeof result === "bigint" && !Number.isSafeInteger(value) ? null : value;
