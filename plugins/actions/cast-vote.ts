@@ -275,7 +275,7 @@ function countRejection(
   history: VerifiedHistory,
   voter: Voter,
 ): VoteOutcome {
-  const { first, newest, approvals, requirement } = history;
+  const { terms, approvals, requirement } = history;
   const { capacities, excluded } = findVotingCapacities(
     host,
     row,
@@ -294,7 +294,7 @@ function countRejection(
     ...capacity,
     approvals: countPeople(toCountedVotes(host, approvals).map(({ principals }) => principals)),
     validForMs: 0,
-    holdMs: rejectionHoldMs(newest.decision.approval ?? first.decision.approval),
+    holdMs: rejectionHoldMs(terms),
     grants: null,
   };
 }
@@ -310,7 +310,6 @@ async function countApproval(
   history: VerifiedHistory,
   voter: Voter & { break_glass: boolean },
 ): Promise<VoteOutcome | UnvotableAction> {
-  const { first, newest } = history;
   const { actor, self, gesture, break_glass } = voter;
   const earlier = toCountedVotes(host, history.approvals);
   const terms = { self: self !== null, signed: gesture !== null, break_glass, at: tx.now };
@@ -343,15 +342,16 @@ async function countApproval(
     status: isApproved ? "approved" : "pending_approval",
     ...chosen.capacity,
     approvals: countPeople([...earlier, vote].map(({ principals }) => principals)),
-    validForMs: approvalPeriodMs([newest.decision.approval ?? first.decision.approval, redecision.decision.approval]),
+    validForMs: approvalPeriodMs([history.terms, redecision.decision.approval]),
     holdMs: 0,
     grants: largestGrant(redecision.decision.approval, chosen, tx.now),
   };
 }
 
-/** Returns the shortest of the approval periods. Milliseconds. */
+/** Returns the shortest of the approval periods, or the default one without terms. Milliseconds. */
 export function approvalPeriodMs(terms: readonly Decision["approval"][]): number {
-  return Math.min(...terms.filter((each) => each !== null).map(approvalValidityMs));
+  const periods = terms.filter((each) => each !== null).map(approvalValidityMs);
+  return periods.length === 0 ? approvalValidityMs(null) : Math.min(...periods);
 }
 
 /**

@@ -152,14 +152,14 @@ async function changeRequest(
   host: CoreHost,
   tx: LedgerTransaction,
   row: ActionRow,
-  { requirement, newest, first, basis }: VerifiedHistory,
+  { requirement, terms, basis }: VerifiedHistory,
   before: Redecision,
   { changes, reason, cause }: Edit & { cause: { occasion: "edit"; by: ReturnType<typeof toActor> } },
 ): Promise<ActionRow> {
   const proposed = effectiveRequest(row);
   if (proposed === null) throw new Error(`the request of ${row.id} is missing`);
   // The decision's rules and the current rules must both let approvers change the member. The bounds of both apply.
-  const editableParameters = (newest.decision.approval ?? first.decision.approval)?.editable ?? [];
+  const editableParameters = terms?.editable ?? [];
   const both = combineEditableParameters([editableParameters, before.decision.approval?.editable ?? []]);
   const editable = omitRedactedEditable(tx.activePolicies.compiled, row, both);
   const request = editRequest(proposed, changes, editable);

@@ -102,10 +102,10 @@ function isApprovedAgain(
 async function applyDenial(
   tx: LedgerTransaction,
   row: ActionRow,
-  { first, newest }: VerifiedHistory,
+  { terms }: VerifiedHistory,
   review: CountedReview,
 ): Promise<void> {
-  const holdMs = rejectionHoldMs(newest.decision.approval ?? first.decision.approval);
+  const holdMs = rejectionHoldMs(terms);
   const rejection_until = holdMs > 0 ? tx.now + holdMs : null;
   const comment = recordEntry(tx, row, review, { status: "denied", rejection_until });
   await moveAction(tx, row, {
@@ -120,12 +120,12 @@ async function applyDenial(
 async function applyApproval(
   tx: LedgerTransaction,
   row: ActionRow,
-  { first, newest }: VerifiedHistory,
+  { terms }: VerifiedHistory,
   review: CountedReview,
   { decision }: Redecision,
 ): Promise<void> {
   // Use the shorter approval period of the decision and the current policies.
-  const validForMs = approvalPeriodMs([newest.decision.approval ?? first.decision.approval, decision.approval]);
+  const validForMs = approvalPeriodMs([terms, decision.approval]);
   const approved_until = tx.now + validForMs;
   recordEntry(tx, row, review, { status: "approved", approved_until });
   await moveAction(tx, row, { status: "approved", approved_until });

@@ -174,11 +174,11 @@ export async function requireMoreApprovals(
   row: ActionRow,
   redecision: Redecision,
   cause: RedecisionCause,
-  { requirement, requests, pins }: Pick<VerifiedHistory, "requirement" | "requests" | "pins">,
+  { requirement, terms, pins }: Pick<VerifiedHistory, "requirement" | "terms" | "pins">,
 ): Promise<ActionRow> {
   const { reason } = redecision.decision;
   // If only the facts have changed, approval might no longer be required.
-  const approval = redecision.decision.approval ?? requests.at(-1)?.decision.approval ?? null;
+  const approval = redecision.decision.approval ?? terms;
   if (approval === null) throw new Error(`the redecision of ${row.id} requires no approval`);
   const isPending = row.status === "pending_approval";
   const approvers = combineApproverPlans(requirement, redecision);

@@ -9,6 +9,7 @@ import {
   commitDigest,
   commitResult,
   type CoreHost,
+  type Decision,
   type DecisionEntry,
   decodeEntry,
   findDifferingColumns,
@@ -89,6 +90,11 @@ export interface VerifiedHistory {
   /** The decision and redecisions that made the action pending, in order. */
   requests: readonly (DecisionEntry | RedecisionEntry)[];
   /** Commitment to the pinned values that approvers see; null without pins. */
+  /**
+   * The terms of the newest request for approval that has any; null if approval was never required. A request whose only
+   * cause is a change of pinned facts has none.
+   */
+  terms: Decision["approval"];
   pins: string | null;
   /** The approvers that are required; null if approval was never required. */
   requirement: ApprovalRequirement | null;
@@ -240,12 +246,14 @@ function compareEntries(
     return { recorded: null, altered: ["entries"] };
   const hashes = coreEntries.map(({ leaf_hash }) => toHex(leaf_hash));
   const recorded: VerifiedHistory = {
+  const requests = opened.filter(isRequestForApproval);
     first,
     basis: history.edit?.entry ?? first,
     edit: history.edit,
     mayHaveRun: history.mayHaveRun,
     askedHash: hashes[opened.findLastIndex(isRequestForApproval)] ?? null,
-    requests: opened.filter(isRequestForApproval),
+    requests,
+    terms: requests.findLast(({ decision }) => decision.approval !== null)?.decision.approval ?? null,
     pins: history.pins,
     asked: history.asked,
     reviews: opened.filter((entry) => entry.type === "review"),

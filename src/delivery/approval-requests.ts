@@ -1,7 +1,9 @@
 /** The requests for approval that an entry causes. Their recipients are people who have not been notified yet. */
 import type { DeliveryRow, StorageTransaction } from "../contract/storage.ts";
+import type { ActionEntry } from "../domain/action-history.ts";
 import { evaluatePlanProgress } from "../domain/approvers.ts";
 import type { DecisionEntry, EntryBody } from "../domain/entries.ts";
+import type { Decision } from "../domain/policy/policy-types.ts";
 import { isApprovalRequest } from "./message.ts";
 import type { BatchEntries, DeliveryCause, MessageSubject, NewDelivery, OutboxOptions } from "./new-delivery.ts";
 import { findOpenedStages, readActionEntries } from "./opened-stages.ts";
@@ -43,12 +45,22 @@ export async function createApprovalRequests(
   const newest = entries.findLast((entry) => entry.type === "decision" || entry.type === "redecision");
   const request =
     body.type === "redecision"
-      ? body
+      ? { ...body, decision: { approval: body.decision.approval ?? findEarlierTerms(entries) } }
       : { action_id: body.action_id, expires_at: newest?.expires_at ?? null, decision: null };
   const urgencies = [
     { expiresAt: computeRequestExpiry(request, cause.now), risk: newest?.decision.risk_level ?? null },
   ];
   return buildApprovalRequests(options, request, cause, { subject: subjectOf(first), urgencies, earlier, stages });
+}
+
+/**
+ * Returns the terms of the newest request for approval that has any, for a request whose only cause is a change of
+ * pinned facts. Machine reviewers do not receive such a request.
+ */
+function findEarlierTerms(entries: readonly ActionEntry[]): Decision["approval"] {
+  const requests = entries.filter((entry) => "decision" in entry && entry.status === "pending_approval");
+  const terms = requests.flatMap((entry) => ("decision" in entry ? (entry.decision.approval ?? []) : [])).at(-1);
+  return terms === undefined ? null : { ...terms, reviewers: [] };
 }
 
 const subjectOf = ({ agent_id, tool, submitted_by: { owner } }: DecisionEntry): MessageSubject => ({

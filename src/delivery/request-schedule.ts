@@ -20,7 +20,9 @@ import { missingChannelMessage, NO_NOTIFIER } from "./notifier-calls.ts";
 import type { NotifyingStage } from "./opened-stages.ts";
 
 /** The subject of a request for approval. `decision` is null if a vote opened the next stage. */
-type ApprovalRequest = Pick<DecisionEntry, "action_id" | "expires_at"> & { decision: DecisionEntry["decision"] | null };
+type ApprovalRequest = Pick<DecisionEntry, "action_id" | "expires_at"> & {
+  decision: Pick<DecisionEntry["decision"], "approval"> | null;
+};
 /** The deadline of the votes and the risk, which determine how long a notice can be delayed. */
 export interface Urgency {
   expiresAt: number;

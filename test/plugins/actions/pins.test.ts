@@ -6,7 +6,8 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { parsePolicies } from "../../../src/domain/policy/parse/parse.ts";
 import { definePlugin, type FactSource } from "../../../src/plugin.ts";
-import { makeKey, plainVotes, startService, type Service } from "../../support/service.ts";
+import { testNotifier } from "../../support/notifier.ts";
+import { makeKey, person, plainVotes, startService, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: invoices
 facts:
@@ -20,6 +21,11 @@ rules:
     tool: pay
     effect: require_approval
     approval: { quorum: 1, pins: [facts.invoice.total, facts.invoice.status] }
+  - { name: small, tool: settle, when: facts.invoice.total <= 100, effect: allow }
+  - name: large
+    tool: settle
+    effect: require_approval
+    approval: { quorum: 1, valid_for: 10m, notify: [desk], pins: [facts.invoice.total] }
   - name: two people
     tool: wire
     effect: require_approval
@@ -56,8 +62,12 @@ before(async () => {
     policy: POLICY,
     plugins: [
       { plugin: definePlugin({ name: "erp", setup: () => ({ factSources: [erp] }) }), options: {}, origin: "erp" },
+      testNotifier().plugin,
     ],
-    change: plainVotes,
+    change(config) {
+      plainVotes(config);
+      config.channels = { other: { notifier: "pigeon", people: [{ owner: person("ada"), to: "ada" }] } };
+    },
   });
   ({ key: bob } = await makeKey(service, { name: "bob", owner: "bob", preset: "approver" }));
   ({ key: carol } = await makeKey(service, { name: "carol", owner: "carol", preset: "approver" }));
@@ -165,6 +175,39 @@ test("a value that changed to one that needs no approval returns to the approver
   assert.equal((await post(id, "start", {})).status, 200);
 });
 
+test("an action that needs no approval any more is approved again with the earlier terms, and its channels are notified", async () => {
+  const notices = async (id: string) =>
+    (await service.storage.deliveriesOfAction(id)).filter(({ destination }) => destination === "channel desk").length;
+  for (const isApproved of [false, true]) {
+    invoice = { total: 50, status: "open" };
+    const { id, decision } = await submit("settle");
+    assert.equal(decision, "allow");
+    invoice = { total: 500, status: "open" };
+    assert.equal((await post(id, "permit", {})).status, 202);
+    if (isApproved) await vote(id);
+    const before = await notices(id);
+    invoice = { total: 50, status: "open" };
+    const returned = isApproved ? await post(id, "start", {}) : await vote(id);
+    assert.equal(returned.body.code, isApproved ? "MORE_APPROVALS_NEEDED" : "FACTS_CHANGED");
+    assert.equal(await notices(id), before + 1);
+    const approved = await vote(id);
+    assert.deepEqual([approved.status, approved.body.status], [200, "approved"]);
+    const periodMs = Date.parse(approved.body.approved_until) - Date.parse(approved.body.updated_at);
+    assert.equal(periodMs, 600_000);
+    assert.equal((await post(id, "start", {})).status, 200);
+  }
+});
+
+test("a pinned member without a value denies the action, because no one could see it", async () => {
+  const { id } = await submit();
+  await vote(id);
+  invoice = { total: 100 };
+  const denied = await submit();
+  assert.deepEqual([denied.decision, denied.reason_code], ["deny", "CONDITION_ERROR"]);
+  assert.match(denied.reason, /facts\.invoice\.status has no value/);
+  assert.equal((await post(id, "start", {})).body.code, "NO_LONGER_ALLOWED");
+});
+
 test("facts that cannot be read do not run the action: slow, down, of another shape, missing", async () => {
   const { id } = await submit();
   await vote(id);
@@ -241,6 +284,13 @@ test("a result expires the cached facts that name a value of its request", async
   await post(action.id, "result", { success: true, attempt });
   assert.equal(await fetched(() => submit("read", { id: "i-w", more: 3 })), 1);
   assert.equal(await fetched(() => submit("read", { id: "i-other", more: other.id })), 0);
+  await post(action.id, "result", { success: true, attempt });
+  assert.equal(await fetched(() => submit("read", { id: "i-w", more: 4 })), 0, "the result was repeated");
+  const large = await submit("read", { id: "i-large", more: Array.from({ length: 10_001 }, (_, i) => i) });
+  await post(large.id, "start", {});
+  await post(large.id, "result", { success: true });
+  assert.equal(await fetched(() => submit("read", { id: "i-large", more: 5 })), 1);
+  assert.equal(await fetched(() => submit("read", { id: "i-other", more: 6 })), 0, "one action does not expire all");
 });
 
 test("pins that cannot work are refused when the policy is read", () => {
@@ -270,10 +320,3 @@ test("pins that cannot work are refused when the policy is read", () => {
     /remove pins or grants/,
   );
 });
-  await post(action.id, "result", { success: true, attempt });
-  assert.equal(await fetched(() => submit("read", { id: "i-w", more: 4 })), 0, "the result was repeated");
-  const large = await submit("read", { id: "i-large", more: Array.from({ length: 10_001 }, (_, i) => i) });
-  await post(large.id, "start", {});
-  await post(large.id, "result", { success: true });
-  assert.equal(await fetched(() => submit("read", { id: "i-large", more: 5 })), 1);
-  assert.equal(await fetched(() => submit("read", { id: "i-other", more: 6 })), 0, "one action does not expire all");

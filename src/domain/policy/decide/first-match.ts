@@ -1,5 +1,5 @@
 /** Answers of the rules of one policy. */
-import { factOfPin } from "../../pins.ts";
+import { factOfPin, readPins } from "../../pins.ts";
 import { clipText } from "../../text.ts";
 import { describeFactFault, findSourceFact } from "../condition/source-facts.ts";
 import type { CompiledPolicy, CompiledRule } from "../compile/compile.ts";
@@ -57,6 +57,8 @@ function findUnreadPin(policy: CompiledPolicy, { approval }: CompiledRule, evalu
     const declared = policy.facts.find(({ name }) => name === factOfPin(path));
     const fact = declared && findSourceFact(evaluation.sources, { ...declared, policy: policy.name });
     if (fact?.fault !== null) return describeFactFault(fact?.fault ?? "unknown");
+    const [pin] = readPins([{ path, policy: policy.name }], evaluation.sources);
+    if (pin?.value === undefined) return `${path} has no value`;
   }
   return null;
 }
