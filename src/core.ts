@@ -181,6 +181,8 @@ export {
   mayHaveRun,
   recomputeLimitUses,
   type ReportedAmounts,
+  type ReportedUsage,
+  reportedUsePolicy,
   selectCountedLimits,
   USE_RETENTION_MS,
 } from "./domain/limit-uses.ts";
@@ -199,9 +201,9 @@ export {
   type FactResult,
   type FactCall,
   findFactReads,
+  MAX_FACT_INPUT,
   listFactCalls,
   toSourceFacts,
-  MAX_FACT_INPUT,
 } from "./domain/policy/decide/fact-reads.ts";
 export { findUnknownFactSources } from "./domain/policy/check/fact-faults.ts";
 export { givenRequesterFacts } from "./domain/policy/test/given-facts.ts";

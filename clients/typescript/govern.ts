@@ -66,7 +66,10 @@ export interface GovernOptions<P, T> extends GovernedCallOptions {
   record?: ((value: T) => Json) | undefined;
   /** Returns what a call used, such as `{ cost_usd: 0.02, tokens: 900 }`, for limits. Default: nothing. */
   usage?: ((value: T) => Record<string, number>) | undefined;
-  /** Called if the action ran and its result could not be reported. Default: a warning on the console. */
+  /**
+   * Called if the action ran and its result, or its `record` or `usage`, could not be reported. Default: a warning on the
+   * console.
+   */
   onUnreported?: ((error: unknown, action: ActionRecord) => void) | undefined;
 }
 
@@ -190,13 +193,30 @@ export async function runStarted<T>(
       return undefined;
     }
   };
-  const [meta, used] = [compute(record), compute(usage)];
+  const [meta, used] = [compute(record), compute(usage && ((result) => assertReportable(usage(result))))];
   await report({
     success: true,
     ...(meta === undefined ? {} : { meta }),
     ...(used === undefined ? {} : { usage: used }),
   });
   return value;
+}
+
+/** Returns the usage. Throws TypeError if the service would reject it, because it would reject the result, too. */
+function assertReportable(usage: Record<string, number>): Record<string, number> {
+  if (typeof usage !== "object" || usage === null || "then" in usage)
+    throw new TypeError(`usage must return an object such as { cost_usd: 0.02 }; got ${describeValue(usage)}`);
+  const entries = Object.entries(usage);
+  if (entries.length > 16) throw new TypeError(`usage has ${entries.length} amounts; at most 16 can be reported`);
+  for (const [name, amount] of entries) {
+    if (!/^[a-z][a-z0-9_]{0,31}$/.test(name))
+      throw new TypeError(`usage has the name ${JSON.stringify(name)}; use a name such as cost_usd`);
+    if (typeof amount !== "number" || !(amount >= 0 && amount <= 1_000_000_000))
+      throw new TypeError(
+        `usage.${name} must be a number from 0 to 1,000,000,000; got ${describeValue(amount)}. The result was reported without usage, so the reserves of limits count`,
+      );
+  }
+  return usage;
 }
 
 /**

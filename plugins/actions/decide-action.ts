@@ -20,7 +20,7 @@ import {
   userState,
 } from "../../src/core.ts";
 import type { StorageReader } from "../../src/storage/index.ts";
-import { readLimitUses } from "./limit-usage.ts";
+import { type CountedDecision, readLimitUses } from "./limit-usage.ts";
 import { type LookUpFacts, readEvaluationInputs } from "./read-inputs.ts";
 import { findActiveRejection } from "./rejection.ts";
 
@@ -37,8 +37,8 @@ export interface DecisionSubject {
   /** Id of the action; empty for a preview. */
   id: string;
   facts: Facts;
-  /** For an open action, the facts of the decision that counted it against limits; null for a new request. */
-  counted: Facts | null;
+  /** For an open action, the decision that counted it against limits; null for a new request. */
+  counted: CountedDecision | null;
 }
 
 export interface DecidedAction extends DecisionForEntry {
@@ -94,7 +94,13 @@ export async function decideAction(
   const rejection = hash === null ? null : await findRejection(host, reader, hash, decided.obliged);
   if (rejection !== null) return { ...decided, ...applyStepFacts(decided, evaluation, { rejection }) };
   for (const step of host.steps) {
-    const candidates = step.relax?.({ reader, action: submitter, evaluation, decided, counted: subject.counted });
+    const candidates = step.relax?.({
+      reader,
+      action: submitter,
+      evaluation,
+      decided,
+      counted: subject.counted?.facts ?? null,
+    });
     for await (const facts of candidates ?? []) {
       const relaxed = applyStepFacts(decided, evaluation, facts);
       if (relaxed.decision.effect === "allow") return { ...decided, ...relaxed };

@@ -8,6 +8,7 @@ import {
   type LimitFact,
   type MatchedLimit,
   mayHaveRun,
+  reportedUsePolicy,
   USE_RETENTION_MS,
 } from "../../src/core.ts";
 import { type ActionRow, type LimitSpan, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
@@ -20,20 +21,36 @@ interface LimitUses {
   needs: readonly MatchedLimit[];
 }
 
-/** @param counted facts of the decision that counted the action; its current usage would include the action itself */
+/** The decision that counted an action against limits. */
+export interface CountedDecision {
+  facts: Facts;
+  /** Whether the action has started since. */
+  hasStarted: boolean;
+}
+
+/**
+ * Reads the usage of the limits that apply. An action that was counted uses the recorded usage, because the current usage
+ * includes the action itself. Until it starts, a budget uses the sum of the reports instead if that is larger: others may
+ * have used more than they reserved. Other reserves do not count, because their decisions already counted this action.
+ */
 export async function readLimitUses(
   reader: Pick<StorageReader, "limitUsed">,
   evaluation: Evaluation,
   facts: Facts,
-  counted: Facts | null,
+  counted: CountedDecision | null,
 ): Promise<LimitUses> {
   const needs = findMatchedLimits(evaluation);
   if (needs.length === 0) return { facts, needs };
   const limits: LimitFact[] = [];
   for (const need of needs) {
-    const { policy, limit, basis } = need;
-    const recorded = counted === null ? null : findRecordedUsage(counted, need);
-    limits.push({ policy, limit, basis, used: recorded ?? (await readLimitUse(reader, need)) });
+    const { policy, limit, basis, usage } = need;
+    const recorded = counted === null ? null : findRecordedUsage(counted.facts, need);
+    let used = recorded ?? (await readLimitUse(reader, need));
+    if (recorded !== null && usage !== undefined && counted?.hasStarted === false) {
+      const reported = await readLimitUse(reader, { ...need, policy: reportedUsePolicy(policy) });
+      used = Math.max(recorded, reported);
+    }
+    limits.push({ policy, limit, basis, used });
   }
   return { facts: { ...facts, limits }, needs };
 }

@@ -53,8 +53,8 @@ type RedecisionOutcome = "denied" | "pending_approval" | "confirmed";
  * FACTS_UNAVAILABLE if the policies deny only because a fact source does not respond.
  *
  * A limit uses the count that `basis` recorded, because the current count already includes the action. A limit that
- * `basis` did not record uses its current count. A grant that covered the action must still cover it. Histories are
- * read again, because newer actions can matter.
+ * `basis` did not record uses its current count. A budget uses the sum of the reports if it is larger. A grant that
+ * covered the action must still cover it. Histories are read again, because newer actions can matter.
  * @param basis the decision that counted the action against limits, from its entry
  */
 export async function reevaluateAction(
@@ -66,7 +66,7 @@ export async function reevaluateAction(
   const request = effectiveRequest(row);
   if (request === null) throw new Error(`the request of ${row.id} is missing`);
   const facts = await collectCurrentFacts(host, tx, row, basis);
-  const counted = restoreFacts(basis.facts, row.past);
+  const counted = { facts: restoreFacts(basis.facts, row.past), hasStarted: row.started_at !== null };
   const subject = { policies: tx.activePolicies, request, id: row.id, facts, counted };
   const decided = await decideAction(host, tx, subject, { submitter: row, hash: null });
   assertNotBarred(host, row, decided);

@@ -63,7 +63,7 @@ export async function recordResult(
   const matchesStart = isStarter && attempt !== null && start?.attempt === attempt;
   const commitment = commitResult(row.salt, result);
   // Compare with the commitment in the ledger, because the result in the row could have been altered.
-  const isSame = reported === commitment && canonicalText(history.usage ?? {}) === canonicalText(usage ?? {});
+  const isSame = reported === commitment && canonicalText(history.usage?.amounts ?? {}) === canonicalText(usage ?? {});
   if (matchesStart && isSame) return { row: { ...row, result: canonicalText(result) }, isRetry: true };
   if (row.status !== "executing" && row.status !== "unknown") {
     const advice = reported === null ? "only a started action can have a result" : "its result was already reported";
@@ -76,6 +76,8 @@ export async function recordResult(
       "NOT_THE_EXECUTOR",
       "another attempt started this action; only that attempt can report its result",
     );
+  // Read the policies before the entry is recorded, because the read can require the transaction to start again.
+  const policies = usage === null ? null : findDecisionPolicies(host, tx, history, policySets);
   const status = result.success ? "succeeded" : "failed";
   tx.record(
     {
@@ -94,7 +96,7 @@ export async function recordResult(
     },
     row.submitted_by,
   );
-  if (usage !== null) await countUsage(host, tx, row, { ...history, usage }, policySets);
+  if (usage !== null) await countUsage(host, tx, row, { ...history, usage: { amounts: usage, at: tx.now } }, policies);
   await reactToResult(host, tx, row, {
     success: result.success,
     by: toActor(caller.key, caller.principal),
@@ -105,30 +107,46 @@ export async function recordResult(
   return { row: { ...row, ...change }, isRetry: false };
 }
 
+/** Returns the policies of the decision; null if they are not stored. Throws PreparationRequired to read them. */
+function findDecisionPolicies(
+  host: CoreHost,
+  { activePolicies }: LedgerTransaction,
+  { basis: { policy_set: digest } }: VerifiedHistory,
+  policySets: ResultCall["policySets"],
+): CompiledPolicySet | null {
+  const known = digest === activePolicies.digest ? activePolicies.compiled : policySets.get(digest ?? "");
+  if (known === undefined && digest !== null)
+    throw new PreparationRequired("the policies of a result", async () => {
+      policySets.set(digest, (await host.policies.byDigest(digest))?.compiled ?? null);
+    });
+  return known ?? null;
+}
+
 /** Replaces the reserved amounts in the action's uses of limits by the reported ones. */
 async function countUsage(
   host: CoreHost,
   tx: LedgerTransaction,
   row: ActionRow,
   { basis, countsAgainstLimits, usage }: VerifiedHistory,
-  policySets: ResultCall["policySets"],
+  policies: CompiledPolicySet | null,
 ): Promise<void> {
-  const { policy_set: digest } = basis;
-  const { activePolicies } = tx;
-  const known = digest === activePolicies.digest ? activePolicies.compiled : policySets.get(digest ?? "");
-  if (known === undefined && digest !== null)
-    throw new PreparationRequired("the policies of a result", async () => {
-      policySets.set(digest, (await host.policies.byDigest(digest))?.compiled ?? null);
-    });
   const request = effectiveRequest(row);
-  // The reserve stays if the policies of the decision cannot be read.
-  if (known == null || !known.hasLimits || request === null) return;
-  const at = parseEntryTime(basis.at);
+  if (policies === null || request === null) {
+    host.log.error("the usage of a result does not count, because the policies of its decision cannot be read", {
+      action: row.id,
+      policy_set: basis.policy_set,
+    });
+    return;
+  }
+  if (!policies.hasLimits) return;
   const recorded = { decision: basis.decision, facts: restoreFacts(basis.facts, row.past) };
-  const uses = recomputeLimitUses(known, request, recorded, at, { countsAgainstLimits, usage });
+  const uses = recomputeLimitUses(policies, request, recorded, parseEntryTime(basis.at), {
+    countsAgainstLimits,
+    usage,
+  });
   if (!uses.some((use) => use.usage !== undefined)) return;
   await tx.releaseLimitUses(row.id);
-  for (const { policy, limit, subject, amount, until } of uses)
+  for (const { policy, limit, subject, at, amount, until } of uses)
     await tx.insertLimitUse({ policy, limit_name: limit, subject, action_id: row.id, at, amount, until });
 }
 

@@ -22,6 +22,7 @@ import {
   matchesCommitment,
   principalOfReviewer,
   type RedecisionEntry,
+  type ReportedUsage,
   type RequestForReview,
   type ReviewEntry,
   toHex,
@@ -89,12 +90,12 @@ export interface VerifiedHistory {
   reviews: readonly ReviewEntry[];
   /** The decision and redecisions that made the action pending, in order. */
   requests: readonly (DecisionEntry | RedecisionEntry)[];
-  /** Commitment to the pinned values that approvers see; null without pins. */
   /**
    * The terms of the newest request for approval that has any; null if approval was never required. A request whose only
    * cause is a change of pinned facts has none.
    */
   terms: Decision["approval"];
+  /** Commitment to the pinned values that approvers see; null without pins. */
   pins: string | null;
   /** The approvers that are required; null if approval was never required. */
   requirement: ApprovalRequirement | null;
@@ -107,7 +108,7 @@ export interface VerifiedHistory {
   /** Commitment to the reported result. */
   result: string | null;
   /** Amounts that the result reported; null without them. */
-  usage: Readonly<Record<string, number>> | null;
+  usage: ReportedUsage | null;
   /** Whether the action counts against limits. */
   countsAgainstLimits: boolean;
   /** Parts that were erased although the request was not erased. */
@@ -245,8 +246,8 @@ function compareEntries(
   if (history === null || history.faults.length > 0 || first?.type !== "decision")
     return { recorded: null, altered: ["entries"] };
   const hashes = coreEntries.map(({ leaf_hash }) => toHex(leaf_hash));
-  const recorded: VerifiedHistory = {
   const requests = opened.filter(isRequestForApproval);
+  const recorded: VerifiedHistory = {
     first,
     basis: history.edit?.entry ?? first,
     edit: history.edit,

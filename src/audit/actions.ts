@@ -12,12 +12,11 @@ import { decodeEntry, type DecisionEntry, type RedecisionEntry } from "../domain
 import { toHex } from "../domain/hash.ts";
 import { matchesCommitment } from "../domain/salted-commitment.ts";
 import { factsMatchCommitments, restoreEntry, restoreFacts } from "../domain/salted-facts.ts";
-import { recomputeLimitUses, USE_RETENTION_MS } from "../domain/limit-uses.ts";
+import { type LimitUse, recomputeLimitUses, USE_RETENTION_MS } from "../domain/limit-uses.ts";
 import { recomputeMemberships } from "../domain/policy/decide/effect-keys.ts";
 import { pinsMatchEntry } from "../domain/pins.ts";
 import { matchesRecordedQuestions } from "../domain/questions.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
-import type { MatchedLimit } from "../domain/policy/decide/limit-facts.ts";
 import { commitDigest, commitResult, encodeRequest } from "../domain/request.ts";
 import type { ExceptionalVotesAuditor } from "./exceptional-votes.ts";
 import { createRecordedHistoriesCheck, type CheckRecordedHistories } from "./recorded-histories.ts";
@@ -309,10 +308,9 @@ async function checkUses(
   const set = await compiled(entry.policy_set);
   if (set === null) return;
   const { action } = history;
-  const at = parseEntryTime(entry.at);
-  for (const use of recomputeLimitUses(set, request, entry, at, history)) {
+  for (const use of recomputeLimitUses(set, request, entry, parseEntryTime(entry.at), history)) {
     if (use.until + USE_RETENTION_MS <= totals.latest) continue;
-    const place = { ...limitUseKey(use, at), action_id: action.id.slice(0, -1) };
+    const place = { ...limitUseKey(use), action_id: action.id.slice(0, -1) };
     const rows = await copying.read("limit_uses", place, IDS_PER_PREFIX);
     const isStored = rows.some((row) => row["action_id"] === action.id && row["subject"] === use.subject);
     if (!isStored) fault(`its use of the limit "${use.limit}" of "${use.policy}" is not in the store`);
@@ -345,7 +343,7 @@ async function checkPlaces(
   }
 }
 
-function limitUseKey({ policy, limit, subject }: MatchedLimit, at: number) {
+function limitUseKey({ policy, limit, subject, at }: LimitUse) {
   return { policy, limit_name: limit, subject, at };
 }
 

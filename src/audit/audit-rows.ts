@@ -95,19 +95,17 @@ async function checkUse(audit: RowsAudit, row: LimitUseRow, fault: ReportFault):
   const set = await audit.policies.compiled(entry.policy_set);
   if (set === null) return;
   const request = effectiveRequest(action);
-  // The amount came from the erased request, so only the time can be compared.
-  if (request === null)
-    return reportDifferences({ at: parseEntryTime(entry.at) }, row, prefixFaults(`action ${row.action_id}`, fault));
+  // The amount came from the erased request, so only the time can be compared: that of the decision, or of the report.
+  if (request === null) {
+    const at = row.at === history?.usage?.at ? row.at : parseEntryTime(entry.at);
+    return reportDifferences({ at }, row, prefixFaults(`action ${row.action_id}`, fault));
+  }
   const uses = history === null ? [] : recomputeLimitUses(set, request, entry, parseEntryTime(entry.at), history);
   const use = uses.find(({ policy, limit }) => policy === row.policy && limit === row.limit_name);
   if (use === undefined)
     return fault(`the action ${row.action_id} does not count against "${row.limit_name}" of "${row.policy}"`);
-  const { subject, amount, until } = use;
-  reportDifferences(
-    { subject, amount, until, at: parseEntryTime(entry.at) },
-    row,
-    prefixFaults(`action ${row.action_id}`, fault),
-  );
+  const { subject, amount, until, at } = use;
+  reportDifferences({ subject, amount, until, at }, row, prefixFaults(`action ${row.action_id}`, fault));
 }
 
 /** Checks that the action of a history row belongs to that history. */

@@ -71,8 +71,8 @@ export async function recomputeCountedRows(
   const places = recomputeMemberships(set, counted, basis, decidedAt, at);
   return {
     recorded,
-    uses: uses.map(({ policy, limit, subject, amount, until }) => {
-      return { policy, limit_name: limit, subject, action_id, at: decidedAt, amount, until };
+    uses: uses.map(({ policy, limit, subject, at: usedAt, amount, until }) => {
+      return { policy, limit_name: limit, subject, action_id, at: usedAt, amount, until };
     }),
     places: places.map((place) => ({ ...place, action_id, at })),
     fault: null,

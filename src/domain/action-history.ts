@@ -3,6 +3,7 @@
  * every column with it, and the service compares the row with it before the action can proceed. The ledger does not
  * contain the request and the result, only salted commitments to them.
  */
+import type { ReportedUsage } from "./limit-uses.ts";
 import { canTransition, type ActionStatus } from "./actions.ts";
 import { requiresSignature, satisfiesPlans, type ApproverPlan, type CountedVote } from "./approvers.ts";
 import { findDeniedBy } from "./denied-by.ts";
@@ -157,7 +158,7 @@ export interface ActionHistory {
   /** Commitment to the reported result; null before it is reported. */
   result: string | null;
   /** Amounts that the result reported for limits; null before, or without them. */
-  usage: Readonly<Record<string, number>> | null;
+  usage: ReportedUsage | null;
   /** Parts that were erased although the request is still stored. */
   erasedParts: ErasablePart[];
   /** The commitments of the erasure (`rejected`), until the rejection is lifted. */
@@ -461,7 +462,7 @@ function applyExecution(history: ActionHistory, { phase, by, pins, result, usage
     action.started_by = by.key_id;
   } else {
     history.result = result;
-    history.usage = usage ?? null;
+    history.usage = usage === undefined ? null : { amounts: usage, at };
   }
 }
 

@@ -5,6 +5,7 @@ import type { CompiledPolicySet } from "./policy/compile/compile.ts";
 import { Evaluation } from "./policy/decide/evaluation.ts";
 import { computeGrantUse } from "./policy/decide/grant.ts";
 import { amountToMicros, findMatchedLimits, type MatchedLimit } from "./policy/decide/limit-facts.ts";
+import { endOfWindow } from "./policy/decide/window.ts";
 import type { Decision, Effect, Facts } from "./policy/policy-types.ts";
 
 /** Retention period of expired uses, in case the clock is set back. Milliseconds. */
@@ -30,20 +31,42 @@ export function recomputeLimitUses(
   request: ActionRequest,
   recorded: { facts: Facts; decision: Decision },
   at: number,
-  { countsAgainstLimits, usage }: { countsAgainstLimits: boolean; usage: ReportedAmounts | null },
-): readonly MatchedLimit[] {
+  { countsAgainstLimits, usage }: { countsAgainstLimits: boolean; usage: ReportedUsage | null },
+): readonly LimitUse[] {
   if (!countsAgainstLimits) return [];
   const evaluation = new Evaluation(compiled, request, recorded.facts, at);
-  return listUses(evaluation, recorded, findMatchedLimits(evaluation)).map((use) => applyUsage(use, usage ?? {}));
+  return listUses(evaluation, recorded, findMatchedLimits(evaluation)).flatMap((use) =>
+    applyUsage({ ...use, at }, usage),
+  );
 }
 
 /** Amounts that a result reports, by name. */
 export type ReportedAmounts = Readonly<Record<string, number>>;
 
-/** Replaces the reserved amount by the reported one. Keeps the reserve if the amount was not reported. */
-function applyUsage(use: MatchedLimit, usage: ReportedAmounts): MatchedLimit {
-  if (use.usage === undefined || !Object.hasOwn(usage, use.usage)) return use;
-  return { ...use, amount: amountToMicros(usage[use.usage]) ?? use.amount };
+/** The amounts that a result reported, and the time of its entry in milliseconds. */
+export interface ReportedUsage {
+  amounts: ReportedAmounts;
+  at: number;
+}
+
+/** A use of a limit, with the time at which it counts: that of the decision, or of the report of its amount. */
+export interface LimitUse extends MatchedLimit {
+  at: number;
+}
+
+/** Returns the name under which reported amounts are counted without reserves. It cannot be a policy's name. */
+export const reportedUsePolicy = (policy: string): string => `reported:${policy}`;
+
+/**
+ * Replaces the reserved amount by the reported one, which counts at the time of the report: otherwise, a report after
+ * the end of the decision's window would count in no current window. Keeps the reserve if the amount was not reported.
+ */
+function applyUsage(use: LimitUse, reported: ReportedUsage | null): LimitUse[] {
+  if (use.usage === undefined || reported === null || !Object.hasOwn(reported.amounts, use.usage.name)) return [use];
+  const { amounts, at } = reported;
+  const amount = amountToMicros(amounts[use.usage.name]) ?? use.amount;
+  const counted = { ...use, amount, at, until: endOfWindow(use.usage.window, at) };
+  return [counted, { ...counted, policy: reportedUsePolicy(use.policy) }];
 }
 
 /**

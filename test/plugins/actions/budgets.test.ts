@@ -1,7 +1,9 @@
 /** Budgets: limits that sum what results report. Reports that are missing, repeated or wrong do not open them. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { govern } from "../../../clients/typescript/index.ts";
 import { parsePolicies } from "../../../src/domain/policy/parse/parse.ts";
+import { clientOf } from "../../support/assent-client.ts";
 import { startService, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: models
@@ -72,6 +74,61 @@ test("a second, a negative and an unbounded report are refused and change nothin
 test("concurrent calls cannot exceed the budget by more than what they report above their reserve", async () => {
   const decisions = await Promise.all(Array.from({ length: 12 }, () => submit("rush")));
   assert.equal(decisions.filter(({ decision }) => decision === "allow").length, 5);
+});
+
+test("a report counts in the window in which it arrives", async () => {
+  const { id } = await submit("late");
+  assert.equal((await post(id, "start", {})).status, 200);
+  service.clock.now += 25 * 3_600_000;
+  assert.equal((await post(id, "result", { success: true, usage: { cost_usd: 9 } })).status, 200);
+  assert.equal(await remaining("late"), 0);
+});
+
+test("a budget that is used up stops an action that was allowed and has not started; a full reserve does not", async () => {
+  const { id } = await submit("spent");
+  await run("spent", { usage: { cost_usd: 9 } });
+  assert.equal((await post(id, "start", {})).body.code, "MORE_APPROVALS_NEEDED");
+  const full = await Promise.all(Array.from({ length: 5 }, () => submit("full")));
+  assert.equal((await submit("full")).decision, "require_approval");
+  for (const action of full) assert.equal((await post(action.id, "start", {})).status, 200);
+});
+
+test("a report whose policies cannot be read keeps the reserve, and the log says so", async () => {
+  const { id } = await submit("unread");
+  assert.equal((await post(id, "start", {})).status, 200);
+  const changed = await service.call("POST", "/v1/policies?activate=true", {
+    key: service.admin,
+    body: { policy: "others", rules: [{ name: "nothing", tool: "nothing", effect: "deny" }] },
+  });
+  assert.equal(changed.status, 201, JSON.stringify(changed.body));
+  const { policies } = service.runtime.host;
+  const { byDigest } = policies;
+  policies.byDigest = () => Promise.resolve(null);
+  const reply = await post(id, "result", { success: true, usage: { cost_usd: 0 } });
+  policies.byDigest = byDigest;
+  assert.equal(reply.status, 200);
+  assert.match(service.logged.join("\n"), /the usage of a result does not count/);
+});
+
+test("govern reports a result whose usage the service would reject, without the usage", async () => {
+  const usages = [{ cost_usd: NaN }, { cost_usd: -1 }, { cost_usd: Infinity }, { cost_usd: 1e10 }, { "cost-usd": 1 }];
+  for (const amounts of [...usages, Promise.resolve({ cost_usd: 1 }) as never, null as never]) {
+    const unreported: unknown[] = [];
+    let id = "";
+    const governed = govern((_: object, { action }) => void (id = action.id), {
+      tool: "model",
+      operation: "complete",
+      agent: "a",
+      assent: clientOf(service),
+      usage: () => amounts,
+      onUnreported: (error) => void unreported.push(error),
+    });
+    const team = `odd-${next}`;
+    await governed({ team, call: next++ });
+    assert.match(String(unreported), /^TypeError: usage/);
+    assert.equal((await service.storage.action(id))?.status, "succeeded");
+    assert.equal(await remaining(team), 4, "its reserve counts");
+  }
 });
 
 test("the amounts survive a restart", async () => {

@@ -12,7 +12,7 @@ import { withAssumedEffects } from "./effect-keys.ts";
 import { Evaluation, type LimitMatch } from "./evaluation.ts";
 import { resolveObligations } from "./resolve-obligations.ts";
 import type { Facts, LimitFact } from "../policy-types.ts";
-import { endOfWindow, startOfWindow } from "./window.ts";
+import { endOfWindow, startOfWindow, type TimeWindow } from "./window.ts";
 
 export { MICROS_PER_UNIT };
 /** Maximum amount of one action. */
@@ -36,8 +36,8 @@ export interface MatchedLimit {
   amount: number;
   /** Whether the limit counts actions or millionths of a sum. */
   unit: "count" | "sum";
-  /** Name of the usage that replaces `amount` when the result reports it. */
-  usage?: string;
+  /** Name of the usage that replaces `amount` when the result reports it, and the window that the report counts in. */
+  usage?: { name: string; window: TimeWindow };
 }
 
 /**
@@ -62,7 +62,9 @@ export function findMatchedLimits(submitted: Evaluation): MatchedLimit[] {
         until: endOfWindow(limit.window, now),
         amount: match.amount,
         unit: limit.sum === null ? "count" : "sum",
-        ...(limit.sum !== null && "usage" in limit.sum.of ? { usage: limit.sum.of.usage } : {}),
+        ...(limit.sum !== null && "usage" in limit.sum.of
+          ? { usage: { name: limit.sum.of.usage, window: limit.window } }
+          : {}),
       });
     }
   }
