@@ -5,7 +5,9 @@ import {
   findFactReads,
   type Pin,
   type PinChange,
+  type PinnedValue,
   readPins,
+  restoreFacts,
   toSourceFacts,
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
@@ -34,10 +36,11 @@ export async function renderPins(
   history: ShownPins,
   readsCurrent: boolean,
 ): Promise<RenderedPin[]> {
-  const shown = readShownPins(history, row);
+  const earlier = history.requests.at(-2);
+  const before = earlier === undefined ? [] : pinsOfEntry(earlier, row);
+  const shown = readNewestPins(history, row, before);
   if (shown.length === 0) return [];
-  const before = history.requests.at(-2);
-  const changes = before === undefined ? [] : comparePins(pinsOfEntry(before, row), shown);
+  const changes = earlier === undefined ? [] : comparePins(before, shown);
   const sources = readsCurrent ? await readCurrentSources(host, row) : null;
   return shown.map(({ path, policy, value = null }) => {
     const isThis = (pin: Pin): boolean => pin.path === path && pin.policy === policy;
@@ -49,6 +52,19 @@ export async function renderPins(
     const isSame = comparePins([{ path, policy, value }], [now]).length === 0;
     return { path, policy, value, ...previous, current: now.value, state: isSame ? "same" : "changed" };
   });
+}
+
+/**
+ * Returns the pinned values of the newest request for approval. If its decision requires no approval, the action is
+ * pending only because the earlier pins have changed, so returns what this decision read of them.
+ */
+function readNewestPins(history: ShownPins, row: ActionRow, before: readonly PinnedValue[]): PinnedValue[] {
+  const newest = history.requests.at(-1);
+  if (newest?.decision.approval !== null) return readShownPins(history, row);
+  return readPins(
+    before.map(({ path, policy }) => ({ path, policy })),
+    restoreFacts(newest.facts, row.past).sources,
+  );
 }
 
 /** Returns the current facts of the action. Facts that cannot be read have a fault or are absent. */
