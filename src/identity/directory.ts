@@ -3,6 +3,7 @@
  * only a cache, which anyone with write access to the database can change. Therefore each request compares the key's
  * owner and rights with this directory.
  */
+import type { AuditedFeatures } from "../contract/audit.ts";
 import { StorageError, type EntryRow, type KeyRow, type LedgerHead, type StorageReader } from "../contract/storage.ts";
 import {
   decodeEntry,
@@ -75,14 +76,18 @@ export class Directory {
   /** The recorded key that each compared row equals. Such a row does not have to be compared again. */
   private readonly unaltered = new WeakMap<KeyRow, RecordedKey>();
 
+  /** Types of entries whose features are loaded. */
+  private readonly declared: ReadonlySet<string>;
   /** Types of followed entries that no loaded plugin has to read. */
   private readonly ignored: ReadonlySet<string>;
 
   /**
-   * @param folds the folds of plugins, in addition to `DIRECTORY_FOLDS`
+   * @param features the folds of plugins, in addition to `DIRECTORY_FOLDS`, and all declared types of entries. A fold
+   *   can read a type whose plugin is not loaded
    * @param ignored types of entries of features that the operator has removed
    */
-  constructor(folds: readonly Fold<unknown>[], ignored: readonly string[] = []) {
+  constructor({ folds, entryTypes }: Pick<AuditedFeatures, "folds" | "entryTypes">, ignored: readonly string[] = []) {
+    this.declared = new Set(entryTypes);
     this.ignored = new Set(ignored);
     this.states = States.initial([...DIRECTORY_FOLDS, ...folds]);
   }
@@ -90,7 +95,7 @@ export class Directory {
   /**
    * Reads the entries that were recorded since the last call. Does nothing if the epoch is not newer, because nothing
    * changes within an epoch. Rejects with StorageError "corrupt" if the store has other followed entries than the head
-   * states, and "unavailable" if no loaded plugin reads the type of one.
+   * states, and "unavailable" if no loaded plugin declares and reads the type of one.
    * @param head a committed head
    */
   async follow(reader: Pick<StorageReader, "followedEntries">, head: FollowedHead): Promise<void> {
@@ -102,7 +107,8 @@ export class Directory {
       // Another process may have appended entries after this head.
       const covered = rows.filter(({ seq }) => seq < head.size);
       for (const row of covered) {
-        if (!states.follows(row.type) && !this.ignored.has(row.type)) unread ??= row;
+        const isRead = states.follows(row.type) && this.declared.has(row.type);
+        if (!isRead && !this.ignored.has(row.type)) unread ??= row;
         const entry = decodeFollowed(row);
         states = applyEntry(states, entry);
         digest = addFollowedEntry(digest, row.leaf_hash);

@@ -1,8 +1,8 @@
 /** Opens the directory, and the services for callers: permit keys, users, keys, agents. */
 import type { Config } from "../config/index.ts";
+import type { AuditedFeatures } from "../contract/audit.ts";
 import type { Groups } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
-import type { Fold } from "../domain/fold.ts";
 import { createAgentService, type AgentService } from "../identity/agents.ts";
 import { Directory } from "../identity/directory.ts";
 import { createKeyUseRecorder } from "../identity/key-use.ts";
@@ -32,8 +32,7 @@ export async function openIdentityServices(
     log: Logger;
     clock(): number;
     newId(): string;
-    /** The folds of plugins. */
-    folds: readonly Fold<unknown>[];
+    declared: Pick<AuditedFeatures, "folds" | "entryTypes">;
     /** Whether to accept a permit key that does not belong to the store. */
     anyPermitKey: boolean;
   },
@@ -44,7 +43,7 @@ export async function openIdentityServices(
   const head = () => heads.read();
   const keyUse = createKeyUseRecorder(storage, log);
   opened.push({ name: "key use", close: () => keyUse.stop() });
-  const directory = new Directory(options.folds, config.ledger.ignored_entries);
+  const directory = new Directory(options.declared, config.ledger.ignored_entries);
   const permits = await openPermitKeys({
     config,
     storage,

@@ -80,7 +80,7 @@ export async function openServiceParts(options: PartsOptions, opened: Disposer[]
   const clock = options.clock.now;
   const store = await openStore({ ...options, clock });
   const { storage, vault, seals, heads, book, ring } = store;
-  const identity = await openIdentityServices(store, { ...options, folds: options.declared.folds, clock }, opened);
+  const identity = await openIdentityServices(store, { ...options, clock }, opened);
   const visibleReads = createBacktestReader(storage);
   const trials = createTrialService({ storage: visibleReads, log });
   opened.push({ name: "trials of policies", close: () => trials.close() });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
-import type { EntryBody } from "../../src/domain/entries.ts";
+import { ENTRY_TYPES, type EntryBody } from "../../src/domain/entries.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import { createAgentService } from "../../src/identity/agents.ts";
 import { Directory } from "../../src/identity/directory.ts";
@@ -72,7 +72,7 @@ test("a job that moves the head without a record fails alone", async () => {
 test("an agent's changes by a failed job are not cached", async () => {
   const storage = sqliteStorage({ path: join(folder, `${++stores}`, "assent.db") });
   await storage.open();
-  const directory = new Directory([]);
+  const directory = new Directory({ folds: [], entryTypes: ENTRY_TYPES });
   const agents = createAgentService({
     storage,
     directory,
