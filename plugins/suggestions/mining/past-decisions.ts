@@ -116,6 +116,8 @@ function readAnswers(
     if (entry.type === "approval" && entry.by !== null) {
       const { verdict, by, self_approval, break_glass } = entry;
       if (verdict === "deny") isRejected = true;
+      // A cancelled action might have been approved by mistake: an approver withdraws an approval by cancelling it.
+      if (verdict === "cancelled") isApproved = false;
       if (verdict === "approve") {
         votes.push({ by: by.principal, at: parseEntryTime(entry.at), exceptional: self_approval || break_glass });
         isApproved ||= entry.status === "approved";

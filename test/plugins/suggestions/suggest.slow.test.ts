@@ -54,6 +54,11 @@ before(async () => {
   }
   await vote((await submit("bot-1", { amount: 500, currency: "EUR" })).id, false, approvers[0] as string);
   await submit("bot-1", { amount: 3, currency: "EUR", later: true });
+  // An approval that its approver withdraws is no evidence.
+  const { id } = await submit("bot-1", { amount: 4.5, currency: "EUR" });
+  await vote(id, true, approvers[0] as string);
+  const withdraw = { key: approvers[0] as string, body: {} };
+  assert.equal((await service.call("POST", `/v1/actions/${id}/withdraw`, withdraw)).status, 200);
   server = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
 });
 after(async () => {
