@@ -140,11 +140,11 @@ export {
   makeToken,
 } from "./domain/tokens.ts";
 export { type GroupLimits, intersectLimits } from "./domain/groups.ts";
-export { type Visibility, canSee, canSeeAgent, uniteVisibility } from "./domain/visibility.ts";
+export { type Visibility, canAdministerAgent, canSee, canSeeAgent, extendVisibility } from "./domain/visibility.ts";
 export { type PrincipalNames, readPrincipalNames } from "./identity/principal-names.ts";
 export { principalsBehindCredential, principalsBehindVote } from "./http/resource/vote-principals.ts";
 export { rightsReader } from "./http/resource/rights-reader.ts";
-export { confirmCredential } from "./http/resource/confirm-credential.ts";
+export { confirmCredential, withoutDelegations } from "./http/resource/confirm-credential.ts";
 
 export {
   describeReviewDenial,

@@ -5,7 +5,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { type Static, Type } from "@sinclair/typebox";
-import type { CoreHost, SessionFact } from "../../src/core.ts";
+import { canAdministerAgent, type CoreHost, type SessionFact } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import { SESSION_HEADER } from "./schemas.ts";
 import { makeSessionToken, readSessionToken, computeSessionId } from "./session-token.ts";
@@ -104,12 +104,19 @@ export function agentSessionRoutes(host: CoreHost, tag: string) {
 
 async function issueSession(
   host: CoreHost,
-  { key }: Credential,
-  { key_id = key.id, name = randomBytes(16).toString("hex"), expires_in = DAY_SECONDS }: Static<typeof SessionBody>,
+  credential: Credential,
+  {
+    key_id = credential.key.id,
+    name = randomBytes(16).toString("hex"),
+    expires_in = DAY_SECONDS,
+  }: Static<typeof SessionBody>,
 ): Promise<Reply> {
+  const { key } = credential;
   const target = key_id === key.id ? key : await host.storage.key(key_id);
-  // A key that is bound to an agent starts sessions of that agent only.
-  if (target === null || (key.agent_id !== null && target.agent_id !== key.agent_id))
+  // A key that is bound to an agent starts sessions of that agent only, and one with limits sessions within them.
+  const isForeign = (agentId: string | null): boolean =>
+    agentId === null ? key.agent_id !== null : !canAdministerAgent(credential, agentId);
+  if (target === null || (target !== key && isForeign(target.agent_id)))
     throw new Refusal("KEY_NOT_FOUND", `there is no key ${key_id} for which this key may start a session`);
   const session_id = computeSessionId(key.id, key_id, name, macOf(host));
   const expires_at = host.clock() + expires_in * 1000;

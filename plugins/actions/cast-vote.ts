@@ -22,6 +22,7 @@ import {
   areSamePlans,
   satisfiesPlans,
   toActor,
+  withoutDelegations,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow, ApprovedCursor } from "../../src/storage/index.ts";
@@ -460,7 +461,7 @@ export function cancelAction(
   reason: string | null,
 ): Promise<ActionRow> {
   return transactAndReport(host, async (tx) => {
-    const caller = await tx.confirm(credential);
+    const caller = withoutDelegations(await tx.confirm(credential));
     return cancelVisibleAction(tx, caller, await visibleAction(tx, id, caller), reason);
   });
 }

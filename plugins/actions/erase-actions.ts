@@ -5,6 +5,7 @@ import { setImmediate } from "node:timers/promises";
 import {
   legalHoldState,
   actionEntryFields,
+  canSee,
   commitRejectionDigests,
   confirmCredential,
   type CoreHost,
@@ -13,6 +14,7 @@ import {
   findErasureBlocker,
   type LedgerTransaction,
   toActor,
+  withoutDelegations,
   USE_RETENTION_MS,
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
@@ -206,7 +208,7 @@ export async function eraseMatching(
   const end = performance.now() + MAX_MS;
   for (;;) {
     const rows = await host.storage.actions({
-      visibility: credential.visibility,
+      visibility: withoutDelegations(credential).visibility,
       limit: PAGE,
       ...(agent_id === null ? {} : { agent_id }),
       ...(before === Infinity ? {} : { before_seq: before }),
@@ -225,9 +227,9 @@ export async function eraseMatching(
     if (reason === null) addErasureResult(count, await countHeld(host, closed));
     else
       for (const group of groupBySize(closed)) {
-        const ids = group.map(({ id }) => id);
         const done = await host.ledger.transact(async (tx) => {
           const current = await confirmCredential(tx, credential, "actions:erase");
+          const ids = group.filter((row) => canSee(current.visibility, row)).map(({ id }) => id);
           return eraseActions(host, tx, ids, { cause, reason, by: toActor(current.key, current.principal) });
         });
         addErasureResult(count, done);

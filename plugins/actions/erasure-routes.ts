@@ -121,7 +121,7 @@ export function erasureRoutes(host: CoreHost, tag: string) {
 
 async function visibleHoldIds(
   host: CoreHost,
-  credential: Pick<Credential, "visibility">,
+  credential: Pick<Credential, "limits">,
   ids: readonly string[],
 ): Promise<string[]> {
   const holds = await host.state(legalHoldState);

@@ -1,5 +1,5 @@
 /** Records starts and results under the ledger's lock, and calls credential issuers outside of it. */
-import type { CoreHost, JsonObject } from "../../src/core.ts";
+import { type CoreHost, type JsonObject, withoutDelegations } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { isPermitGenuine } from "./grant-permit.ts";
@@ -30,7 +30,7 @@ export async function startAction(
   const decideWith = (decider: CoreHost, prepared: UnrecordedCredential | null): Promise<StartResult> => {
     const call = { id, permit, attempt: hashOptionalText(attempt), requestHash, credential: prepared };
     return host.ledger.transact(
-      async (tx) => recordStart(decider, tx, await tx.confirm(credential), call),
+      async (tx) => recordStart(decider, tx, withoutDelegations(await tx.confirm(credential)), call),
       prefetchStart(call),
     );
   };
@@ -80,7 +80,7 @@ export function reportResult(
     policySets: new Map(),
   };
   return host.ledger.transact(
-    async (tx) => recordResult(host, tx, await tx.confirm(credential), call),
+    async (tx) => recordResult(host, tx, withoutDelegations(await tx.confirm(credential)), call),
     prefetchResult(call),
   );
 }

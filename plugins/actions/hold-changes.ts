@@ -73,7 +73,12 @@ export function placeHold(
     // Reject unknown actions and agents, because a hold with a mistyped name would cover nothing.
     if (action !== null && (await visibleAction(tx, action, current)).erased_at !== null)
       throw new Refusal("ACTION_ERASED", `the action ${action} was already erased, so nothing was held`);
-    if (agent !== null && !(await isKnownAgent(host, tx, agent)))
+    if (subject !== null && !("all" in current.limits))
+      throw new Refusal(
+        "SCOPE_ESCALATION",
+        "your groups limit your rights, and a legal hold on a person covers all actions; ask someone without limits to place it",
+      );
+    if (agent !== null && !((await canSeeHold(tx, current, requestedHold)) && (await isKnownAgent(host, tx, agent))))
       throw new Refusal(
         "AGENT_NOT_FOUND",
         `there is neither an agent "${agent}" nor an action of it, so nothing was held`,
@@ -117,25 +122,25 @@ export function releaseHold(host: CoreHost, credential: Credential, id: string, 
 }
 
 /**
- * Whether the credential sees a hold. A credential that is limited to agents or tools sees it if it sees the action, or
- * every action that the hold could cover. So it does not see holds on people.
+ * Whether the credential sees a hold. A credential that is limited to agents or tools sees it if the action, or every
+ * action that the hold could cover, is within the limits. So it does not see holds on people. Whoever may place holds
+ * need not read actions.
  */
 async function canSeeHold(
   reader: Pick<StorageReader, "action">,
-  { visibility }: Pick<Credential, "visibility">,
+  { limits }: Pick<Credential, "limits">,
   { action, agent }: Pick<LegalHold, "action" | "agent">,
 ): Promise<boolean> {
-  // Whoever may place holds need not read actions.
-  if ("key_id" in visibility) return true;
-  if (action === null) return canSee(visibility, { agent_id: agent, tool: null, submitted_by: null });
+  if ("all" in limits) return true;
+  if (action === null) return canSee(limits, { agent_id: agent, tool: null, submitted_by: null });
   const row = await reader.action(action);
-  return row !== null && canSee(visibility, row);
+  return row !== null && canSee(limits, row);
 }
 
 /** Returns the items whose holds the credential sees. */
 export async function selectVisibleHolds<Item extends Pick<LegalHold, "action" | "agent">>(
   reader: Pick<StorageReader, "action">,
-  credential: Pick<Credential, "visibility">,
+  credential: Pick<Credential, "limits">,
   holds: readonly Item[],
 ): Promise<Item[]> {
   const seen = await Promise.all(holds.map((hold) => canSeeHold(reader, credential, hold)));
@@ -146,7 +151,7 @@ export async function selectVisibleHolds<Item extends Pick<LegalHold, "action" |
 export async function findVisibleHold(
   reader: Pick<StorageReader, "action">,
   holds: LegalHolds,
-  credential: Pick<Credential, "visibility">,
+  credential: Pick<Credential, "limits">,
   id: string,
 ): Promise<LegalHold> {
   const hold = findHold(holds, id);

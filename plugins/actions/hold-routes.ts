@@ -140,6 +140,7 @@ export function holdRoutes(host: CoreHost, tag: string) {
         "ACTION_NOT_FOUND",
         "ACTION_ERASED",
         "AGENT_NOT_FOUND",
+        "SCOPE_ESCALATION",
         "TOO_MANY_HOLDS",
         "IDEMPOTENCY_CONFLICT",
       ],

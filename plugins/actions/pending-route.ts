@@ -9,8 +9,7 @@ import {
   invalidCursor,
   listReply,
   readPage,
-  uniteVisibility,
-  type Visibility,
+  extendVisibility,
   rightsReader,
 } from "../../src/core.ts";
 import {
@@ -178,14 +177,9 @@ async function readUser(host: CoreHost, query: Query, id: string, caller: Creden
   const rights = await host.keys.rightsOf(rightsReader(host, snapshot), id);
   if (rights === null) throw fault("the user is deactivated");
   const delegators = await host.users.delegatorsOf(id);
-  // Combine visibilities: a user with restricted visibility also sees the actions that their delegators can see.
-  const visibility = delegators.reduce<Visibility>(
-    (seen, delegator) => ("within" in seen ? uniteVisibility(seen, delegator.visibility) : seen),
-    rights.visibility,
-  );
   return {
     ...rights,
-    visibility,
+    visibility: extendVisibility(rights.visibility, delegators),
     session: { id: "", user, terminal: false, visibility: rights.visibility, delegators },
   };
 }

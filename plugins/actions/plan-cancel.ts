@@ -1,5 +1,5 @@
 /** Cancels a plan: one transaction cancels all of its actions that the caller can cancel. */
-import type { CoreHost } from "../../src/core.ts";
+import { type CoreHost, withoutDelegations } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { cancelVisibleAction } from "./cast-vote.ts";
@@ -17,7 +17,7 @@ export function cancelPlan(
   reason: string | null,
 ): Promise<ActionRow[]> {
   return host.ledger.transact(async (tx) => {
-    const caller = await tx.confirm(credential);
+    const caller = withoutDelegations(await tx.confirm(credential));
     const rows = await readRowsOfVisiblePlan(tx, id, caller);
     const isOpen = (row: ActionRow): boolean =>
       row.status === "pending_approval"

@@ -3,7 +3,7 @@ import {
   type AgentEntry,
   assertAgentUnaltered,
   canonicalText,
-  canSeeAgent,
+  canAdministerAgent,
   confirmCredential,
   type CoreHost,
   findCreatedResource,
@@ -42,7 +42,7 @@ export function registerAgent(
     const earlier = await findCreatedResource(tx, caller, call);
     const existing = await tx.agent(earlier ?? agentBody.id);
     if (earlier !== null && existing !== null) return { row: existing, replayed: true };
-    if (!canSeeAgent(caller.visibility, agentBody.id))
+    if (!canAdministerAgent(caller, agentBody.id))
       throw new Refusal("AGENT_MISMATCH", `the groups of this key or user do not cover the agent "${agentBody.id}"`);
     // Ignore case when comparing names, so that one agent has one registration.
     const taken = tx.state(registeredAgentState).get(foldName(agentBody.id))?.id ?? existing?.id;
@@ -173,8 +173,8 @@ async function confirmWriter(tx: LedgerTransaction, credential: Credential): Pro
 }
 
 /** Returns the agent; null if there is none, or if it is outside the limits of the caller's groups. */
-async function findAgent(tx: LedgerTransaction, { visibility }: Credential, id: string): Promise<AgentRow | null> {
-  return canSeeAgent(visibility, id) ? tx.agent(id) : null;
+async function findAgent(tx: LedgerTransaction, caller: Credential, id: string): Promise<AgentRow | null> {
+  return canAdministerAgent(caller, id) ? tx.agent(id) : null;
 }
 
 function record(

@@ -76,7 +76,7 @@ function listRoute(host: CoreHost, tag: string) {
         "agents",
         { limit: query.limit ?? DEFAULT_LIMIT, bytes: host.config.server.max_page_bytes, offset: query.offset },
         {
-          read: (after, limit) => readVisibleAgents(host, visibility, query, after, limit),
+          read: (after, limit) => readVisibleAgents(host, credential, query, after, limit),
           size: ({ metadata, allowed_tools }) => metadata.length + JSON.stringify(allowed_tools).length,
           position: (row) => row.registered_seq,
           render: renderAgent,
@@ -92,12 +92,12 @@ function listRoute(host: CoreHost, tag: string) {
 /** Reads the agents that the credential sees, from the position after `after`. */
 async function readVisibleAgents(
   host: CoreHost,
-  visibility: Credential["visibility"],
+  credential: Credential,
   query: schema.ListQuery,
   after: AgentRow | null,
   limit: number,
 ): Promise<AgentRow[]> {
-  const isLimited = "within" in visibility;
+  const isLimited = !("all" in credential.visibility);
   const skipped = after === null ? (query.offset ?? 0) : 0;
   const wanted = isLimited ? skipped + limit : limit;
   const rows: AgentRow[] = [];
@@ -109,7 +109,7 @@ async function readVisibleAgents(
       ...(query.cursor === undefined ? {} : { before_seq: decodeSeqCursor("agents", query.cursor) }),
       ...(last !== null ? { before_seq: last.registered_seq } : isLimited ? {} : { offset: skipped }),
     });
-    rows.push(...page.filter(({ id }) => canSeeAgent(visibility, id)));
+    rows.push(...page.filter(({ id }) => canSeeAgent(credential, id)));
     last = page.length < limit ? null : (page.at(-1) ?? null);
   } while (last !== null && rows.length < wanted);
   return isLimited ? rows.slice(skipped, wanted) : rows;
@@ -155,8 +155,8 @@ function readRoute(host: CoreHost, tag: string) {
     params: schema.AgentParams,
     responses: { 200: AGENT_RESPONSE },
     errors: ["AGENT_NOT_FOUND"],
-    async handle({ params: { id }, credential: { visibility } }) {
-      const row = canSeeAgent(visibility, id) ? await host.storage.agent(id) : null;
+    async handle({ params: { id }, credential }) {
+      const row = canSeeAgent(credential, id) ? await host.storage.agent(id) : null;
       if (row === null) throw agentNotFound(id);
       return agentReply(row);
     },

@@ -3,7 +3,7 @@ import {
   userState,
   buildKeyEntry,
   canCreateApprovers,
-  canSeeAgent,
+  canAdministerAgent,
   confirmCredential,
   type CoreHost,
   defineCorePlugin,
@@ -114,9 +114,10 @@ function routes(host: CoreHost) {
  * Whether the credential can manage the key. A credential that is bound to an agent can manage only that agent's keys,
  * and a credential that is limited to agents only their keys.
  */
-function canManage({ key: { agent_id }, visibility }: Credential, key: Pick<KeyRow, "agent_id">): boolean {
+function canManage(credential: Credential, key: Pick<KeyRow, "agent_id">): boolean {
+  const { agent_id } = credential.key;
   if (agent_id !== null) return key.agent_id === agent_id;
-  return key.agent_id === null || canSeeAgent(visibility, key.agent_id);
+  return key.agent_id === null || canAdministerAgent(credential, key.agent_id);
 }
 
 function canSee(credential: Credential, key: KeyRow): boolean {
@@ -285,6 +286,13 @@ async function revoke(host: CoreHost, id: string, credential: Credential): Promi
     const key = await tx.key(id);
     if (key === null || key.revoked_at !== null || !canManage(caller, key))
       throw new Refusal("KEY_NOT_FOUND", `there is no live key ${id} that this key may see`);
+    // A key that is bound to no agent can have rights beyond the caller's limits.
+    const isOwn = principalOfKey(key) === caller.principal || key.created_by === caller.key.id;
+    if (key.agent_id === null && !isOwn && !("all" in caller.limits))
+      throw new Refusal(
+        "SCOPE_ESCALATION",
+        "your groups limit your rights, and the key of another person can have rights beyond these limits; ask an admin without limits to revoke it",
+      );
     const unreachable = key.scopes.filter((scope) => !caller.hasScope(scope as Scope));
     if (unreachable.length > 0)
       throw new Refusal(

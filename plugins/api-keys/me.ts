@@ -101,9 +101,7 @@ export function meRoutes(host: CoreHost) {
           ids.map(async (id) => (await host.storage.key(id)) ?? renderAsKey(users.get(id))),
         );
         const mayName = (key: { agent_id: string | null }): boolean =>
-          narrow
-            ? key.agent_id === agent_id
-            : key.agent_id === null || canSeeAgent(credential.visibility, key.agent_id);
+          narrow ? key.agent_id === agent_id : key.agent_id === null || canSeeAgent(credential, key.agent_id);
         // A name that several users have is followed by the id.
         const names = await readPrincipalNames(host.storage, users, ids.map(principalOfUser));
         const keys = rows.flatMap((key) =>

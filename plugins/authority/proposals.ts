@@ -1,5 +1,5 @@
 /** Proposed rules. They exist only as ledger entries: nothing applies a proposal, and a person writes the rule. */
-import { type CoreHost, type LedgerTransaction, toActor } from "../../src/core.ts";
+import { canSeeAgent, confirmCredential, type CoreHost, type LedgerTransaction, toActor } from "../../src/core.ts";
 import { type Credential, type ErrorKind, type Fold, PersistentMap, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ProposalEntry } from "./entry.ts";
 
@@ -73,8 +73,9 @@ export async function propose(
 /** Records that a person does not want the rule. */
 export function dismiss(host: CoreHost, credential: Credential, id: string, comment: string | null): Promise<Proposal> {
   return host.ledger.transact(async (tx) => {
-    const caller = await tx.confirm(credential);
+    const caller = await confirmCredential(tx, credential, "policies:write");
     const { agent_id, terms, evidence, dismissed } = findProposal(tx.state(proposalState), id);
+    if (!canSeeAgent(caller, agent_id)) throw proposalNotFound(id);
     if (dismissed === null) record(tx, { change: "dismissed", agent_id, proposal: terms, evidence, comment }, caller);
     return findProposal(tx.state(proposalState), id);
   });
@@ -86,8 +87,12 @@ function record(tx: LedgerTransaction, entry: Omit<ProposalEntry, "type" | "v" |
 
 export function findProposal(all: PersistentMap<string, Proposal>, id: string): Proposal {
   const found = all.get(id);
-  if (found === undefined) throw new Refusal(ERRORS.notFound, `there is no proposal ${id}`);
+  if (found === undefined) throw proposalNotFound(id);
   return found;
+}
+
+function proposalNotFound(id: string): Refusal {
+  return new Refusal(ERRORS.notFound, `there is no proposal ${id} that this key may see`);
 }
 
 /** Returns the proposals, newest first. */

@@ -106,7 +106,7 @@ function assertUnbound(credential: Credential): void {
       "INSUFFICIENT_SCOPE",
       `the key "${credential.key.name}" is bound to an agent, and agents see no deliveries`,
     );
-  if ("within" in credential.visibility)
+  if (!("all" in credential.limits))
     throw new Refusal(
       "INSUFFICIENT_SCOPE",
       "your groups limit which actions you see, and deliveries are about all actions; use a key without such a group",

@@ -1,5 +1,6 @@
 /** Places and lifts stops. Each change is an urgent transaction that does not evaluate policies. */
 import {
+  canAdministerAgent,
   canSeeAgent,
   confirmCredential,
   type CoreHost,
@@ -73,11 +74,16 @@ export function placeStop(
 }
 
 /** Whether the stop can affect agents that the caller sees. */
-export function canSeeStop({ visibility }: Credential, { agent }: Pick<Stop, "agent">): boolean {
-  if (agent === null) return true;
-  if ("agent_id" in visibility) return matchesAnyName([agent], visibility.agent_id);
-  // A pattern can cover agents within the limits of the caller's groups.
-  return agent.includes("*") || agent.includes("?") || canSeeAgent(visibility, agent);
+export function canSeeStop(credential: Credential, stop: Pick<Stop, "agent">): boolean {
+  const { visibility } = credential;
+  if (stop.agent !== null && "agent_id" in visibility) return matchesAnyName([stop.agent], visibility.agent_id);
+  const agent = namedAgent(stop);
+  return agent === null || canSeeAgent(credential, agent);
+}
+
+/** Returns the agent that the stop names; null for all agents or a pattern, which can cover agents of every caller. */
+function namedAgent({ agent }: Pick<Stop, "agent">): string | null {
+  return agent === null || agent.includes("*") || agent.includes("?") ? null : agent;
 }
 
 /** Records the caller's request to lift the stop, and lifts it once `needed` people have requested that. */
@@ -91,7 +97,8 @@ export function liftStop(
   return host.ledger.transactFirst(async (tx) => {
     const caller = await confirmWriter(tx, credential);
     const before = findStop(tx.state(stopState), id);
-    if (!canSeeStop(caller, before)) throw stopNotFound(id);
+    const named = namedAgent(before);
+    if (named !== null && !canAdministerAgent(caller, named)) throw stopNotFound(id);
     if (!isStopActive(before, tx.now)) throw new Refusal(ERRORS.over, `the stop ${id} was already lifted or has ended`);
     const by = toActor(caller.key, caller.principal);
     const people = before.lifts.map((lift) => principalsBehindVote(host, lift.by));

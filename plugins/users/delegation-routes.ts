@@ -202,7 +202,7 @@ function changeRoutes(host: CoreHost) {
       params: Params,
       body: RevokeBody,
       responses: { 200: ONE },
-      errors: [ERRORS.DELEGATION_NOT_FOUND, ERRORS.DELEGATION_ENDED],
+      errors: [ERRORS.DELEGATION_NOT_FOUND, ERRORS.DELEGATION_ENDED, "SCOPE_ESCALATION"],
       async handle({ params: { id }, body: { comment = null }, credential }) {
         return { status: 200, json: await render(host, await revokeDelegation(host, credential, id, comment)) };
       },

@@ -17,7 +17,7 @@ import {
 } from "../../src/core.ts";
 import { ERRORS } from "./user-errors.ts";
 import { recordDelegation, recordDelegationEnd } from "./delegation-entries.ts";
-import { requireActiveUser, sessionRequiredError } from "./user-changes.ts";
+import { assertUnlimited, requireActiveUser, sessionRequiredError } from "./user-changes.ts";
 
 /** Maximum number of open delegations from a user, and to a user, because a vote tries each of them. */
 const MAX_OPEN = 20;
@@ -74,8 +74,11 @@ export function revokeDelegation(
     const caller = await tx.confirm(credential);
     const delegation = requireVisibleDelegation(tx.state(delegationState).get(id), id, caller);
     const user = caller.session?.user.id;
-    if (user !== delegation.from && user !== delegation.to && !caller.hasScope("users:manage"))
-      throw new Refusal("INSUFFICIENT_SCOPE", "only its two users, or a caller with users:manage, can revoke it");
+    if (user !== delegation.from && user !== delegation.to) {
+      if (!caller.hasScope("users:manage"))
+        throw new Refusal("INSUFFICIENT_SCOPE", "only its two users, or a caller with users:manage, can revoke it");
+      assertUnlimited(caller);
+    }
     if (delegationStatus(delegation, tx.state(userState), tx.now) === "ended")
       throw new Refusal(ERRORS.DELEGATION_ENDED, `the delegation ${id} has ended`);
     recordDelegationEnd(tx, toActor(caller.key, caller.principal), delegation, "revoked", comment);

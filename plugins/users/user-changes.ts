@@ -286,24 +286,29 @@ export function assertNotManaged({ managed_by }: User): void {
     throw new Refusal(ERRORS.MANAGED, `${managed_by} manages this user; change the account there, and sign in there`);
 }
 
-/**
- * Throws SCOPE_ESCALATION if a role contains a scope that the caller lacks, or if the caller is limited to certain
- * agents or tools. A user whom a limited caller manages could have rights beyond these limits, and so could the caller.
- */
+/** Throws SCOPE_ESCALATION if a role contains a scope that the caller lacks, or if the caller has limits. */
 function assertMayGive(caller: Credential, roles: readonly string[]): void {
-  if ("within" in caller.visibility || caller.key.agent_id !== null)
-    throw new Refusal(
-      "SCOPE_ESCALATION",
-      caller.key.agent_id === null
-        ? "your groups limit your rights, and users can have rights beyond these limits; ask an admin without limits to manage users"
-        : `the key "${caller.key.name}" is bound to an agent, and users can have rights beyond it; manage users with a key that is bound to none`,
-    );
+  assertUnlimited(caller);
   const lacking = scopesOfRoles(roles).filter((scope) => !caller.hasScope(scope));
   if (lacking.length > 0)
     throw new Refusal(
       "SCOPE_ESCALATION",
       `you do not have ${lacking.join(", ")}, so you cannot give these roles, or change a user who has them`,
     );
+}
+
+/**
+ * Throws SCOPE_ESCALATION if the caller is limited to certain agents or tools. A user whom a limited caller manages
+ * could have rights beyond these limits, and so could the caller.
+ */
+export function assertUnlimited({ key, limits }: Credential): void {
+  if ("all" in limits) return;
+  throw new Refusal(
+    "SCOPE_ESCALATION",
+    key.agent_id === null
+      ? "your groups limit your rights, and users can have rights beyond these limits; ask an admin without limits to manage users"
+      : `the key "${key.name}" is bound to an agent, and users can have rights beyond it; manage users with a key that is bound to none`,
+  );
 }
 
 function isAdmin({ roles }: User): boolean {

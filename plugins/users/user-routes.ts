@@ -11,6 +11,7 @@ import {
   rightsReader,
 } from "../../src/core.ts";
 import {
+  assertUnlimited,
   changeUser,
   createEnrolmentLink,
   createUser,
@@ -236,7 +237,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions) {
       scope: host.scopes,
       params: schema.UserParams,
       responses: { 204: { description: "They have ended, in every process." } },
-      errors: [ERRORS.NOT_FOUND],
+      errors: [ERRORS.NOT_FOUND, "SCOPE_ESCALATION"],
       async handle({ params, credential }) {
         await host.ledger.transact(async (tx) => {
           const caller = await confirmOwnOrManaged(tx, credential, params.id);
@@ -255,7 +256,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions) {
       scope: host.scopes,
       params: schema.SessionParams,
       responses: { 204: { description: "It has ended, in every process." } },
-      errors: [ERRORS.SESSION_NOT_FOUND],
+      errors: [ERRORS.SESSION_NOT_FOUND, "SCOPE_ESCALATION"],
       async handle({ params, credential }) {
         await host.ledger.transact(async (tx) => {
           const caller = await confirmOwnOrManaged(tx, credential, params.id);
@@ -283,6 +284,7 @@ async function confirmOwnOrManaged(
 ): Promise<Credential> {
   const caller = await tx.confirm(credential);
   assertOwnOrManaged(caller, id);
+  if (caller.session?.user.id !== id) assertUnlimited(caller);
   return caller;
 }
 

@@ -79,7 +79,7 @@ export interface Keys {
 }
 
 /** The rights of a key or a user. */
-export type Rights = Pick<Credential, "key" | "principal" | "groups" | "roles" | "visibility" | "hasScope">;
+export type Rights = Pick<Credential, "key" | "principal" | "groups" | "roles" | "visibility" | "limits" | "hasScope">;
 
 /** The reads that `Keys.rightsOf` needs. */
 export interface RightsReader extends Pick<LedgerTransaction, "key" | "state"> {

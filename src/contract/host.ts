@@ -38,6 +38,12 @@ export interface Credential {
   /** Roles of the user. Absent for an API key. */
   readonly roles?: readonly string[];
   readonly visibility: Visibility;
+  /**
+   * The limits of the groups of the user or key, of the owner and all creators of a key, and of the agent of a bound
+   * key. They apply to administration, whatever the scopes are. Unlike `visibility`, they do not include what delegators
+   * can see.
+   */
+  readonly limits: GroupVisibility;
   /** The session of a user who signed in. Absent for API keys and for agents that authenticate with a token. */
   readonly session?: Session;
   /** The verified token of an agent that authenticates with a token instead of an API key. */

@@ -27,12 +27,26 @@ export function canSee(
 }
 
 /**
- * Returns true if the credential can see actions of this agent, of some tool. A credential that sees its own submissions
- * only is not limited to agents.
+ * Returns true if the credential can see the agent. For a credential that sees only its own submissions, which can name
+ * any agent, the limits of its groups apply.
  */
-export function canSeeAgent(visibility: Visibility, agentId: string): boolean {
-  if ("within" in visibility) return visibility.within.some((limits) => includesAgent(limits, agentId));
-  return !("agent_id" in visibility) || visibility.agent_id === agentId;
+export function canSeeAgent({ visibility, limits }: AgentReader, agentId: string): boolean {
+  if ("agent_id" in visibility) return visibility.agent_id === agentId;
+  return isWithin("key_id" in visibility ? limits : visibility, agentId);
+}
+
+/** Returns true if the credential can administer the agent and its keys. Delegations do not extend this. */
+export function canAdministerAgent({ limits }: Pick<AgentReader, "limits">, agentId: string): boolean {
+  return isWithin(limits, agentId);
+}
+
+interface AgentReader {
+  visibility: Visibility;
+  limits: GroupVisibility;
+}
+
+function isWithin(visibility: GroupVisibility, agentId: string): boolean {
+  return "all" in visibility || visibility.within.some((limits) => includesAgent(limits, agentId));
 }
 
 function includesAgent({ also, ...limits }: GroupLimits, agentId: string): boolean {
@@ -50,7 +64,18 @@ export function intersectVisibility(a: GroupVisibility, b: GroupVisibility): Gro
   return { within: a.within.flatMap((limits) => b.within.map((other) => intersectLimits(limits, other))) };
 }
 
-/** Returns the union of two visibilities. */
-export function uniteVisibility(a: GroupVisibility, b: GroupVisibility): GroupVisibility {
-  return "all" in a || "all" in b ? { all: true } : { within: [...a.within, ...b.within] };
+/** All actions, but no entry without an action, which only a credential without limits sees. */
+const ALL_ACTIONS: GroupLimits = { agents: ["*"], tools: null };
+
+/**
+ * Returns the union of the user's own visibility and the actions that delegators let the user see. Limits stay limits:
+ * even the delegation of a user without limits adds only actions.
+ */
+export function extendVisibility(
+  own: Visibility,
+  delegators: readonly { readonly visibility: GroupVisibility }[],
+): Visibility {
+  if (!("within" in own)) return own;
+  const lent = delegators.flatMap(({ visibility }) => ("all" in visibility ? [ALL_ACTIONS] : visibility.within));
+  return { within: [...own.within, ...lent] };
 }

@@ -142,7 +142,7 @@ class Held implements HeldCredential {
 
 /** Returns the rights as a text. Two credentials with equal texts can read and change the same things. */
 function rightsText(credential: Credential, scopes: readonly Scope[]): string {
-  const { key, principal, groups, roles = null, visibility, session, workload } = credential;
+  const { key, principal, groups, roles = null, visibility, limits, session, workload } = credential;
   return canonicalText({
     key: key.id,
     agent: key.agent_id,
@@ -151,6 +151,7 @@ function rightsText(credential: Credential, scopes: readonly Scope[]): string {
     roles,
     scopes: scopes.filter((scope) => credential.hasScope(scope)),
     visibility,
+    limits,
     claims: workload?.claims ?? null,
     session:
       session === undefined

@@ -248,7 +248,10 @@ interface RightsLimit {
   allows(scope: Scope): boolean;
   /** The groups in which the key can be; null for any. */
   groups: readonly string[] | null;
+  /** The actions that the key can see besides its own submissions. */
   visibility: GroupVisibility;
+  /** The limits of the groups, which do not depend on scopes. */
+  limits: GroupVisibility;
 }
 
 /**
@@ -277,20 +280,21 @@ function ownerLimits({ owner, agent_id }: KeyParts, groups: Groups, users: Users
   if (owner === null) return [];
   const user = users.get(userOfPrincipal(owner) ?? "");
   if (user === undefined || user.ended_at !== null)
-    return [{ allows: () => false, groups: [], visibility: { within: [] } }];
+    return [{ allows: () => false, groups: [], visibility: { within: [] }, limits: { within: [] } }];
   const rights = rightsOfUser(user, groups, users);
   const allows = (scope: Scope): boolean => ownerAllows(rights.hasScope, agent_id, scope);
-  return [{ allows, groups: null, visibility: visibilityToPass(rights, groups) }];
+  return [{ allows, groups: null, visibility: visibilityToPass(rights), limits: rights.limits }];
 }
 
 /** Returns the actions that keys of a user can see besides their own submissions: none if the user cannot read actions. */
-function visibilityToPass({ hasScope: may, groups: memberOf }: Rights, groups: Groups): GroupVisibility {
-  return may("actions:read") ? groups.visibility(memberOf) : { within: [] };
+function visibilityToPass({ hasScope: may, limits }: Rights): GroupVisibility {
+  return may("actions:read") ? limits : { within: [] };
 }
 
 /**
- * Returns the limits of the creators of the key, direct or through other keys. Omits admin keys, because they can grant
- * any rights. A deactivated user has no scopes; a revoked key still has the scopes that it was created with.
+ * Returns the limits of the creators of the key, direct or through other keys. Omits admin keys without limits, because
+ * they can grant any rights. A deactivated user has no scopes; a revoked key still has the scopes that it was created
+ * with.
  */
 function makerLimits({ created_by }: KeyRow, directory: Directory, groups: Groups, users: Users): RightsLimit[] {
   if (created_by === null) return [];
@@ -299,19 +303,21 @@ function makerLimits({ created_by }: KeyRow, directory: Directory, groups: Group
     if (user !== undefined) {
       const rights = rightsOfUser(user, groups, users);
       const allows = user.ended_at === null ? rights.hasScope : () => false;
-      return [{ allows, groups: rights.groups, visibility: visibilityToPass(rights, groups) }];
+      return [{ allows, groups: rights.groups, visibility: visibilityToPass(rights), limits: rights.limits }];
     }
     const ofOwner = ownerLimits(maker, groups, users);
     const allows = (scope: Scope): boolean =>
       hasScope(maker.scopes, scope) && ofOwner.every((limit) => limit.allows(scope));
-    if (allows("admin")) return [];
     const memberOf = groups.of(principalOfKey(maker), users);
+    const ofGroups = groups.visibility(memberOf);
+    const limits = ofOwner.map((limit) => limit.limits).reduce(intersectVisibility, ofGroups);
+    if (allows("admin") && "all" in limits) return [];
     // A bound key makes only keys of its own agent, whose actions it can see.
     const seesMore = allows("actions:read") || maker.agent_id !== null;
     const visibility = ofOwner
       .map((limit) => limit.visibility)
-      .reduce(intersectVisibility, seesMore ? groups.visibility(memberOf) : { within: [] });
-    return [{ allows, groups: memberOf, visibility }];
+      .reduce(intersectVisibility, seesMore ? ofGroups : { within: [] });
+    return [{ allows, groups: memberOf, visibility, limits }];
   });
 }
 
@@ -337,12 +343,13 @@ export function toCredential(
   key: KeyRow,
   epoch: number,
   groups: Pick<Groups, "visibility">,
-  { groups: own, limits }: InheritedRights = { groups: [], limits: [] },
+  { groups: own, limits: inherited }: InheritedRights = { groups: [], limits: [] },
 ): Credential {
   const hasGrantedScope = (scope: Scope): boolean =>
-    hasScope(key.scopes, scope) && limits.every((limit) => limit.allows(scope));
-  const memberOf = own.filter((group) => limits.every((limit) => limit.groups?.includes(group) ?? true));
-  const visibility = limits.map((limit) => limit.visibility).reduce(intersectVisibility, groups.visibility(own));
+    hasScope(key.scopes, scope) && inherited.every((limit) => limit.allows(scope));
+  const memberOf = own.filter((group) => inherited.every((limit) => limit.groups?.includes(group) ?? true));
+  const ofGroups = groups.visibility(own);
+  const visibility = inherited.map((limit) => limit.visibility).reduce(intersectVisibility, ofGroups);
   return {
     key,
     epoch,
@@ -350,8 +357,16 @@ export function toCredential(
     principal: principalOfKey(key),
     groups: memberOf,
     visibility: visibilityOf(key, hasGrantedScope, visibility),
+    limits: inherited.map((limit) => limit.limits).reduce(intersectVisibility, limitsOf(key, ofGroups)),
     hasScope: hasGrantedScope,
   };
+}
+
+/** Returns the limits of the key's groups, and of its agent if it is bound to one. */
+function limitsOf({ agent_id }: KeyRow, ofGroups: GroupVisibility): GroupVisibility {
+  return agent_id === null
+    ? ofGroups
+    : intersectVisibility(ofGroups, { within: [{ agents: null, tools: null, agent_id }] });
 }
 
 /**

@@ -20,7 +20,7 @@ import { nextShiftChange } from "../domain/rota.ts";
 import { hasScope, SCOPE_PRESETS, type Scope } from "../domain/scopes.ts";
 import { userState, type User, type Users } from "../domain/users.ts";
 import { parseRfc3339 } from "../domain/time.ts";
-import { intersectVisibility, uniteVisibility, type GroupVisibility, type Visibility } from "../domain/visibility.ts";
+import { extendVisibility, intersectVisibility } from "../domain/visibility.ts";
 import type { Directory } from "./directory.ts";
 import { assertUnexpired } from "./workloads.ts";
 
@@ -79,7 +79,7 @@ export function createUserService(options: {
     verified.set(known, session);
     return {
       ...ownRights,
-      visibility: visibilityWith(ownRights.visibility, delegators),
+      visibility: extendVisibility(ownRights.visibility, delegators),
       epoch: session.epoch,
       valid_until: Math.min(session.valid_until, nextDelegatorChange(user.id, snapshot, options.groups)),
       session: known,
@@ -184,12 +184,6 @@ function nextDelegatorChange(to: string, { state, now }: StatesReader, groups: G
   return Math.min(nextDelegationChange(delegations, to, now) ?? Infinity, ...ofRotas);
 }
 
-/** Returns the union of the user's own visibility and the visibilities of the delegators. */
-function visibilityWith(ownVisibility: Visibility, delegators: readonly ApprovalDelegator[]): Visibility {
-  if (!("within" in ownVisibility)) return ownVisibility;
-  return delegators.reduce<GroupVisibility>((sum, { visibility }) => uniteVisibility(sum, visibility), ownVisibility);
-}
-
 /**
  * Returns the rights of a user, even if the user is not signed in.
  * @param users the users of the same moment
@@ -197,6 +191,7 @@ function visibilityWith(ownVisibility: Visibility, delegators: readonly Approval
 export function rightsOfUser(user: User, groups: Groups, users: Users): Rights {
   const memberOf = groups.of(principalOfUser(user.id), users);
   const scopes = scopesOfRoles(user.roles);
+  const limits = groups.visibility(memberOf);
   return {
     key: {
       id: user.id,
@@ -215,7 +210,8 @@ export function rightsOfUser(user: User, groups: Groups, users: Users): Rights {
     principal: principalOfUser(user.id),
     groups: memberOf,
     roles: user.roles,
-    visibility: hasScope(scopes, "actions:read") ? groups.visibility(memberOf) : { key_id: user.id },
+    visibility: hasScope(scopes, "actions:read") ? limits : { key_id: user.id },
+    limits,
     hasScope: (scope: Scope) => hasScope(scopes, scope),
   };
 }
@@ -231,6 +227,8 @@ function createAgentCredential(
   workload: WorkloadIdentity,
   epoch: number,
 ): Credential {
+  // The user's agents share the user's id, so also compare the agent.
+  const limits = { within: [{ agents: null, tools: null, agent_id: agentId, submitted_by: key.id }] };
   return {
     key: { ...key, scopes: [...SCOPE_PRESETS.agent], agent_id: agentId },
     epoch,
@@ -238,8 +236,8 @@ function createAgentCredential(
     principal,
     groups,
     roles,
-    // The user's agents share the user's id, so also compare the agent.
-    visibility: { within: [{ agents: null, tools: null, agent_id: agentId, submitted_by: key.id }] },
+    visibility: limits,
+    limits,
     workload,
     hasScope: (scope) => hasScope(SCOPE_PRESETS.agent, scope),
   };

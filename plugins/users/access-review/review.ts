@@ -78,8 +78,9 @@ export async function reviewAccess(
   host: CoreHost,
   sessions: Sessions,
   days: number,
-  { visibility }: Pick<Credential, "visibility">,
+  credential: Credential,
 ): Promise<AccessReview> {
+  const { visibility } = credential;
   const now = host.clock();
   const since = now - days * DAY;
   const snapshot = await host.snapshot();
@@ -103,7 +104,7 @@ export async function reviewAccess(
     });
   }
   for (const key of await host.storage.keys()) {
-    if (key.agent_id !== null && !canSeeAgent(visibility, key.agent_id)) continue;
+    if (key.agent_id !== null && !canSeeAgent(credential, key.agent_id)) continue;
     const rights = await host.keys.rightsOf(reader, key.id);
     if (rights !== null) rows.push(describeKey(key, rights, votes.get(rights.principal), since));
   }

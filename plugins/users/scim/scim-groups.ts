@@ -16,6 +16,7 @@ import {
   utf8,
 } from "../../../src/core.ts";
 import { type Credential, Refusal } from "../../../src/plugin.ts";
+import { assertUnlimited } from "../user-changes.ts";
 import { ERRORS } from "../user-errors.ts";
 import { SCOPES } from "../user-scopes.ts";
 import { findAttribute, type PatchOperation, readMemberIds, readText } from "./messages.ts";
@@ -132,6 +133,7 @@ export class ScimGroups {
   ): Promise<ScimGroup> {
     return this.host.ledger.transact(async (tx) => {
       const caller = await confirmCredential(tx, credential, SCOPES.provision);
+      assertUnlimited(caller);
       const by = toActor(caller.key, caller.principal);
       const { group, members } = await work(tx);
       const requestedMembers = new Set(members);

@@ -14,7 +14,7 @@ import {
   type Users,
 } from "../../../src/core.ts";
 import { type Credential, Refusal } from "../../../src/plugin.ts";
-import { cancelOpenActions, deactivateUserWithin, recordUser } from "../user-changes.ts";
+import { assertUnlimited, cancelOpenActions, deactivateUserWithin, recordUser } from "../user-changes.ts";
 import { cleanDisplayName, mapProviderGroups } from "../claims.ts";
 import { ERRORS } from "../user-errors.ts";
 import type { ProviderOptions } from "../user-options.ts";
@@ -210,6 +210,7 @@ export class ScimUsers {
   ): Promise<ScimUser> {
     const { by, done } = await this.host.ledger.transact(async (tx) => {
       const caller = await confirmCredential(tx, credential, SCOPES.provision);
+      assertUnlimited(caller);
       const by = toActor(caller.key, caller.principal);
       return { by, done: await work(tx, by) };
     });

@@ -5,8 +5,9 @@ import type { LedgerTransaction } from "../../contract/ledger.ts";
 import type { Scope } from "../../domain/scopes.ts";
 
 /**
- * Returns the current credential. Rejects like `tx.confirm` if it is no longer valid, and with INSUFFICIENT_SCOPE if it
- * lacks `scope`.
+ * Returns the current credential, without what delegators let the user see unless `scope` is `approvals:decide`, because
+ * a delegation lends only approval. Rejects like `tx.confirm` if it is no longer valid, and with INSUFFICIENT_SCOPE if
+ * it lacks `scope`.
  */
 export async function confirmCredential(
   tx: Pick<LedgerTransaction, "confirm">,
@@ -16,5 +17,11 @@ export async function confirmCredential(
   const confirmed = await tx.confirm(credential);
   if (!confirmed.hasScope(scope))
     throw new Refusal("INSUFFICIENT_SCOPE", `the key "${confirmed.key.name}" lacks the scope ${scope}`);
-  return confirmed;
+  return scope === "approvals:decide" ? confirmed : withoutDelegations(confirmed);
+}
+
+/** Returns the credential without the actions that only delegators let the user see. */
+export function withoutDelegations(credential: Credential): Credential {
+  const { session } = credential;
+  return session === undefined ? credential : { ...credential, visibility: session.visibility };
 }

@@ -44,6 +44,7 @@ before(async () => {
       config.channels = { desk: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }] } };
       config.groups = {
         near: { members: [person("Carl")], tools: ["near"] },
+        bots: { members: ["nobody@example.com"], agents: ["near-*"] },
         finance: { members: [person("Bea")] },
         security: { members: ["eve@example.com", `${ISSUER}#eve`] },
       };
@@ -360,6 +361,87 @@ test("an admin with limits cannot remove them: by managing users, with a key of 
   const bound = await makeKey(service, { name: "bound", agent_id: "bot", owner: null, scopes: ["users:manage"] });
   const friend = await service.call("POST", "/v1/users", { key: bound.key, body: { name: "friend" } });
   assert.deepEqual(said(friend), [403, "SCOPE_ESCALATION"]);
+});
+
+test("neither a delegation nor a key without actions:read lifts the limits of an admin", async () => {
+  const una = await invite(service, { name: "Una", roles: ["approver"] });
+  const nora = await invite(service, { name: "Nora", roles: ["admin"], groups: ["bots"] });
+  const until = new Date(service.runtime.host.clock() + 3_600_000).toISOString();
+  const delegate = async (to: Person): Promise<string> =>
+    (await una.call("POST", `/v1/users/${una.id}/delegations`, { to: to.id, until })).body.id;
+  await delegate(nora);
+  const other = await delegate(bob);
+  const far = await submit(service.agent);
+  assert.equal((await nora.call("GET", `/v1/actions/${far}`)).status, 200, "the delegation shows its actions");
+  const asAdmin = async (path: string, body: object): Promise<Answer["body"]> =>
+    (await service.call("POST", path, { key: service.admin, body })).body;
+  await asAdmin("/v1/agents", { id: "bot" });
+  const hold = await asAdmin("/v1/holds", { action: far, reason: "case 7" });
+  const foreign = await made({ owner: ada.principal });
+  const scopes = ["users:manage", "agents:read", "agents:write", "keys:manage", "holds:write", "deliveries:read"];
+  const more = ["actions:erase", "approvals:decide"];
+  const asked = { name: `key ${++n}`, preset: "agent", scopes: [...scopes, ...more] };
+  const { status, body: manager } = await nora.call("POST", "/v1/api-keys", asked);
+  assert.equal(status, 201, JSON.stringify(manager));
+  const asKey = (method: string, path: string, body?: object): Promise<Answer> =>
+    service.call(method, path, { key: manager.key, ...(body === undefined ? {} : { body }) });
+  assert.equal((await asKey("POST", "/v1/agents", { id: "near-1" })).status, 201);
+  const [tooFar, beyond] = [404, 403] as const;
+  const attempts: [method: string, path: string, body: object | undefined, answer: [number, string]][] = [
+    ["PATCH", `/v1/users/${nora.id}`, { groups: [] }, [beyond, "SCOPE_ESCALATION"]],
+    ["DELETE", `/v1/users/${ada.id}/sessions`, undefined, [beyond, "SCOPE_ESCALATION"]],
+    ["POST", `/v1/delegations/${other}/revoke`, {}, [beyond, "SCOPE_ESCALATION"]],
+    ["POST", "/v1/api-keys", { name: "far", preset: "agent", agent_id: "bot" }, [beyond, "SCOPE_ESCALATION"]],
+    ["DELETE", `/v1/api-keys/${foreign.id}`, undefined, [beyond, "SCOPE_ESCALATION"]],
+    ["POST", "/v1/agents", { id: "far" }, [beyond, "AGENT_MISMATCH"]],
+    ["POST", "/v1/agents/bot/suspend", { reason: "no" }, [tooFar, "AGENT_NOT_FOUND"]],
+    ["POST", "/v1/holds", { agent: "bot", reason: "x" }, [tooFar, "AGENT_NOT_FOUND"]],
+    ["POST", "/v1/holds", { action: far, reason: "x" }, [tooFar, "ACTION_NOT_FOUND"]],
+    ["POST", "/v1/holds", { subject: "una@example.com", reason: "x" }, [beyond, "SCOPE_ESCALATION"]],
+    ["POST", `/v1/holds/${hold.id}/release`, { reason: "done" }, [tooFar, "HOLD_NOT_FOUND"]],
+    ["POST", `/v1/actions/${far}/cancel`, {}, [tooFar, "ACTION_NOT_FOUND"]],
+    ["POST", `/v1/actions/${far}/permit`, undefined, [tooFar, "ACTION_NOT_FOUND"]],
+    ["POST", `/v1/actions/${far}/erase`, { reason: "x" }, [tooFar, "ACTION_NOT_FOUND"]],
+  ];
+  if (hasFeature("deliveries")) attempts.push(["GET", "/v1/deliveries", undefined, [beyond, "INSUFFICIENT_SCOPE"]]);
+  for (const [name, call] of [
+    ["session", nora.call],
+    ["key", asKey],
+  ] as const)
+    for (const [method, path, body, answer] of attempts)
+      assert.deepEqual(said(await call(method, path, body)), answer, `${name}: ${method} ${path}`);
+  assert.equal((await asKey("GET", "/v1/agents/bot")).status, 404);
+  assert.deepEqual(
+    (await asKey("GET", "/v1/agents?limit=1")).body.agents.map(({ id }: { id: string }) => id),
+    ["near-1"],
+  );
+  const own = await nora.call("POST", "/v1/api-keys", { name: `key ${++n}`, scopes: ["agents:read"] });
+  assert.equal((await nora.call("DELETE", `/v1/api-keys/${own.body.id}`)).status, 200, "her own key");
+});
+
+test("a delegation shows a user with limits actions, but no entries without one", async () => {
+  const uma = await invite(service, { name: "Uma", roles: ["approver"] });
+  const nell = await invite(service, { name: "Nell", roles: ["admin"], groups: ["bots"] });
+  const until = new Date(service.runtime.host.clock() + 3_600_000).toISOString();
+  await uma.call("POST", `/v1/users/${uma.id}/delegations`, { to: nell.id, until });
+  const far = (await nell.call("GET", `/v1/actions/${await submit(service.agent)}`)).body;
+  const statusOfEntry = async (who: Person, hash: string) => (await who.call("GET", `/v1/provenance/${hash}`)).status;
+  assert.equal(await statusOfEntry(nell, far.decision_hash), 200);
+  const rows = await service.storage.entries(0, 50);
+  const user = rows.find(({ type }) => type === "user")!;
+  const hash = Buffer.from(user.leaf_hash).toString("hex");
+  assert.equal((await service.call("GET", `/v1/provenance/${hash}`, { key: service.admin })).status, 200);
+  assert.equal(await statusOfEntry(nell, hash), 404);
+  assert.equal((await nell.call("GET", "/tile/entries/000.p/1")).status, 403);
+});
+
+test("an admin key in a group with limits creates no key without them", async () => {
+  const owner = await invite(service, { name: "Nick", roles: ["admin"], groups: ["near"] });
+  const { key } = await made({ preset: "admin", owner: owner.principal });
+  const child = await create({ preset: undefined, scopes: ["actions:read"], owner: null }, key);
+  assert.equal(child.status, 201, JSON.stringify(child.body));
+  const far = await submit(service.agent, "far");
+  assert.equal((await service.call("GET", `/v1/actions/${far}`, { key: child.body.key })).status, 404);
 });
 
 test("a person who was renamed stays the requester, with their groups, for links and keys", async () => {

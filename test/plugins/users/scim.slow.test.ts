@@ -12,6 +12,7 @@ let service: Service;
 let company: LyingProvider;
 let key: string;
 let otherKey: string;
+let limitedKey: string;
 let staff = "";
 let store = "";
 let n = 0;
@@ -19,8 +20,10 @@ let n = 0;
 before(async () => {
   company = await startLyingProvider();
   const [own, other] = [optionsFor("company", company.issuer), optionsFor("other", "https://other.example")];
+  const groups = { near: { members: [] as string[], tools: ["near"] } };
   service = await startPeople({
     users: { providers: [own, other] },
+    change: (config) => (config.groups = groups),
     storage(folder) {
       store = join(folder, "assent.db");
       return sqliteStorage({ path: store });
@@ -28,8 +31,10 @@ before(async () => {
   });
   const made = await makeKey(service, { name: "scim", scopes: ["users:provision"] });
   const madeForOther = await makeKey(service, { name: "other scim", scopes: ["users:provision"] });
-  [key, otherKey] = [made.key, madeForOther.key];
-  own.scim_keys = [made.id];
+  const limited = await makeKey(service, { name: "limited", scopes: ["users:provision"] });
+  [key, otherKey, limitedKey] = [made.key, madeForOther.key, limited.key];
+  groups.near.members.push(`key:${limited.id}`);
+  own.scim_keys = [made.id, limited.id];
   other.scim_keys = [madeForOther.id];
   await service.restart();
   staff = await group("staff");
@@ -108,6 +113,19 @@ async function signIn(
   const query = new URLSearchParams({ ...company.authorize(started.headers.get("location") ?? "") });
   return { answer: await visitor.get(`/v1/sign-in/company/callback?${query.toString()}`), visitor };
 }
+
+test("a key with limits changes neither users nor groups", async () => {
+  const { id } = await create();
+  for (const [method, path, body] of [
+    ["POST", "/Users", { userName: "eve@example.com", externalId: "eve" }],
+    ["DELETE", `/Users/${id}`, undefined],
+    ["POST", "/Groups", { displayName: "boss" }],
+    ["DELETE", `/Groups/${staff}`, undefined],
+  ] as const) {
+    const answer = await scim(method, path, body, limitedKey);
+    assert.deepEqual([answer.status, /limits/.test(json(answer).detail)], [403, true], `${method} ${path}`);
+  }
+});
 
 test("a created user signs in with the name and roles of SCIM, whatever the claims say", async () => {
   const { id, subject, userName } = await create({ displayName: "Ada" });
