@@ -512,7 +512,7 @@ async function recordCancellation(
 
 /**
  * Withdraws the caller's approval, which cancels the action. Throws APPROVAL_NOT_WITHDRAWN if the action was started, or
- * if a permit was issued: a tool that verifies permits itself could still run the action.
+ * if a permit may exist: a tool that verifies permits itself could still run the action.
  */
 export function withdrawApproval(
   host: CoreHost,
@@ -525,18 +525,20 @@ export function withdrawApproval(
     const row = await visibleAction(tx, id, caller);
     assertNotErased(row);
     const votes = await tx.approvals(id);
-    const { permits } = await verifyAgainstLedger(host, tx, row, votes);
+    const { mayHavePermit } = await verifyAgainstLedger(host, tx, row, votes);
     if (!votes.some(({ principal, approve }) => approve && principal === caller.principal))
       throw notWithdrawnError("you have not approved the action");
     if (isOverdue(row, tx.now)) return expirePending(tx, row);
-    const startable = isStartable(row, tx.now);
-    if (!startable && row.status !== "pending_approval")
+    if (!isStartable(row, tx.now) && row.status !== "pending_approval")
       throw notWithdrawnError(`the action is ${row.status}, so it can no longer be withdrawn`);
-    if (startable && permits > 0)
+    if (mayHavePermit)
       throw notWithdrawnError(
-        "a permit was issued for the action, so a tool may already run it; to prevent its start, stop or suspend the agent, or have an admin cancel the action",
+        "a permit was or may have been issued for the action, so a tool may already run it; to prevent its start, stop or suspend the agent, or have an admin cancel the action",
       );
-    return recordCancellation(tx, caller, row, reason);
+    const cancelled = await recordCancellation(tx, caller, row, reason);
+    const by = toActor(caller.key, caller.principal);
+    for (const reaction of host.reactions) reaction.approvalWithdrawn?.(tx, cancelled, by);
+    return cancelled;
   });
 }
 

@@ -80,6 +80,8 @@ export interface VerifiedHistory {
   grounds: ReadonlyMap<string, number>;
   /** Number of redecisions for a permit. */
   permits: number;
+  /** Whether a permit may exist. The response to an allowed submission can contain one, which no entry records. */
+  mayHavePermit: boolean;
   /** The entry of the start. */
   start: ExecutionEntry | null;
   /** The vote, or the answer of a machine reviewer, that rejected the action. */
@@ -327,16 +329,19 @@ function findStart(entries: readonly ActionEntry[]): ExecutionEntry | null {
 function findPermitGrounds(
   entries: readonly ActionEntry[],
   hashes: readonly string[],
-): Pick<VerifiedHistory, "grounds" | "permits"> {
+): Pick<VerifiedHistory, "grounds" | "permits" | "mayHavePermit"> {
   const grounds = new Map<string, number>();
   let permits = 0;
+  let mayHavePermit = false;
   for (const [i, entry] of entries.entries()) {
     if (entry.type === "redecision" && entry.occasion === "permit") permits++;
     if (entry.type !== "decision" && entry.type !== "redecision" && entry.type !== "approval") continue;
     // When an action returns to pending, its earlier permits become invalid.
     if (entry.status === "pending_approval") grounds.clear();
-    else if (entry.type !== "approval" && (entry.status === "allowed" || entry.status === "approved"))
+    else if (entry.type !== "approval" && (entry.status === "allowed" || entry.status === "approved")) {
       grounds.set(hashes[i] as string, Date.parse(entry.at));
+      mayHavePermit = true;
+    }
   }
-  return { grounds, permits };
+  return { grounds, permits, mayHavePermit };
 }

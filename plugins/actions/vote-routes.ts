@@ -104,7 +104,7 @@ export function voteRoutes(host: CoreHost, tag: string) {
       tag,
       summary: "Withdraw an approval",
       description:
-        "Withdraws the caller's own approval of an action that has not started, and so cancels the action. Not possible once a permit was issued.",
+        "Withdraws the caller's own approval of an action that has not started, and so cancels the action. Not possible once a permit was or may have been issued.",
       scope: "approvals:decide",
       params: schema.IdParams,
       body: schema.CancelBody,

@@ -37,7 +37,9 @@ export const GRANT_ENTRY = defineRecord("grant", {
     ),
   ),
   related_action: orNull(
-    textSchema("The action that the grant was created with, that was rejected or flagged, or that failed."),
+    textSchema(
+      "The action that the grant was created with, that was rejected or flagged, that failed, or whose approval was withdrawn.",
+    ),
   ),
   comment: orNull(textSchema("Comment of the grantor, or of the person who ended the grant.")),
   by: ActorSchema,

@@ -12,6 +12,11 @@ export const grantReaction: Reaction = {
     for (const grant of findOpenGrants(tx.state(grantState), action, tx.placedBar, tx.now))
       endGrant(tx, grant, { cause: "rejection", related_action: action.id, comment: null, by });
   },
+  /** Ends the grant that the person created together with the approval. */
+  approvalWithdrawn(tx, { id }, by) {
+    const end = { cause: "revoked", related_action: id, comment: "the approval was withdrawn", by } as const;
+    endWhere(tx, (grant) => grant.granted_with === id && grant.by.principal === by.principal, end);
+  },
   /** Ends the grant with `ends_on_failure` that covered the action. */
   actionFailed(tx, { id, allowed_by }, by) {
     const grant = allowed_by === null ? undefined : tx.state(grantState).all.get(allowed_by);

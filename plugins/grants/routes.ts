@@ -140,7 +140,7 @@ function changeRoutes(host: CoreHost) {
       tag: TAG,
       summary: "Revoke a grant",
       description:
-        "Takes effect on every process before the response is sent. Available to everyone who may grant and sees the grant.",
+        "Takes effect on every process before the response is sent. Available to everyone who may grant for its agent and tool.",
       scope: "grants:write",
       params: schema.GrantParams,
       body: schema.RevokeBody,

@@ -135,7 +135,9 @@ export const GrantRecord = Type.Object(
           ),
           at: timeSchema("When the grant ended."),
           by: orNull(textSchema("Principal; null if the grant expired.")),
-          action_id: orNull(textSchema("The action that was rejected or flagged, or that failed.")),
+          action_id: orNull(
+            textSchema("The action that was rejected or flagged, that failed, or whose approval was withdrawn."),
+          ),
           comment: orNull(textSchema("Comment of the person who ended it.")),
         },
         closed,

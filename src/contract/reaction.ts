@@ -29,6 +29,8 @@ export interface Reaction {
   policiesActivated?(tx: LedgerTransaction, set: Pick<PolicySetDocument, "policies">, by: Actor | null): Promise<void>;
   /** A person rejected the action. */
   actionRejected?(tx: ReactionTransaction, action: ActionRow, by: Actor): void;
+  /** A person withdrew their approval of the action. */
+  approvalWithdrawn?(tx: ReactionTransaction, action: ActionRow, by: Actor): void;
   /** The result of the action reports failure. */
   actionFailed?(tx: ReactionTransaction, action: ActionRow, by: Actor): void;
   agentSuspended?(tx: ReactionTransaction, agentId: string, by: Actor): void;

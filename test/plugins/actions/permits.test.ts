@@ -375,6 +375,23 @@ describe("current policies", () => {
     },
   );
 
+  test("an approval is not withdrawn if the response to the submission could contain a permit", async () => {
+    const { id, permit } = (await submit("go", { prefer: "permit" })).body;
+    assert.equal(typeof permit, "string");
+    await withPolicy(MORE(1, "go"), async () => {
+      assert.deepEqual(said(await post(id, "start")), [409, "MORE_APPROVALS_NEEDED"]);
+      assert.equal((await vote(id)).body.status, "approved");
+      assert.deepEqual(said(await post(id, "withdraw", {}, approvers[0])), [409, "APPROVAL_NOT_WITHDRAWN"]);
+      assert.equal((await look(id)).status, "approved");
+    });
+    const permitted = (await submit("go", { prefer: "permit" })).body;
+    await withPolicy(MORE(2, "go"), async () => {
+      assert.deepEqual(said(await post(permitted.id, "start")), [409, "MORE_APPROVALS_NEEDED"]);
+      assert.equal((await vote(permitted.id)).body.status, "pending_approval");
+      assert.deepEqual(said(await post(permitted.id, "withdraw", {}, approvers[0])), [409, "APPROVAL_NOT_WITHDRAWN"]);
+    });
+  });
+
   test("a requirement for fewer people does not undo anything", async () => {
     const { id } = (await submit("ask")).body;
     await withPolicy(MORE(3, "ask"), async () => {

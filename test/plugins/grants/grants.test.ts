@@ -363,6 +363,19 @@ describe("a grant with a vote", () => {
     assert.equal(await statusOf({ agent_id, params: { repo: "web", n: 3 } }), "pending_approval");
   });
 
+  test("withdrawing the approval ends the grant that was created with it", async () => {
+    const agent_id = freshAgent();
+    const { body: action } = await submit({ agent_id });
+    const { body: voted } = await vote(action.id, { approve: true, grant: { for: "1h", count: 5 } });
+    const another = await granted({ agent_id, scope: "params.n < 0" });
+    const withdraw = { key: alice, body: {} };
+    assert.equal((await service.call("POST", `/v1/actions/${action.id}/withdraw`, withdraw)).status, 200);
+    const { cause, action_id } = (await readGrant(voted.new_grant.id)).ended;
+    assert.deepEqual([cause, action_id], ["revoked", action.id]);
+    assert.equal((await readGrant(another)).ended, null);
+    assert.equal(await statusOf({ agent_id }), "pending_approval");
+  });
+
   test("a vote with invalid grant terms is rejected as a whole", async () => {
     const agent_id = freshAgent();
     const { body: action } = await submit({ agent_id, params: { repo: "web" } });

@@ -8,7 +8,8 @@ import { findOwnVote } from "./vote-availability.ts";
 
 const TEXTS = {
   withdraw: "Withdraw my approval",
-  withdrawHelp: "The action has not started. Withdrawing cancels it; the agent has to submit it again.",
+  withdrawHelp:
+    "The action has not started. Withdrawing cancels it, and ends a grant that you gave with the approval. The agent has to submit it again.",
   withdrawn: "You withdrew your approval, so the action is cancelled.",
   lift: "Lift the rejection",
   liftHelp: "The same request then requires approval again. This action stays denied.",
@@ -54,10 +55,14 @@ export function Recall({ action, onDone }: Props) {
 }
 
 function canWithdraw(action: Action): boolean {
-  const { status, approved_until } = action;
+  const { status, decision, approved_until } = action;
   const isOpen =
     status === "pending_approval" ||
-    (status === "approved" && approved_until !== null && Date.parse(approved_until) > serviceNow());
+    // An action that was allowed first can have a permit.
+    (status === "approved" &&
+      decision !== "allow" &&
+      approved_until !== null &&
+      Date.parse(approved_until) > serviceNow());
   return isOpen && findOwnVote(action)?.approve === true;
 }
 
