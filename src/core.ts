@@ -223,11 +223,17 @@ export { findUnknownReviewers } from "./domain/policy/check/reviewer-faults.ts";
 export { findRuleWarnings } from "./domain/policy/check/rule-warnings.ts";
 export { findScopeFault } from "./domain/policy/check/scope-fault.ts";
 export { omitRedactedUsage } from "./domain/policy/check/redacted-reads.ts";
-export { type Alternative, describeBounds, findAlternative } from "./domain/policy/decide/alternative.ts";
+export {
+  type Alternative,
+  describeCondition,
+  findAlternative,
+  readParameter,
+} from "./domain/policy/decide/alternative.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
 export {
   buildPolicySet,
   type CompiledPolicy,
+  type CompiledRule,
   type CompiledPolicySet,
   compilePolicySet,
   emptyPolicySet,

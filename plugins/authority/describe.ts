@@ -1,8 +1,10 @@
 /** Describes what the policies allow one agent to do, in a short form for a model. */
+import { setImmediate } from "node:timers/promises";
 import {
   type CompiledPolicy,
   type CompiledPolicySet,
-  describeBounds,
+  type CompiledRule,
+  describeCondition,
   Evaluation,
   type Facts,
   isNeverAllowed,
@@ -33,14 +35,22 @@ export interface AuthoritySubject {
  * Returns the agent's authority for each tool and operation that its rules name. Contains rules of the agent only, and
  * of their conditions only comparisons of parameters with numbers: other parts can mention people and secrets.
  */
-export function describeAuthority(
+export async function describeAuthority(
   subject: AuthoritySubject,
   only: { tool?: string; operation?: string },
-): { tools: AuthorityItem[]; limits: AuthorityLimit[]; truncated: boolean } {
+): Promise<{ tools: AuthorityItem[]; limits: AuthorityLimit[]; truncated: boolean }> {
+  const { tool, operation } = only;
   const named =
-    only.tool === undefined ? listNamedOperations(subject) : [{ tool: only.tool, operation: only.operation ?? "*" }];
-  const tools = named.slice(0, MAX_ITEMS).map((names) => describeOperation(subject, names));
-  return { tools, limits: listLimits(subject, only.tool), truncated: named.length > MAX_ITEMS };
+    tool !== undefined && operation !== undefined ? [{ tool, operation }] : listNamedOperations(subject, tool);
+  const limits = listLimits(subject, tool);
+  const tools: AuthorityItem[] = [];
+  for (const names of named.slice(0, MAX_ITEMS)) {
+    tools.push(describeOperation(subject, names));
+    // A large policy set takes long, and other requests must not wait for the whole description.
+    await setImmediate();
+  }
+  const truncated = named.length > MAX_ITEMS || limits.length > MAX_ITEMS;
+  return { tools, limits: limits.slice(0, MAX_ITEMS), truncated };
 }
 
 interface Operation {
@@ -59,19 +69,32 @@ const policiesOf = ({
     return definition !== undefined && applies ? [{ policy, definition }] : [];
   });
 
-/** Returns the pairs of tool and operation that rules for the agent name. Names can be globs. */
-function listNamedOperations(subject: AuthoritySubject): Operation[] {
+/**
+ * Returns the pairs of tool and operation that rules for the agent name. Names can be globs.
+ * @param only the tool of the pairs; absent for all tools
+ */
+function listNamedOperations(subject: AuthoritySubject, only: string | undefined): Operation[] {
   const found = new Map<string, Operation>();
+  const allowed = subject.facts.agent?.allowed_tools ?? undefined;
   for (const { definition } of policiesOf(subject))
-    for (const { tool, operation = "*", agent } of definition.rules) {
+    for (const { tool = "*", operation = "*", agent } of definition.rules) {
       if (agent !== undefined && !matchesAnyName([agent].flat(), subject.agentId)) continue;
-      const tools = [tool ?? definition.applies_to?.tools ?? "*"].flat();
+      const possible = intersectNames(intersectNames([tool].flat(), definition.applies_to?.tools), allowed);
+      const tools = only === undefined ? possible : matchesAnyName(possible, only) ? [only] : [];
       for (const name of tools)
         for (const each of [operation].flat())
           found.set(`${name.toLowerCase()}\n${each.toLowerCase()}`, { tool: name, operation: each });
     }
   return [...found.values()].sort((a, b) => compare(a.tool, b.tool) || compare(a.operation, b.operation));
 }
+
+/** Returns the patterns for the names that match both lists. Keeps a name if neither contains the other. */
+const intersectNames = (names: readonly string[], within: readonly string[] | undefined): readonly string[] =>
+  names.flatMap((name) => {
+    if (within === undefined || matchesAnyName(within, name)) return [name];
+    const narrower = within.filter((each) => matchesAnyName([name], each));
+    return narrower.length > 0 ? narrower : [name];
+  });
 
 const compare = (a: string, b: string): number => (a === b ? 0 : a < b ? -1 : 1);
 
@@ -90,14 +113,13 @@ function describeOperation(subject: AuthoritySubject, { tool, operation }: Opera
   );
   if (isNeverAllowed(evaluation)) return { tool, operation, decision: "denied", ...reasonOf(evaluation) };
   const policies = evaluation.applicablePolicies().filter(({ shadow }) => !shadow);
-  const rules = policies.flatMap((policy) => describeRules(policy, evaluation));
   const [least, most] = findRange(policies.map((policy) => effectsOf(policy, evaluation)));
   const decision = least === most ? least : "depends";
   return {
     tool,
     operation,
     decision,
-    ...(decision === "depends" ? { rules: rules.slice(0, MAX_RULES) } : {}),
+    ...(decision === "depends" ? { rules: describeRules(policies, evaluation) } : {}),
   };
 }
 
@@ -111,10 +133,10 @@ function reasonOf(evaluation: Evaluation): { note?: string } {
 
 /** Returns the effects that a policy can have; null stands for no rule that matches. */
 function effectsOf(policy: CompiledPolicy, evaluation: Evaluation): (Effect | null)[] {
-  const effects: (Effect | null)[] = [];
+  const effects = new Set<Effect | null>();
   for (const { effect, condition } of evaluation.rules(policy)) {
-    effects.push(OF_EFFECT[effect]);
-    if (condition === null) return effects;
+    effects.add(OF_EFFECT[effect]);
+    if (condition === null) return [...effects];
   }
   return [...effects, null];
 }
@@ -135,37 +157,40 @@ function findRange(policies: readonly (readonly (Effect | null)[])[]): [Effect, 
   return [STRICTNESS[least] ?? "denied", STRICTNESS[most] ?? "denied"];
 }
 
-/** Returns the rules that can match, in order. */
-function describeRules(policy: CompiledPolicy, evaluation: Evaluation): AuthorityRule[] {
-  const definition = evaluation.compiled.document.policies[policy.order]?.definition;
+/** Returns the first rules that can match, in order. */
+function describeRules(policies: readonly CompiledPolicy[], evaluation: Evaluation): AuthorityRule[] {
   const rules: AuthorityRule[] = [];
-  for (const { effect, condition, order, reason } of evaluation.rules(policy)) {
-    const { when } = definition?.rules[order] ?? {};
-    rules.push({
-      decision: OF_EFFECT[effect],
-      ...(when === undefined || definition === undefined ? {} : { when: renderCondition(when, definition) }),
-      ...(reason === null || effect !== "deny" ? {} : { note: reason }),
-    });
-    if (condition === null) break;
+  for (const policy of policies) {
+    const definition = evaluation.compiled.document.policies[policy.order]?.definition;
+    for (const rule of definition === undefined ? [] : evaluation.rules(policy)) {
+      if (rules.length === MAX_RULES) return rules;
+      rules.push(describeRule(rule, definition as PolicyDocument));
+      if (rule.condition === null) break;
+    }
   }
   return rules;
 }
 
-function renderCondition(when: string, definition: PolicyDocument): string {
-  const { bounds, isComplete } = describeBounds(when, definition);
+/** Describes a rule. Of a condition with other parts it shows nothing, because the rule can be about someone else. */
+function describeRule(rule: CompiledRule, definition: PolicyDocument): AuthorityRule {
+  const { bounds, isComplete } = describeCondition(rule, definition);
   const parts = bounds.map(({ path, operator, value }) => `${["params", ...path].join(".")} ${operator} ${value}`);
-  return [...parts, ...(isComplete ? [] : ["other conditions"])].join(" and ");
+  return {
+    decision: OF_EFFECT[rule.effect],
+    ...(rule.condition === null ? {} : { when: isComplete ? parts.join(" and ") : "other conditions" }),
+    ...(rule.reason !== null && rule.effect === "deny" && isComplete ? { note: rule.reason } : {}),
+  };
 }
 
 function listLimits(subject: AuthoritySubject, tool: string | undefined): AuthorityLimit[] {
   return policiesOf(subject).flatMap(({ definition }) =>
-    (definition.limits ?? []).flatMap(({ agent, tool: tools, count, sum, at_most, window, effect = "deny" }) => {
+    (definition.limits ?? []).flatMap(({ agent, tool: given, when, count, sum, at_most, window, effect = "deny" }) => {
       const isOfAgent = agent === undefined || matchesAnyName([agent].flat(), subject.agentId);
-      const isOfTool = tool === undefined || tools === undefined || matchesAnyName([tools].flat(), tool);
-      if (!isOfAgent || !isOfTool) return [];
-      const tools_ = tools === undefined ? ["*"] : [tools].flat();
+      const tools = [given ?? definition.applies_to?.tools ?? "*"].flat();
+      // A limit with a condition can be about someone else.
+      if (!isOfAgent || when !== undefined || (tool !== undefined && !matchesAnyName(tools, tool))) return [];
       const bound = sum === undefined ? { count: count ?? 0 } : { at_most: at_most ?? 0 };
-      return [{ tools: tools_, ...bound, window, beyond: effect === "deny" ? ("denied" as const) : ("asks" as const) }];
+      return [{ tools, ...bound, window, beyond: effect === "deny" ? ("denied" as const) : ("asks" as const) }];
     }),
   );
 }
@@ -173,7 +198,7 @@ function listLimits(subject: AuthoritySubject, tool: string | undefined): Author
 /** Returns the authority as text for a model. */
 export function renderAuthority(
   agentId: string,
-  { tools, limits, truncated }: ReturnType<typeof describeAuthority>,
+  { tools, limits, truncated }: Awaited<ReturnType<typeof describeAuthority>>,
 ): string {
   const words = { allowed: "allowed", asks: "a person must approve", denied: "denied", depends: "depends" };
   const lines = tools.map(({ tool, operation, decision, note, rules = [] }) => {
@@ -188,7 +213,7 @@ export function renderAuthority(
       `- limit on ${tools.join(", ")}: ${count === undefined ? `a sum of ${at_most}` : `${count} actions`} in ${window}, then ${words[beyond]}`,
   );
   return [
-    `What ${JSON.stringify(agentId)} may do. Everything that is not listed is denied. The decision about a request counts, not this list.`,
+    `What ${JSON.stringify(agentId)} may do. Everything that is not listed is denied, and of several lines the most specific counts. The decision about a request counts, not this list.`,
     ...lines,
     ...limited,
     ...(truncated ? ["- and more; ask for one tool"] : []),

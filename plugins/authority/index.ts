@@ -29,6 +29,7 @@ function routes(host: CoreHost) {
       summary: "Describe what the key's agent may do",
       scope: "actions:submit",
       query: schema.AuthorityQuery,
+      queued: true,
       description:
         "For each tool and operation with rules for the agent: allowed, needs approval, denied, or depends on the request. Contains no rules of other agents and no conditions except comparisons of parameters with numbers. It is a description: only the decision about a request counts.",
       responses: { 200: { description: "The authority.", schema: schema.Authority } },
@@ -38,7 +39,7 @@ function routes(host: CoreHost) {
         const { compiled, digest } = await host.policies.current();
         const snapshot = await host.snapshot();
         const { attributes, ...facts } = await host.agents.facts(agentId);
-        const described = describeAuthority(
+        const described = await describeAuthority(
           {
             compiled,
             agentId,
@@ -65,6 +66,7 @@ function routes(host: CoreHost) {
       scope: "actions:submit",
       body: schema.ProposalBody,
       bodyLimit: BODY_BYTES,
+      queued: true,
       confirmsCredential: true,
       description:
         "A person sees the proposal with its evidence, and can write the rule. Nothing applies it. The same proposal again returns the open one.",
@@ -83,9 +85,11 @@ function routes(host: CoreHost) {
       method: "GET",
       path: "/v1/authority/proposals",
       tag: TAG,
-      summary: "List proposed rules, newest first",
+      summary: "List proposed rules, open ones first",
       scope: "policies:read",
-      responses: { 200: { description: "The newest 200 proposals.", schema: schema.ProposalList } },
+      responses: {
+        200: { description: "At most 200 proposals: open ones first, then the newest.", schema: schema.ProposalList },
+      },
       async handle({ credential }) {
         const visible = listProposals(await host.state(proposalState)).filter((proposal) => sees(credential, proposal));
         return { status: 200, json: { proposals: visible.slice(0, 200).map(render) } };

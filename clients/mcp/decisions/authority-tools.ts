@@ -2,6 +2,8 @@
  * The proxy's own tools `assent_authority`, which tells a model what it may do, and `assent_propose_rule`, with which it
  * proposes a rule to people. Only if `offer_authority` is set. The service applies no proposal.
  */
+import { foldName, sameName } from "../../../src/domain/names.ts";
+import { matchesAny } from "../../../src/domain/policy/compile/glob.ts";
 import { AssentError } from "../../typescript/index.ts";
 import { isObject, type JsonObject } from "../transport/rpc-message.ts";
 import { markText } from "./mark.ts";
@@ -83,25 +85,41 @@ function readNames({ tool, operation }: JsonObject): { tool?: string; operation?
   };
 }
 
-/** Returns the tool with its authority in `_meta`; unchanged if the service does not answer. */
-export async function annotateTool(
+/**
+ * Returns the tools with their authority in `_meta`, from one request. A tool is unchanged if the answer does not
+ * determine its authority, or if the service does not answer.
+ */
+export async function annotateTools(
   calls: AuthorityCalls,
-  tool: JsonObject,
-  names: { tool: string; operation: string },
+  tools: readonly { item: JsonObject; tool: string; operation: string }[],
   signal: AbortSignal,
-): Promise<JsonObject> {
+): Promise<JsonObject[]> {
+  let answer: Record<string, unknown>;
   try {
-    const { tools } = await calls.authority(names, signal);
-    const [item] = Array.isArray(tools) ? (tools as unknown[]) : [];
-    if (!isObject(item)) return tool;
-    const { decision, note, rules } = item;
-    const meta = isObject(tool["_meta"]) ? tool["_meta"] : {};
-    return { ...tool, _meta: { ...meta, "assent/authority": JSON.parse(JSON.stringify({ decision, note, rules })) } };
+    answer = await calls.authority({}, signal);
   } catch (error) {
     if (!(error instanceof AssentError)) throw error;
-    return tool;
+    return tools.map(({ item }) => item);
   }
+  const described = Array.isArray(answer["tools"]) ? answer["tools"].filter(isObject) : [];
+  return tools.map(({ item, tool, operation }) => {
+    const found = described.filter(
+      (each) => matchesName(each["tool"], tool) && matchesName(each["operation"], operation),
+    );
+    const exact = found.find((each) => isName(each["tool"], tool) && isName(each["operation"], operation));
+    // The whole list omits only what is denied. Several globs decide together, which only the service can do.
+    const only = answer["truncated"] === false && found.length < 2 ? (found[0] ?? { decision: "denied" }) : undefined;
+    const { decision, note, rules } = (exact ?? only ?? {}) as JsonObject;
+    if (decision === undefined) return item;
+    const meta = isObject(item["_meta"]) ? item["_meta"] : {};
+    return { ...item, _meta: { ...meta, "assent/authority": JSON.parse(JSON.stringify({ decision, note, rules })) } };
+  });
 }
+
+const matchesName = (pattern: unknown, name: string): boolean =>
+  typeof pattern === "string" && matchesAny([foldName(pattern)], foldName(name));
+
+const isName = (given: unknown, name: string): boolean => typeof given === "string" && sameName(given, name);
 
 const textResult = (text: string, isError: boolean): JsonObject => ({
   content: [{ type: "text", text: markText(text) }],

@@ -3,7 +3,7 @@ import type { Caller } from "../clients/caller.ts";
 import { refusalReply, type UpstreamCall } from "../decisions/governed-call.ts";
 import { ANSWER_TOOL, ANSWER_TOOL_DEFINITION } from "../decisions/answer-tool.ts";
 import {
-  annotateTool,
+  annotateTools,
   AUTHORITY_TOOL_DEFINITIONS,
   type AuthorityCalls,
   callAuthorityTool,
@@ -214,18 +214,18 @@ export class RequestRouter {
     const withTasks = isObject(caller.capabilities["tasks"]);
     const visible = tools.filter((_, i) => hidden[i] === false);
     const { authority } = this.dependencies;
-    const shown = await Promise.all(
-      visible.map(async (tool) => {
-        const item = toClientTool(tool, withTasks);
-        const names = { tool: tool.upstream.config.tool, operation: tool.name };
-        return authority === null ? item : annotateTool(authority, item, names, caller.signal);
-      }),
-    );
+    const shown = visible.map((tool) => ({
+      item: toClientTool(tool, withTasks),
+      tool: tool.upstream.config.tool,
+      operation: tool.name,
+    }));
+    const annotated =
+      authority === null ? shown.map(({ item }) => item) : await annotateTools(authority, shown, caller.signal);
     const own = [
       ...(authority === null ? [] : AUTHORITY_TOOL_DEFINITIONS),
       ...(this.dependencies.offersAnswers() ? [ANSWER_TOOL_DEFINITION] : []),
     ];
-    return { result: { tools: [...shown, ...own] } };
+    return { result: { tools: [...annotated, ...own] } };
   }
 
   /**

@@ -1,6 +1,10 @@
 /** What an agent may do, the nearest alternative of a denial, and proposals that change nothing. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { annotateTools } from "../../../clients/mcp/decisions/authority-tools.ts";
+import { describeCondition } from "../../../src/core.ts";
+import { compilePolicySet, buildPolicySet } from "../../../src/domain/policy/compile/compile.ts";
+import { parsePolicies } from "../../../src/plugin.ts";
 import { makeKey, startService, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: refunds
@@ -13,11 +17,23 @@ rules:
   - { name: no deletion, tool: crm, operation: delete, effect: deny, reason: deletions are made by people }
   - { name: reads, tool: crm, operation: "read*", effect: allow }
 limits:
-  - { name: daily, tool: ads, sum: params.spend, at_most: 50, window: day }
+  - { name: daily, tool: ads, per: agent, sum: params.spend, at_most: 50, window: day }
+  - { name: of others, tool: ads, when: agent == "other-bot", count: 7, window: day }
 ---
 policy: ads
 rules:
   - { name: ads, tool: ads, effect: allow }
+---
+policy: bank
+applies_to: { tools: [bank] }
+rules:
+  - { name: foreign, operation: move, when: 'agent == "other-bot" && params.amount <= 5000', effect: allow }
+  - { name: alice, operation: move, when: 'principal.owner == "user:alice" && params.amount > 1', effect: deny, reason: alice has left }
+  - { name: large, operation: pay, when: (params.amount < 100) == false, effect: allow }
+  - { name: whole, operation: pay, when: int(params.amount) <= 7, effect: allow }
+  - { name: free, operation: share, effect: allow }
+limits:
+  - { name: shared, sum: params.amount, at_most: 50, window: day }
 ---
 policy: shadow
 mode: shadow
@@ -50,21 +66,99 @@ test("an agent sees its own rules with numbers, and neither conditions about peo
   assert.equal(status, 200);
   assert.deepEqual(
     body.tools.map(({ tool, operation, decision }: Record<string, string>) => `${tool} ${operation} ${decision}`),
-    ["ads * allowed", "crm delete denied", "crm read* allowed", "stripe refund depends"],
+    [
+      "ads * allowed",
+      "bank move depends",
+      "bank pay depends",
+      "bank share allowed",
+      "crm delete denied",
+      "crm read* allowed",
+      "stripe refund depends",
+    ],
   );
-  assert.deepEqual(body.tools[3].rules, [
+  assert.deepEqual(body.tools[6].rules, [
     { decision: "denied", when: "other conditions" },
     { decision: "allowed", when: "params.amount <= 100" },
     { decision: "asks", when: "params.amount <= 500 and params.amount > 0" },
   ]);
-  assert.equal(body.tools[1].note, "deletions are made by people");
-  assert.deepEqual(body.limits, [{ tools: ["ads"], at_most: 50, window: "day", beyond: "denied" }]);
+  assert.equal(body.tools[4].note, "deletions are made by people");
+  assert.deepEqual(body.limits, [
+    { tools: ["bank"], at_most: 50, window: "day", beyond: "denied" },
+    { tools: ["ads"], at_most: 50, window: "day", beyond: "denied" },
+  ]);
   assert.doesNotMatch(JSON.stringify(body), /cus_secret|other-bot|vault|shadowed|secret customer/);
   assert.match(body.text, /stripe refund: if other conditions denied; if params\.amount <= 100 allowed/);
   const one = (await call("GET", "/v1/authority?tool=stripe&operation=capture", bot)).body;
   assert.equal(one.tools[0].decision, "denied");
   assert.equal((await call("GET", "/v1/authority?agent_id=other-bot", bot)).body.code, "AGENT_MISMATCH");
   assert.equal((await call("GET", "/v1/authority", reader)).status, 403);
+});
+
+test("a condition with other parts is not shown, and neither is the reason of its rule", async () => {
+  const { body } = await call("GET", "/v1/authority?tool=bank", bot);
+  assert.deepEqual(body.tools[0].rules, [
+    { decision: "allowed", when: "other conditions" },
+    { decision: "denied", when: "other conditions" },
+  ]);
+  assert.deepEqual(
+    body.tools[1].rules,
+    [0, 1].map(() => ({ decision: "allowed", when: "other conditions" })),
+    "a comparison within a comparison, or of a rounded number, is not a bound",
+  );
+  assert.doesNotMatch(JSON.stringify(body), /5000|alice/);
+});
+
+test("with a tool and no operation, the answer has the operations that rules name", async () => {
+  const { body } = await call("GET", "/v1/authority?tool=crm", bot);
+  assert.deepEqual(
+    body.tools.map(({ tool, operation, decision }: Record<string, string>) => `${tool} ${operation} ${decision}`),
+    ["crm delete denied", "crm read* allowed"],
+  );
+});
+
+test("tools/list makes one request, and says nothing that several rules with globs decide", async () => {
+  let requests = 0;
+  const calls = {
+    authority: async () => {
+      requests += 1;
+      return (await call("GET", "/v1/authority", bot)).body;
+    },
+    propose: () => assert.fail(),
+  };
+  const names = ["crm delete", "crm read_all", "crm write", "ads buy"].map((each) => each.split(" "));
+  const tools = names.map(([tool = "", operation = ""]) => ({ item: { name: operation }, tool, operation }));
+  const shown = (await annotateTools(calls, tools, AbortSignal.timeout(240_000))) as Record<string, any>[];
+  assert.deepEqual(
+    shown.map(({ _meta }) => _meta?.["assent/authority"].decision),
+    ["denied", "allowed", "denied", "allowed"],
+  );
+  assert.equal(requests, 1);
+});
+
+test("a large description lets other requests run between its operations, and conditions are parsed once", async () => {
+  const rules = Array.from(
+    { length: 150 },
+    (_, i) => `  - { name: r${i}, tool: t${i}, when: params.n <= ${i}, effect: allow }`,
+  );
+  const large = await startService({ policy: `policy: large\nrules:\n${rules.join("\n")}\n` });
+  try {
+    let turns = 0;
+    let isOpen = true;
+    const countTurns = (): void => void (isOpen && setImmediate(() => ((turns += 1), countTurns())));
+    countTurns();
+    const { body } = await large.call("GET", "/v1/authority?agent_id=bot", { key: large.agent });
+    isOpen = false;
+    assert.equal(body.tools.length, 150);
+    assert.ok(turns >= 150, `${turns} turns of the event loop`);
+  } finally {
+    await large.close();
+  }
+  const [definition] = parsePolicies(POLICY, "policy.yaml").documents;
+  assert.ok(definition);
+  const { policies } = compilePolicySet(buildPolicySet([{ policy: definition.policy, version: 1, definition }]));
+  const rule = policies[0]?.rules.all[1];
+  assert.ok(rule);
+  assert.equal(describeCondition(rule, definition), describeCondition(rule, definition));
 });
 
 test("a denial names the nearest value that is not denied, and only one that the policies confirm", async () => {
@@ -85,6 +179,10 @@ test("a denial names the nearest value that is not denied, and only one that the
   assert.equal((await submit("ads", "buy", { spend: 30 })).decision, "allow");
   const { alternative: rest } = await submit("ads", "buy", { spend: 30 });
   assert.deepEqual([rest.value, rest.decision], [20, "allow"]);
+  assert.equal((await submit("bank", "share", { amount: 30 })).decision, "allow");
+  const shared = await submit("bank", "share", { amount: 30 });
+  assert.equal(shared.reason_code, "LIMIT_EXCEEDED");
+  assert.equal(shared.alternative, undefined, "the rest of a shared sum reveals what others did");
   const preview = await call("POST", "/v1/gate/decide", bot, {
     agent_id: "bot",
     tool: "stripe",

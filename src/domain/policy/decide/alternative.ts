@@ -5,7 +5,7 @@
  */
 import type { ActionRequest } from "../../actions.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
-import type { CompiledPolicy } from "../compile/compile.ts";
+import type { CompiledLimit, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
 import { parseExpression } from "../condition/cel-parse.ts";
 import { childrenOf, type Expr } from "../condition/cel-tree.ts";
 import { findRequestPath } from "../condition/condition-members.ts";
@@ -23,7 +23,9 @@ export interface Alternative {
 }
 
 /** Maximum number of decisions for one denial. */
-const MAX_TRIALS = 24;
+const MAX_TRIALS = 8;
+/** Maximum number of rules whose numbers are candidates. */
+const MAX_RULES = 200;
 const COMPARISONS = ["_<_", "_<=_", "_>_", "_>=_", "_==_", "_!=_"];
 /** Denials that another value can avoid. */
 const AVOIDABLE: readonly ReasonCode[] = ["POLICY_RULE", "NO_MATCHING_RULE", "LIMIT_EXCEEDED"];
@@ -58,24 +60,55 @@ export function findAlternative(evaluation: Evaluation, facts: Facts, reason: Re
   return { path, value, decision };
 }
 
-/** Returns the numbers that an expression compares with parameters. Numbers can be named values of the policy. */
-function listComparedNumbers(source: string, definition: Pick<PolicyDocument, "let" | "data">): ComparedNumber[] {
-  try {
-    return listFromTree(parseExpression(source).expr, definition);
-  } catch {
-    return [];
-  }
+/** The numbers that a condition compares with parameters. */
+export interface DescribedCondition {
+  /** All such comparisons, also in parts such as `a || b`. */
+  compared: readonly ComparedNumber[];
+  /** The comparisons that must all hold for the condition to be true. */
+  bounds: readonly ComparedNumber[];
+  /** Whether the condition has no parts other than `bounds`. */
+  isComplete: boolean;
 }
 
-function listFromTree(expr: Expr, definition: Pick<PolicyDocument, "let" | "data">): ComparedNumber[] {
+/** A compiled rule does not change, and parsing the conditions of a large policy set takes longer than a decision. */
+const descriptions = new WeakMap<CompiledRule, DescribedCondition>();
+
+/** Returns the numbers that a rule's condition compares with parameters. Numbers can be named values of the policy. */
+export function describeCondition(rule: CompiledRule, definition: PolicyDocument): DescribedCondition {
+  let described = descriptions.get(rule);
+  if (described === undefined) descriptions.set(rule, (described = readCondition(rule, definition)));
+  return described;
+}
+
+function readCondition({ order }: CompiledRule, definition: PolicyDocument): DescribedCondition {
+  const source = definition.rules[order]?.when;
+  if (source === undefined) return { compared: [], bounds: [], isComplete: true };
+  const { expr } = parseExpression(source);
+  const conjuncts = listConjuncts(expr).map((part) => readComparison(part, definition));
+  return {
+    compared: listFromTree(expr, definition),
+    bounds: conjuncts.flat(),
+    isComplete: conjuncts.every((found) => found.length > 0),
+  };
+}
+
+function listConjuncts(expr: Expr): Expr[] {
   const { exprKind: kind } = expr;
-  const nested = childrenOf(expr).flatMap((child) => listFromTree(child, definition));
-  if (kind.case !== "callExpr" || !COMPARISONS.includes(kind.value.function)) return nested;
+  return kind.case === "callExpr" && kind.value.function === "_&&_" ? kind.value.args.flatMap(listConjuncts) : [expr];
+}
+
+const listFromTree = (expr: Expr, definition: PolicyDocument): ComparedNumber[] => [
+  ...childrenOf(expr).flatMap((child) => listFromTree(child, definition)),
+  ...readComparison(expr, definition),
+];
+
+/** Returns the comparison that the expression is; empty if it is another expression, even if that contains one. */
+function readComparison({ exprKind: kind }: Expr, definition: PolicyDocument): ComparedNumber[] {
+  if (kind.case !== "callExpr" || !COMPARISONS.includes(kind.value.function)) return [];
   const [left, right] = kind.value.args;
-  if (left === undefined || right === undefined) return nested;
+  if (left === undefined || right === undefined) return [];
   const operator = kind.value.function.slice(1, -1);
   return [
-    ...nested,
     ...toComparison(left, right, operator, definition),
     ...toComparison(right, left, MIRRORED[operator] ?? operator, definition),
   ];
@@ -83,25 +116,20 @@ function listFromTree(expr: Expr, definition: Pick<PolicyDocument, "let" | "data
 
 const MIRRORED: Readonly<Record<string, string>> = { "<": ">", "<=": ">=", ">": "<", ">=": "<=" };
 
-function toComparison(
-  member: Expr,
-  number: Expr,
-  operator: string,
-  definition: Pick<PolicyDocument, "let" | "data">,
-): ComparedNumber[] {
+function toComparison(member: Expr, number: Expr, operator: string, definition: PolicyDocument): ComparedNumber[] {
   const [root, ...path] = findRequestPath(unwrapConversion(member)) ?? [];
   const value = readNumber(unwrapConversion(number), definition);
   return root === "params" && path.length > 0 && value !== null ? [{ path, operator, value }] : [];
 }
 
-/** Returns the operand of a conversion such as `double(params.amount)`. */
+/** Returns the operand of `double(params.amount)`. Other conversions change the value. */
 function unwrapConversion(expr: Expr): Expr {
   const { exprKind: kind } = expr;
-  if (kind.case !== "callExpr" || !["double", "int", "uint"].includes(kind.value.function)) return expr;
+  if (kind.case !== "callExpr" || kind.value.function !== "double") return expr;
   return kind.value.args[0] ?? expr;
 }
 
-function readNumber(expr: Expr, definition: Pick<PolicyDocument, "let" | "data">): number | null {
+function readNumber(expr: Expr, definition: PolicyDocument): number | null {
   const { exprKind: kind } = expr;
   if (kind.case === "constExpr") {
     const { constantKind: constant } = kind.value;
@@ -134,47 +162,66 @@ interface Candidate {
 
 function listCandidates(evaluation: Evaluation, facts: Facts): Candidate[] {
   const { compiled, request } = evaluation;
-  const found: Candidate[] = [];
-  const add = (path: readonly string[], value: number): void => {
-    const requested = readParameter(request.params, path);
-    if (typeof requested !== "number" || !Number.isFinite(value) || value === requested) return;
-    if (found.some((one) => one.value === value && one.path.join("\n") === path.join("\n"))) return;
-    if (policies.some((policy) => isFixed(policy, path))) return;
-    found.push({ path, value, distance: Math.abs(value - requested) });
-  };
   const policies = evaluation.applicablePolicies().filter(({ shadow }) => !shadow);
+  const found = new Map<string, Candidate>();
+  /** The requested values of parameters by path; null if another value cannot replace them. */
+  const requestedValues = new Map<string, number | null>();
+  const add = (path: readonly string[], value: number): void => {
+    const key = path.join("\n");
+    let requested = requestedValues.get(key);
+    if (requested === undefined) {
+      const given = readParameter(request.params, path);
+      const canChange = typeof given === "number" && !policies.some((policy) => isFixed(policy, path));
+      requestedValues.set(key, (requested = canChange ? given : null));
+    }
+    if (requested === null || !Number.isFinite(value) || value === requested) return;
+    found.set(`${value}\n${key}`, { path, value, distance: Math.abs(value - requested) });
+  };
+  let rulesLeft = MAX_RULES;
   for (const policy of policies) {
     const definition = compiled.document.policies[policy.order]?.definition;
     if (definition === undefined) continue;
-    const rules = new Set(evaluation.rules(policy).map(({ order }) => order));
-    for (const { when = "" } of definition.rules.filter((_, order) => rules.has(order)))
-      for (const { path, operator, value } of listComparedNumbers(when, definition)) {
+    const rules = evaluation.rules(policy).filter(({ condition }) => condition !== null);
+    for (const rule of rules.slice(0, rulesLeft))
+      for (const { path, operator, value } of describeCondition(rule, definition).compared) {
         add(path, value);
         // A strict comparison excludes the number itself.
         if (operator !== "<=" && operator !== "==") add(path, value - stepOf(value));
         if (operator !== ">=" && operator !== "==") add(path, value + stepOf(value));
       }
+    rulesLeft -= Math.min(rules.length, rulesLeft);
     for (const limit of policy.limits) {
-      const { sum, name } = definition.limits?.find((one) => one.name === limit.rule.name) ?? {};
+      const { sum, name, per } = definition.limits?.find((one) => one.name === limit.rule.name) ?? {};
+      if (sum === undefined || limit.sum === null || !isOwnLimit(per, facts)) continue;
       const used = findRecordedUsage(facts, { policy: policy.name, limit: name ?? "", basis: limit.basis });
-      const path = sum === undefined ? null : readSummedPath(sum);
-      if (path !== null && used !== null && limit.sum !== null && limit.sum.atMost > used)
+      const path = readSummedPath(limit, sum);
+      if (path !== null && used !== null && limit.sum.atMost > used)
         add(path, (limit.sum.atMost - used) / MICROS_PER_UNIT);
     }
   }
-  return found;
+  return [...found.values()];
 }
+
+/**
+ * Whether the limit counts only the caller's actions. The rest of another limit would reveal the amounts of others. A key
+ * without an agent can name any agent.
+ */
+const isOwnLimit = (per: string | undefined, { principal }: Facts): boolean =>
+  per === "key" || (per === "agent" && principal?.agent_id != null);
 
 /** Returns the step to the next value: 1 for an integer, and 0.01 otherwise. */
 const stepOf = (value: number): number => (Number.isInteger(value) ? 1 : 0.01);
 
-function readSummedPath(source: string): string[] | null {
-  try {
-    const [root, ...path] = findRequestPath(unwrapConversion(parseExpression(source).expr)) ?? [];
-    return root === "params" && path.length > 0 ? path : null;
-  } catch {
-    return null;
+const summedPaths = new WeakMap<CompiledLimit, readonly string[] | null>();
+
+/** Returns the members of `params` that a limit sums; null if it sums anything else. */
+function readSummedPath(limit: CompiledLimit, source: string): readonly string[] | null {
+  let path = summedPaths.get(limit);
+  if (path === undefined) {
+    const [root, ...members] = findRequestPath(unwrapConversion(parseExpression(source).expr)) ?? [];
+    summedPaths.set(limit, (path = root === "params" && members.length > 0 ? members : null));
   }
+  return path;
 }
 
 /** Whether recorded facts depend on the parameter, so that they do not apply to another value. */
@@ -189,7 +236,8 @@ function isFixed({ facts, limits, history }: CompiledPolicy, path: readonly stri
   );
 }
 
-function readParameter(params: JsonObject, path: readonly string[]): JsonValue | undefined {
+/** Returns the value at the path in the parameters; undefined if there is none. */
+export function readParameter(params: JsonObject, path: readonly string[]): JsonValue | undefined {
   let value: JsonValue | undefined = params;
   for (const name of path) {
     if (typeof value !== "object" || value === null || Array.isArray(value) || !Object.hasOwn(value, name))
@@ -205,29 +253,4 @@ function replaceParameter(request: ActionRequest, path: readonly string[], value
     [name]: rest.length === 0 ? value : replaceIn(owner[name] as JsonObject, rest),
   });
   return { ...request, params: replaceIn(request.params, path) };
-}
-
-/** The bounds of numbers in a condition, and whether the condition has no other parts. */
-interface DescribedCondition {
-  bounds: ComparedNumber[];
-  isComplete: boolean;
-}
-
-/** Returns the comparisons of parameters with numbers that must all hold for the condition to be true. */
-export function describeBounds(source: string, definition: Pick<PolicyDocument, "let" | "data">): DescribedCondition {
-  const bounds: ComparedNumber[] = [];
-  let isComplete = true;
-  for (const part of listConjuncts(parseExpression(source).expr)) {
-    const { exprKind: kind } = part;
-    const isComparison = kind.case === "callExpr" && COMPARISONS.includes(kind.value.function);
-    const found = isComparison ? listFromTree(part, definition) : [];
-    bounds.push(...found);
-    isComplete &&= found.length > 0;
-  }
-  return { bounds, isComplete };
-}
-
-function listConjuncts(expr: Expr): Expr[] {
-  const { exprKind: kind } = expr;
-  return kind.case === "callExpr" && kind.value.function === "_&&_" ? kind.value.args.flatMap(listConjuncts) : [expr];
 }
