@@ -25,7 +25,9 @@ export const PROPOSAL_ENTRY = defineRecord("rule_proposal", {
   evidence: Type.Object(
     {
       compared: countSchema("Number of the agent's newest actions that were counted."),
-      allowed: countSchema("Those with this tool and operation that policies allowed."),
+      allowed: countSchema(
+        "Those with this tool and operation, and at most the proposed value, that policies allowed.",
+      ),
       approved: countSchema("Those that people approved."),
       denied: countSchema("Those that policies or people denied."),
       failed: countSchema("Those that reported a failure."),

@@ -1,20 +1,39 @@
 /** Proposed rules. They exist only as ledger entries: nothing applies a proposal, and a person writes the rule. */
-import { canSeeAgent, confirmCredential, type CoreHost, type LedgerTransaction, toActor } from "../../src/core.ts";
-import { type Credential, type ErrorKind, type Fold, PersistentMap, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import {
+  canSeeAgent,
+  confirmCredential,
+  type CoreHost,
+  type LedgerTransaction,
+  parseStoredRequest,
+  readParameter,
+  sameName,
+  toActor,
+} from "../../src/core.ts";
+import {
+  type Credential,
+  type ErrorKind,
+  type Fold,
+  parsePolicies,
+  PersistentMap,
+  Refusal,
+  toRfc3339,
+} from "../../src/plugin.ts";
 import type { ProposalEntry } from "./entry.ts";
 
-/** Maximum number of open proposals of one agent, so that it cannot flood the people who read them. */
+/** Maximum number of open proposals of one key, so that it cannot flood the people who read them. */
 const MAX_OPEN = 5;
 /** Number of the agent's newest actions that the evidence counts. */
-const MAX_COUNTED = 500;
+const MAX_COUNTED = 100;
 
 export const ERRORS = {
   notFound: { code: "PROPOSAL_NOT_FOUND", status: 404, title: "There is no such proposal" },
-  tooMany: { code: "TOO_MANY_PROPOSALS", status: 409, title: "The agent has reached its limit of open proposals" },
+  tooMany: { code: "TOO_MANY_PROPOSALS", status: 409, title: "The key has reached its limit of open proposals" },
 } satisfies Record<string, ErrorKind>;
 
 export interface Proposal extends Pick<ProposalEntry, "agent_id" | "evidence"> {
   id: string;
+  /** The key that proposed the rule. */
+  key_id: string;
   terms: ProposalEntry["proposal"];
   proposed_at: string;
   dismissed: { at: string; by: string; comment: string | null } | null;
@@ -36,7 +55,7 @@ export function applyProposal(
   const before = all.get(id);
   if (change === "proposed") {
     if (before !== undefined) throw new RangeError(`the rule ${id} is proposed twice`);
-    return all.with(id, { id, agent_id, terms, evidence, proposed_at: at, dismissed: null });
+    return all.with(id, { id, agent_id, key_id: by.key_id, terms, evidence, proposed_at: at, dismissed: null });
   }
   if (before === undefined || before.dismissed !== null) throw new RangeError(`there is no proposal ${id} to dismiss`);
   return all.with(id, { ...before, dismissed: { at, by: by.principal, comment } });
@@ -44,7 +63,7 @@ export function applyProposal(
 
 export type NewProposal = Omit<ProposalEntry["proposal"], "id">;
 
-/** Records a proposal of the caller's agent. An open proposal for the same rule is returned instead. */
+/** Records a proposal of the caller's agent. An open proposal of the key for the same rule is returned instead. */
 export async function propose(
   host: CoreHost,
   credential: Credential,
@@ -52,22 +71,36 @@ export async function propose(
   terms: NewProposal,
 ): Promise<{ proposal: Proposal; isNew: boolean }> {
   const id = host.newId();
-  const evidence = await countEarlierActions(host, agentId, terms);
-  return host.ledger.transact(async (tx) => {
-    const caller = await tx.confirm(credential);
-    const open = listProposals(tx.state(proposalState)).filter(
-      (one) => one.agent_id === agentId && one.dismissed === null,
-    );
-    const same = open.find((one) => describeTerms(one.terms) === describeTerms(terms));
-    if (same !== undefined) return { proposal: same, isNew: false };
-    if (open.length >= MAX_OPEN)
+  assertExactRule({ id, agent_id: agentId, terms });
+  const findSame = (all: PersistentMap<string, Proposal>): Proposal | undefined => {
+    const open = [...all.values()].filter((one) => one.key_id === credential.key.id && one.dismissed === null);
+    const same = open.find((one) => one.agent_id === agentId && describeTerms(one.terms) === describeTerms(terms));
+    if (same === undefined && open.length >= MAX_OPEN)
       throw new Refusal(
         ERRORS.tooMany,
-        `${MAX_OPEN} proposals of the agent "${agentId}" are open, which is the limit; wait until someone has read them`,
+        `${MAX_OPEN} proposals of the key "${credential.key.name}" are open, which is the limit; wait until someone has read them`,
       );
+    return same;
+  };
+  // Check before the evidence is read, because that reads many actions.
+  const open = findSame(await host.state(proposalState));
+  const evidence = open?.evidence ?? (await countEarlierActions(host, credential, agentId, terms));
+  return host.ledger.transact(async (tx) => {
+    const caller = await tx.confirm(credential);
+    const same = findSame(tx.state(proposalState)) ?? open;
+    if (same !== undefined) return { proposal: same, isNew: false };
     record(tx, { change: "proposed", agent_id: agentId, proposal: { id, ...terms }, evidence, comment: null }, caller);
     return { proposal: findProposal(tx.state(proposalState), id), isNew: true };
   });
+}
+
+/** Throws VALIDATION_FAILED if the rule would be wider than the proposal, or would not be a valid policy. */
+function assertExactRule(proposal: RenderedProposal): void {
+  // A key can be bound to an agent with a wildcard in its name.
+  const [fault] = /[*?]/.test(proposal.agent_id)
+    ? ["the name of the agent contains a wildcard, so that the rule would cover other agents"]
+    : parsePolicies(renderRule(proposal), "proposal.yaml").faults.map(({ message }) => message);
+  if (fault !== undefined) throw new Refusal("VALIDATION_FAILED", `the proposed rule is not valid: ${fault}`);
 }
 
 /** Records that a person does not want the rule. */
@@ -95,13 +128,16 @@ function proposalNotFound(id: string): Refusal {
   return new Refusal(ERRORS.notFound, `there is no proposal ${id} that this key may see`);
 }
 
-/** Returns the proposals, newest first. */
+/** Returns the proposals: open ones first, and then the newest first. */
 export function listProposals(all: PersistentMap<string, Proposal>): Proposal[] {
-  return [...all.values()].sort((a, b) => (a.id < b.id ? 1 : -1));
+  const isEnded = ({ dismissed }: Proposal): number => (dismissed === null ? 0 : 1);
+  return [...all.values()].sort((a, b) => isEnded(a) - isEnded(b) || (a.id < b.id ? 1 : -1));
 }
 
+type RenderedProposal = Pick<Proposal, "id" | "agent_id"> & { terms: NewProposal };
+
 /** Returns the proposal as a policy in shadow mode, for a person to change, test and activate. */
-export function renderRule({ id, agent_id, terms: { tool, operation, most } }: Proposal): string {
+export function renderRule({ id, agent_id, terms: { tool, operation, most } }: RenderedProposal): string {
   return [
     `policy: proposed-${id.slice(-12)}`,
     "mode: shadow",
@@ -118,15 +154,23 @@ export function renderRule({ id, agent_id, terms: { tool, operation, most } }: P
 
 const describeTerms = ({ tool, operation, most }: NewProposal): string => JSON.stringify([tool, operation, most]);
 
+/** Counts the agent's newest actions that the caller can see and the rule would cover. */
 async function countEarlierActions(
-  host: CoreHost,
+  { storage }: CoreHost,
+  { key, visibility: visible }: Credential,
   agentId: string,
-  { tool, operation }: NewProposal,
+  { tool, operation, most }: NewProposal,
 ): Promise<ProposalEntry["evidence"]> {
-  const visibility = { all: true } as const;
-  const rows = await host.storage.actions({ visibility, agent_id: agentId, limit: MAX_COUNTED });
-  const same = rows.filter((row) => row.tool === tool && row.operation === operation);
-  const count = (counts: (row: (typeof rows)[number]) => boolean): number => same.filter(counts).length;
+  // The store cannot filter by groups, so count only what the key submitted.
+  const visibility = "within" in visible ? { key_id: key.id } : visible;
+  const rows = await storage.actions({ visibility, agent_id: agentId, limit: MAX_COUNTED });
+  const covered = rows.filter((row) => {
+    if (!sameName(row.tool, tool) || !sameName(row.operation, operation)) return false;
+    if (most === null) return true;
+    const value = readParameter(parseStoredRequest(row)?.params ?? {}, most.path.split(".").slice(1));
+    return typeof value === "number" && value <= most.value;
+  });
+  const count = (counts: (row: (typeof rows)[number]) => boolean): number => covered.filter(counts).length;
   return {
     compared: rows.length,
     allowed: count(({ decision }) => decision === "allow"),

@@ -4,7 +4,7 @@ const closed = { additionalProperties: false };
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
 /** A name that a rule uses literally, so it must not contain wildcards. */
 const ExactName = (description: string) =>
-  Type.String({ minLength: 1, maxLength: 256, pattern: "^[^*?\\u0000-\\u001f]+$", description });
+  Type.String({ minLength: 1, maxLength: 256, format: "name", pattern: "^[^*?\\u0000-\\u001f]+$", description });
 const Case = Type.Union([Type.Literal("allowed"), Type.Literal("asks"), Type.Literal("denied")], {
   description: "`asks`: a person must approve.",
 });
@@ -15,7 +15,7 @@ const Rule = Type.Object(
     when: Type.Optional(
       Type.String({
         description:
-          "Comparisons of parameters with numbers, such as `params.amount <= 100`; `other conditions` stands for all other parts. Absent for every other request.",
+          "Comparisons of parameters with numbers, such as `params.amount <= 100`; `other conditions` for a condition that has other parts. Absent for every other request.",
       }),
     ),
     note: Type.Optional(Type.String({ description: "The reason that a denied request gets." })),
@@ -58,7 +58,7 @@ export type AuthorityLimit = Static<typeof Limit>;
 export const AuthorityQuery = Type.Object(
   {
     agent_id: Type.Optional(Name("The agent. Required unless the key is bound to an agent.")),
-    tool: Type.Optional(Name("Describes only this tool.")),
+    tool: Type.Optional(Name("Describes only this tool, and of it the operations that rules name.")),
     operation: Type.Optional(Name("With `tool`: describes only this operation.")),
   },
   closed,
@@ -91,7 +91,7 @@ const Bound = Type.Object(
 
 export const ProposalBody = Type.Object(
   {
-    agent_id: Type.Optional(Name("The agent. Required unless the key is bound to an agent.")),
+    agent_id: Type.Optional(ExactName("The agent. Required unless the key is bound to an agent.")),
     tool: ExactName("The tool."),
     operation: ExactName("The operation of the tool."),
     most: Type.Optional(Bound),
@@ -131,7 +131,11 @@ export const ProposalRecord = Type.Object(
         denied: Type.Integer(),
         failed: Type.Integer(),
       },
-      { ...closed, description: "Its earlier actions with this tool and operation, when it made the proposal." },
+      {
+        ...closed,
+        description:
+          "Its earlier actions with this tool and operation, and at most the proposed value, when it made the proposal.",
+      },
     ),
     proposed_at: Type.String({ format: "date-time" }),
     dismissed_at: Type.Union([Type.String({ format: "date-time" }), Type.Null()]),

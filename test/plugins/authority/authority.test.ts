@@ -225,3 +225,35 @@ test("a proposal is shown to people with its evidence, applies nothing, and does
   await service.restart();
   assert.equal((await call("GET", "/v1/authority/proposals", reader)).body.proposals.length, 6);
 });
+
+test("a proposal is refused if its rule would be wider, or would not be a rule", async () => {
+  const { key: any } = await makeKey(service, { name: "any", scopes: ["actions:submit"] });
+  const { key: star } = await makeKey(service, { name: "star", scopes: ["actions:submit"], agent_id: "b*" });
+  const terms = { tool: "stripe", operation: "refund", reason: "often asked" };
+  for (const [key, changed] of [
+    [any, { agent_id: "*" }],
+    [any, { agent_id: "\uff0a" }],
+    [star, {}],
+    [any, { agent_id: "a", tool: "stri\u200bpe" }],
+    [any, { agent_id: "a", most: { path: "params.in", value: 1 } }],
+  ] as const)
+    assert.equal((await call("POST", "/v1/authority/proposals", key, { ...terms, ...changed })).status, 422);
+  for (let i = 1; i <= 5; i++)
+    assert.equal((await call("POST", "/v1/authority/proposals", any, { ...terms, agent_id: `a${i}` })).status, 201);
+  const sixth = await call("POST", "/v1/authority/proposals", any, { ...terms, agent_id: "a6" });
+  assert.equal(sixth.body.code, "TOO_MANY_PROPOSALS", "the limit is for the key, whatever agents it names");
+});
+
+test("the evidence counts what the rule would cover and the key can see, and open proposals are listed first", async () => {
+  const { key: second } = await makeKey(service, { name: "second", scopes: ["actions:submit"], agent_id: "bot" });
+  const { key: blind } = await makeKey(service, { name: "blind", scopes: ["actions:submit"] });
+  const terms = { tool: "Stripe", operation: "refund", most: { path: "params.amount", value: 100 }, reason: "often" };
+  const { body: made } = await call("POST", "/v1/authority/proposals", second, terms);
+  assert.deepEqual([made.evidence.allowed, made.evidence.denied], [1, 0]);
+  const { body: unseen } = await call("POST", "/v1/authority/proposals", blind, { ...terms, agent_id: "bot" });
+  assert.equal(unseen.evidence.compared, 0);
+  await call("POST", `/v1/authority/proposals/${unseen.id}/dismiss`, service.admin, {});
+  const listed = (await call("GET", "/v1/authority/proposals", reader)).body.proposals;
+  const states = listed.map(({ dismissed_at }: { dismissed_at: string | null }) => dismissed_at !== null);
+  assert.deepEqual(states, [...states].sort());
+});
