@@ -223,18 +223,16 @@ export { findUnknownReviewers } from "./domain/policy/check/reviewer-faults.ts";
 export { findRuleWarnings } from "./domain/policy/check/rule-warnings.ts";
 export { findScopeFault } from "./domain/policy/check/scope-fault.ts";
 export { omitRedactedUsage } from "./domain/policy/check/redacted-reads.ts";
-export {
-  type Alternative,
-  describeCondition,
-  findAlternative,
-  readParameter,
-} from "./domain/policy/decide/alternative.ts";
+export { type Alternative, findAlternative, readParameter } from "./domain/policy/decide/alternative.ts";
+export { readUsageName } from "./domain/policy/compile/compile-definition.ts";
+export { describeCondition, readSummedPath } from "./domain/policy/condition/compared-numbers.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
 export {
   buildPolicySet,
+  type CompiledLimit,
   type CompiledPolicy,
-  type CompiledRule,
   type CompiledPolicySet,
+  type CompiledRule,
   compilePolicySet,
   emptyPolicySet,
   PolicyCompileError,
@@ -244,16 +242,20 @@ export {
   celHasMember,
   celLiteral,
   celMember,
+  celPath,
   REQUEST_PARTS,
   type RequestPart,
 } from "./domain/policy/condition/cel-literal.ts";
-export { matchesAnyName } from "./domain/policy/compile/name-patterns.ts";
+export { matchesAnyName, matchNames, normalizePatterns } from "./domain/policy/compile/name-patterns.ts";
+export { isGlob, matchGlob } from "./domain/policy/compile/glob.ts";
+export { findExtendedName } from "./domain/policy/compile/name-variants.ts";
 export {
   applyStepFacts,
   decide,
   decideForEntry,
   type DecisionForEntry,
   evaluateAllPolicies,
+  findAgentBar,
   type StepFacts,
 } from "./domain/policy/decide/decide.ts";
 export { Evaluation } from "./domain/policy/decide/evaluation.ts";

@@ -43,6 +43,8 @@ export interface DecisionSubject {
 
 export interface DecidedAction extends DecisionForEntry {
   evaluation: Evaluation;
+  /** All facts for the rules. `facts` omits those that the entry does not record. */
+  given: Facts;
   /** The limits that apply. */
   needs: readonly MatchedLimit[];
 }
@@ -67,7 +69,7 @@ export async function decideByRules(
   const first = new Evaluation(compiled, request, known, reader.now);
   const { evaluation, facts } = await readEvaluationInputs(host, reader, first, known, id, lookUp);
   const uses = compiled.hasLimits ? await readLimitUses(reader, evaluation, facts, counted) : { facts, needs: [] };
-  return { ...decideForEntry(evaluation, uses.facts), evaluation, needs: uses.needs };
+  return { ...decideForEntry(evaluation, uses.facts), evaluation, given: uses.facts, needs: uses.needs };
 }
 
 /** Returns the facts that features contribute to the rules. */
@@ -109,8 +111,8 @@ export async function decideAction(
   return decided;
 }
 
-/** Returns the active rejection of the submitted request, or of the request after its obligations. */
-async function findRejection(
+/** Returns the active rejection of a request, or of the request after its obligations. */
+export async function findRejection(
   host: CoreHost,
   reader: DecisionReader,
   hash: string,

@@ -438,7 +438,7 @@ const AlternativeValue = Type.Object(
   {
     additionalProperties: false,
     description:
-      "Only in the response to a submission or preview that the policies deny: the same action with another number would be allowed or sent for approval now. Absent if there is no such value, or if it cannot be computed.",
+      "Only in the response to a submission or preview that the policies deny: the same action with another number would be allowed or need approval now. Absent if there is no such value, or if it cannot be computed.",
   },
 );
 

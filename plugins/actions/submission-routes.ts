@@ -18,7 +18,7 @@ import {
 import { type Credential, defineRoute, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { BarredError } from "./barred.ts";
-import { decideAction, type DecidedAction, type DecisionReader } from "./decide-action.ts";
+import { decideAction, type DecidedAction, type DecisionReader, findRejection } from "./decide-action.ts";
 import type { ExpiryTask } from "./expiry.ts";
 import { issueFirstPermit, grantPermit, type Permit } from "./grant-permit.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
@@ -140,7 +140,7 @@ function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: A
         ...(applied.length === 0 ? {} : { "Preference-Applied": applied.join(", ") }),
         Location: `/v1/actions/${row.id}`,
       };
-      const alternative = result.decided === undefined ? null : describeAlternative(result.decided);
+      const alternative = await describeAlternative(host, result.decided);
       const reply = await buildActionReply(host, shown, waited.credential, {
         headers: responseHeaders,
         permit,
@@ -182,7 +182,7 @@ function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask) {
         session,
       });
       const { row, origin, decided } = await submitAction(factHost, expiry, credential, submission);
-      const alternative = decided === undefined ? null : describeAlternative(decided);
+      const alternative = await describeAlternative(host, decided);
       const reply = gateReply(row, {
         action_id: row.id,
         policy_hash: row.policy_hash,
@@ -279,7 +279,7 @@ async function previewDecision(
     (calls) => host.factSources.read(calls),
   );
   const { decision, evaluation, obliged } = decided;
-  const alternative = describeAlternative(decided);
+  const alternative = await describeAlternative(host, decided);
   return gateReply(
     { ...decision, decision: decision.effect },
     {
@@ -343,12 +343,24 @@ function changedAbstention(effect: Decision["effect"]): object {
     : {};
 }
 
-/** Returns the nearest alternative to a denied action, as the API renders it; null if there is none. */
-function describeAlternative({ decision, evaluation, facts }: DecidedAction): (Alternative & { text: string }) | null {
-  const found = decision.effect === "deny" ? findAlternative(evaluation, facts, decision.reason_code) : null;
+/**
+ * Returns the nearest alternative to a denied action, as the API renders it; null if there is none, or if a person
+ * rejected the same request.
+ */
+async function describeAlternative(
+  host: CoreHost,
+  decided: DecidedAction | undefined,
+): Promise<(Pick<Alternative, "path" | "value" | "decision"> & { text: string }) | null> {
+  if (decided?.decision.effect !== "deny") return null;
+  const found = findAlternative(decided.evaluation, decided.given, decided.decision.reason_code);
   if (found === null) return null;
-  const outcome = found.decision === "allow" ? "allowed" : "sent for approval";
-  return { ...found, text: `with ${found.path} = ${found.value}, this action would be ${outcome}` };
+  const { path, value, decision, request, obliged } = found;
+  if (decision === "require_approval") {
+    const reader = snapshotReader(host, await host.snapshot());
+    if ((await findRejection(host, reader, encodeRequest(request).hash, obliged)) !== null) return null;
+  }
+  const outcome = decision === "allow" ? "be allowed" : "need approval";
+  return { path, value, decision, text: `with ${path} = ${value}, this action would ${outcome}` };
 }
 
 type RecordedDecision = Pick<

@@ -1,142 +1,338 @@
-/** Describes what the policies allow one agent to do, in a short form for a model. */
+/**
+ * Describes what the policies allow one agent to do, in a short form for a model. Every statement is true for all
+ * requests that it covers, or it says `other conditions`. It contains rules for the agent only, and of their conditions
+ * only comparisons of parameters with numbers, because other parts can mention people and secrets.
+ */
 import { setImmediate } from "node:timers/promises";
 import {
+  celPath,
+  type CompiledLimit,
   type CompiledPolicy,
   type CompiledPolicySet,
   type CompiledRule,
   describeCondition,
   Evaluation,
   type Facts,
-  isNeverAllowed,
-  matchesAnyName,
+  findAgentBar,
+  findExtendedName,
+  foldName,
+  isGlob,
+  matchNames,
+  normalizePatterns,
   type PolicyDocument,
+  readSummedPath,
+  readUsageName,
 } from "../../src/core.ts";
+import { combineRelations, contains, intersectNames, overlaps, relate, type Relation } from "./names.ts";
 import type { AuthorityItem, AuthorityLimit, AuthorityRule } from "./schemas.ts";
 
 /** Maximum number of pairs of tool and operation, so that the answer stays short. */
 const MAX_ITEMS = 200;
+/** Maximum number of pairs that are compared with each other. */
+const MAX_PAIRS = 2000;
+/** Maximum number of rules of one pair, and of all pairs together. */
 const MAX_RULES = 20;
+const MAX_ALL_RULES = 500;
+/** Maximum number of comparisons of one condition. */
+const MAX_COMPARISONS = 10;
+/** Number of rules that are read in one turn of the event loop. */
+const RULES_PER_TURN = 200;
+/** Maximum number of descriptions that are cached for one policy set. */
+const MAX_CACHED = 50;
 
 type Effect = AuthorityRule["decision"];
 const OF_EFFECT = { allow: "allowed", require_approval: "asks", deny: "denied" } as const;
 const STRICTNESS: readonly Effect[] = ["allowed", "asks", "denied"];
+const HIDDEN = "other conditions";
 
-/** The agent, the facts of its requests, and where they are read. */
+/** The agent and what bars it from acting. */
 export interface AuthoritySubject {
   compiled: CompiledPolicySet;
   agentId: string;
-  facts: Facts;
-  now: number;
-  /** Whether a stop covers the agent and this tool. */
-  isStopped(tool: string): boolean;
+  facts: Pick<Facts, "agent" | "require_registered_agents">;
+  /** Returns the bars that cover the agent and this tool. */
+  barsOf(tool: string): NonNullable<Facts["bars"]>;
 }
 
-/**
- * Returns the agent's authority for each tool and operation that its rules name. Contains rules of the agent only, and
- * of their conditions only comparisons of parameters with numbers: other parts can mention people and secrets.
- */
+export interface AuthorityFilter {
+  tool?: string;
+  operation?: string;
+}
+
+export interface DescribedAuthority {
+  tools: AuthorityItem[];
+  limits: AuthorityLimit[];
+  truncated: boolean;
+}
+
+/** Returns the agent's authority for each tool and operation that its rules name, or for those of the filter. */
 export async function describeAuthority(
   subject: AuthoritySubject,
-  only: { tool?: string; operation?: string },
-): Promise<{ tools: AuthorityItem[]; limits: AuthorityLimit[]; truncated: boolean }> {
-  const { tool, operation } = only;
-  const named =
-    tool !== undefined && operation !== undefined ? [{ tool, operation }] : listNamedOperations(subject, tool);
-  const limits = listLimits(subject, tool);
-  const tools: AuthorityItem[] = [];
-  for (const names of named.slice(0, MAX_ITEMS)) {
-    tools.push(describeOperation(subject, names));
-    // A large policy set takes long, and other requests must not wait for the whole description.
-    await setImmediate();
-  }
-  const truncated = named.length > MAX_ITEMS || limits.length > MAX_ITEMS;
-  return { tools, limits: limits.slice(0, MAX_ITEMS), truncated };
+  filter: AuthorityFilter,
+): Promise<DescribedAuthority> {
+  const { rows, limits, truncated } = await describeRules(subject, filter);
+  return { tools: rows.map((row) => applyBars(row, subject)), limits, truncated };
 }
 
-interface Operation {
+interface Pair {
   tool: string;
   operation: string;
 }
 
-const policiesOf = ({
-  compiled,
-  agentId,
-}: AuthoritySubject): { policy: CompiledPolicy; definition: PolicyDocument }[] =>
-  compiled.policies.flatMap((policy) => {
-    const definition = compiled.document.policies[policy.order]?.definition;
-    const agents = definition?.applies_to?.agents;
-    const applies = !policy.shadow && (agents === undefined || matchesAnyName(agents, agentId));
-    return definition !== undefined && applies ? [{ policy, definition }] : [];
-  });
-
-/**
- * Returns the pairs of tool and operation that rules for the agent name. Names can be globs.
- * @param only the tool of the pairs; absent for all tools
- */
-function listNamedOperations(subject: AuthoritySubject, only: string | undefined): Operation[] {
-  const found = new Map<string, Operation>();
-  const allowed = subject.facts.agent?.allowed_tools ?? undefined;
-  for (const { definition } of policiesOf(subject))
-    for (const { tool = "*", operation = "*", agent } of definition.rules) {
-      if (agent !== undefined && !matchesAnyName([agent].flat(), subject.agentId)) continue;
-      const possible = intersectNames(intersectNames([tool].flat(), definition.applies_to?.tools), allowed);
-      const tools = only === undefined ? possible : matchesAnyName(possible, only) ? [only] : [];
-      for (const name of tools)
-        for (const each of [operation].flat())
-          found.set(`${name.toLowerCase()}\n${each.toLowerCase()}`, { tool: name, operation: each });
-    }
-  return [...found.values()].sort((a, b) => compare(a.tool, b.tool) || compare(a.operation, b.operation));
+/** An item, and the names of the policies that can answer. */
+interface Row {
+  item: AuthorityItem;
+  policies: readonly string[];
 }
 
-/** Returns the patterns for the names that match both lists. Keeps a name if neither contains the other. */
-const intersectNames = (names: readonly string[], within: readonly string[] | undefined): readonly string[] =>
-  names.flatMap((name) => {
-    if (within === undefined || matchesAnyName(within, name)) return [name];
-    const narrower = within.filter((each) => matchesAnyName([name], each));
-    return narrower.length > 0 ? narrower : [name];
-  });
+interface DescribedRules {
+  rows: Row[];
+  limits: AuthorityLimit[];
+  truncated: boolean;
+}
+
+/**
+ * The rules do not change within a policy set, so their descriptions are cached. Requests at the same time share one
+ * computation.
+ */
+const cached = new WeakMap<CompiledPolicySet, Map<string, Promise<DescribedRules>>>();
+
+function describeRules(subject: AuthoritySubject, filter: AuthorityFilter): Promise<DescribedRules> {
+  if (filter.operation !== undefined) return computeRules(subject, filter);
+  const { compiled, agentId, facts } = subject;
+  let ofSet = cached.get(compiled);
+  if (ofSet === undefined) cached.set(compiled, (ofSet = new Map()));
+  const key = JSON.stringify([agentId, facts.agent?.allowed_tools ?? null, filter.tool ?? null]);
+  const known = ofSet.get(key);
+  if (known !== undefined) return known;
+  const computed = computeRules(subject, filter);
+  ofSet.set(key, computed);
+  for (const oldest of ofSet.keys()) if (ofSet.size > MAX_CACHED) ofSet.delete(oldest);
+  computed.catch(() => ofSet.delete(key));
+  return computed;
+}
+
+/** A policy that can answer requests of the agent. */
+interface AgentPolicy {
+  policy: CompiledPolicy;
+  definition: PolicyDocument;
+  /** The form in which the policy compares names. */
+  fold(name: string): string;
+  rules: AgentRule[];
+}
+
+interface AgentRule {
+  rule: CompiledRule;
+  tools: readonly string[] | null;
+  /** Pairs that together match at least what the rule matches. */
+  pairs: Pair[];
+}
+
+async function computeRules(subject: AuthoritySubject, filter: AuthorityFilter): Promise<DescribedRules> {
+  const { tool, operation } = filter;
+  const exact = tool !== undefined && operation !== undefined ? { tool, operation } : null;
+  const { policies, pairs, isComplete } = await listPairs(subject, exact === null ? tool : undefined);
+  // Without all pairs, it is not known which narrower names are exceptions from a glob.
+  const named = exact === null ? (isComplete ? pairs : pairs.filter(isExact)) : [exact];
+  const listed = named.slice(0, MAX_ITEMS);
+  const rows: Row[] = [];
+  let rulesLeft = MAX_ALL_RULES;
+  for (const pair of listed) {
+    const matched = isExact(pair) ? matchExact(subject, policies, pair) : matchGlobs(policies, pair, listed);
+    const row = await describePair(subject, pair, matched, Math.min(MAX_RULES, rulesLeft));
+    rulesLeft -= row.item.rules?.flat().length ?? 0;
+    rows.push(row);
+    // A large policy set takes long, and other requests must not wait for the whole description.
+    await setImmediate();
+  }
+  const isCut = exact === null && (!isComplete || named.length > MAX_ITEMS);
+  return { rows, limits: listLimits(subject, policies, filter), truncated: isCut };
+}
+
+const isExact = ({ tool, operation }: Pair): boolean => !isGlob(tool) && !isGlob(operation);
+
+/**
+ * Returns the policies for the agent, and the pairs of tool and operation that their rules name.
+ * @param only the tool of the pairs; absent for all tools
+ */
+async function listPairs(
+  { compiled, agentId, facts }: AuthoritySubject,
+  only: string | undefined,
+): Promise<{ policies: AgentPolicy[]; pairs: Pair[]; isComplete: boolean }> {
+  const allowed = facts.agent?.allowed_tools ?? null;
+  const hasCases = compiled.policies.some(({ caseSensitive }) => caseSensitive);
+  const found = new Map<string, Pair>();
+  const policies: AgentPolicy[] = [];
+  let count = 0;
+  let isComplete = true;
+  for (const policy of compiled.policies) {
+    const definition = compiled.document.policies[policy.order]?.definition;
+    const fold = policy.caseSensitive ? (name: string) => name : foldName;
+    const agent = fold(agentId);
+    // A suggested policy only replaces answers that require approval.
+    if (definition === undefined || policy.shadow || policy.suggested !== null || !matchNames(policy.agents, agent))
+      continue;
+    const rules: AgentRule[] = [];
+    policies.push({ policy, definition, fold, rules });
+    for (const rule of policy.rules.all) {
+      if (++count % RULES_PER_TURN === 0) await setImmediate();
+      const { tool, operation = "*" } = definition.rules[rule.order] ?? {};
+      if (!matchNames(rule.agents, agent)) continue;
+      const tools = tool === undefined ? null : normalizePatterns([tool].flat(), policy.caseSensitive);
+      const indexed: AgentRule = { rule, tools, pairs: [] };
+      rules.push(indexed);
+      if (!isComplete) continue;
+      const within = intersectNames([tool ?? "*"].flat(), definition.applies_to?.tools ?? null, fold);
+      const possible = intersectNames(within, allowed, foldName);
+      const names =
+        only === undefined ? possible : possible.some((each) => contains(fold(each), fold(only))) ? [only] : [];
+      for (const name of names)
+        for (const each of [operation].flat()) {
+          // Names contain no line feed.
+          const key = `${name}\n${each}`;
+          const known = hasCases ? key : foldName(key);
+          const pair = found.get(known) ?? { tool: name, operation: each };
+          indexed.pairs.push(pair);
+          found.set(known, pair);
+          isComplete &&= found.size <= MAX_PAIRS && indexed.pairs.length <= MAX_PAIRS;
+          if (!isComplete) break;
+        }
+    }
+  }
+  const pairs = [...found.values()].sort((a, b) => compare(a.tool, b.tool) || compare(a.operation, b.operation));
+  return { policies, pairs, isComplete };
+}
 
 const compare = (a: string, b: string): number => (a === b ? 0 : a < b ? -1 : 1);
 
-function describeOperation(subject: AuthoritySubject, { tool, operation }: Operation): AuthorityItem {
-  const { compiled, agentId, facts, now } = subject;
-  const { agent } = facts;
-  if (subject.isStopped(tool)) return { tool, operation, decision: "denied", note: "a stop is in effect" };
-  if (agent?.suspended === true) return { tool, operation, decision: "denied", note: "the agent is suspended" };
-  if (agent?.allowed_tools != null && !matchesAnyName(agent.allowed_tools, tool))
-    return { tool, operation, decision: "denied", note: "the agent may not use this tool" };
-  const evaluation = new Evaluation(
-    compiled,
-    { agent_id: agentId, tool, operation, params: {}, context: {} },
-    facts,
-    now,
-  );
-  if (isNeverAllowed(evaluation)) return { tool, operation, decision: "denied", ...reasonOf(evaluation) };
-  const policies = evaluation.applicablePolicies().filter(({ shadow }) => !shadow);
-  const [least, most] = findRange(policies.map((policy) => effectsOf(policy, evaluation)));
-  const decision = least === most ? least : "depends";
-  return {
-    tool,
-    operation,
-    decision,
-    ...(decision === "depends" ? { rules: describeRules(policies, evaluation) } : {}),
-  };
+/** The rules of one policy for a pair, in order, up to the first that always matches. */
+interface MatchedPolicy {
+  policy: AgentPolicy;
+  rules: { rule: CompiledRule; relation: Relation }[];
+  limits: { limit: CompiledLimit; relation: Relation }[];
 }
 
-/** Returns the reason of the unconditional denial, which a denied request would get, too. */
-function reasonOf(evaluation: Evaluation): { note?: string } {
-  for (const policy of evaluation.applicablePolicies())
-    for (const { effect, reason, condition } of evaluation.rules(policy))
-      if (!policy.shadow && effect === "deny" && condition === null && reason !== null) return { note: reason };
+function matchExact(
+  { compiled, agentId }: AuthoritySubject,
+  policies: readonly AgentPolicy[],
+  { tool, operation }: Pair,
+): MatchedPolicy[] {
+  const request = { agent_id: agentId, tool, operation, params: {}, context: {} };
+  const evaluation = new Evaluation(compiled, request, { principal: NO_PRINCIPAL }, 0);
+  const applicable = new Set(evaluation.applicablePolicies());
+  return policies
+    .filter(({ policy }) => applicable.has(policy))
+    .map((each) => ({
+      policy: each,
+      rules: untilCertain(evaluation.rules(each.policy).map((rule) => ({ rule, relation: "all" }))),
+      limits: each.policy.limits
+        .filter((limit) => evaluation.matches.matchesLimit(each.policy, limit))
+        .map((limit) => ({ limit, relation: "all" })),
+    }));
+}
+
+/** No condition is evaluated, so the principal does not matter. */
+const NO_PRINCIPAL = { key_id: "", name: "", agent_id: null, owner: null };
+
+/** @param listed the pairs of the answer: a narrower one is an exception, which counts instead of this pair */
+function matchGlobs(policies: readonly AgentPolicy[], pair: Pair, listed: readonly Pair[]): MatchedPolicy[] {
+  const exceptions = new Set(listed);
+  return policies.map((each) => {
+    const { fold, policy, rules } = each;
+    const [tool, operation] = [fold(pair.tool), fold(pair.operation)];
+    const isException = (other: Pair): boolean => {
+      const [otherTool, otherOperation] = [fold(other.tool), fold(other.operation)];
+      if (!overlaps(otherTool, tool) || !overlaps(otherOperation, operation)) return true;
+      const isWithin = contains(tool, otherTool) && contains(operation, otherOperation);
+      const isEqual = contains(otherTool, tool) && contains(otherOperation, operation);
+      return isWithin && !isEqual && exceptions.has(other);
+    };
+    const relateTo = (tools: readonly string[] | null, operations: readonly string[] | null): Relation =>
+      combineRelations([relate(policy.tools, tool), relate(tools, tool), relate(operations, operation)]);
+    return {
+      policy: each,
+      rules: untilCertain(
+        rules.flatMap(({ rule, tools, pairs }) => {
+          const relation = relateTo(tools, rule.operations);
+          return relation === "none" || (relation === "some" && pairs.every(isException)) ? [] : [{ rule, relation }];
+        }),
+      ),
+      limits: policy.limits.map((limit) => ({ limit, relation: relateTo(limit.tools, limit.rule.operations) })),
+    };
+  });
+}
+
+function untilCertain(rules: MatchedPolicy["rules"]): MatchedPolicy["rules"] {
+  const last = rules.findIndex(({ rule, relation }) => rule.condition === null && relation === "all");
+  return last < 0 ? rules : rules.slice(0, last + 1);
+}
+
+async function describePair(
+  { compiled, agentId, facts }: AuthoritySubject,
+  pair: Pair,
+  matched: readonly MatchedPolicy[],
+  maxRules: number,
+): Promise<Row> {
+  const { tool, operation } = pair;
+  const row = (item: Omit<AuthorityItem, "tool" | "operation">): Row => ({
+    item: { tool, operation, ...item },
+    policies: matched
+      .filter(({ rules, limits }) => rules.length + limits.length > 0)
+      .map(({ policy: { policy } }) => policy.name),
+  });
+  for (const kind of ["tool", "operation"] as const) {
+    const extended = isGlob(pair[kind]) ? null : findExtendedName(compiled.named[kind], pair[kind]);
+    if (extended !== null)
+      return row({ decision: "denied", note: `the ${kind} can be read as "${extended}", which a policy names` });
+  }
+  const allowed = facts.agent?.allowed_tools?.map(foldName) ?? null;
+  const hidden = listHiddenEffects(agentId, matched);
+  if (relate(allowed, foldName(tool)) === "some") hidden.push("denied");
+  const ofPolicies = matched.map(({ rules }) => effectsOf(rules));
+  const [least, most] = findRange([...ofPolicies, ...hidden.map((effect) => [effect, null])]);
+  if (most === least) return row({ decision: most, ...(most === "denied" ? reasonOf(matched) : {}) });
+  if (matched.some(({ rules }) => rules.some(({ rule }) => rule.obligations.length > 0)))
+    return row({ decision: "depends", note: "rules change parameters before they decide" });
+  const { lists, isCut } = await describeLists(matched, maxRules);
+  return row({
+    decision: "depends",
+    rules: [...lists, ...[...new Set(hidden)].map((decision) => [{ decision, when: HIDDEN }])],
+    ...(isCut ? { truncated: true } : {}),
+  });
+}
+
+/** Returns the effects that a request can have for reasons that the answer does not contain. */
+function listHiddenEffects(agentId: string, matched: readonly MatchedPolicy[]): Effect[] {
+  return matched.flatMap(({ policy: { fold }, rules, limits }) => [
+    ...rules.flatMap(({ rule }): Effect[] =>
+      rule.effectKey !== null || rule.obligations.length > 0 ? ["denied"] : [],
+    ),
+    ...limits.flatMap(({ limit: { rule }, relation }): Effect[] =>
+      rule.condition === null || relation === "none" || !matchNames(rule.agents, fold(agentId))
+        ? []
+        : [OF_EFFECT[rule.effect]],
+    ),
+  ]);
+}
+
+/** Returns the reason of an unconditional denial, which a denied request would get, too. */
+function reasonOf(matched: readonly MatchedPolicy[]): { note?: string } {
+  for (const { rules } of matched) {
+    const [first] = rules;
+    if (first === undefined || first.relation !== "all") continue;
+    const { effect, reason, condition } = first.rule;
+    if (effect === "deny" && condition === null && reason !== null) return { note: reason };
+  }
   return {};
 }
 
-/** Returns the effects that a policy can have; null stands for no rule that matches. */
-function effectsOf(policy: CompiledPolicy, evaluation: Evaluation): (Effect | null)[] {
+/** Returns the effects that a policy can have; null stands for no answer. A condition that fails denies the request. */
+function effectsOf(rules: MatchedPolicy["rules"]): (Effect | null)[] {
   const effects = new Set<Effect | null>();
-  for (const { effect, condition } of evaluation.rules(policy)) {
-    effects.add(OF_EFFECT[effect]);
-    if (condition === null) return [...effects];
+  for (const { rule, relation } of rules) {
+    effects.add(OF_EFFECT[rule.effect]);
+    if (rule.condition === null && relation === "all") return [...effects];
+    if (rule.condition !== null) effects.add("denied");
   }
   return [...effects, null];
 }
@@ -157,65 +353,97 @@ function findRange(policies: readonly (readonly (Effect | null)[])[]): [Effect, 
   return [STRICTNESS[least] ?? "denied", STRICTNESS[most] ?? "denied"];
 }
 
-/** Returns the first rules that can match, in order. */
-function describeRules(policies: readonly CompiledPolicy[], evaluation: Evaluation): AuthorityRule[] {
-  const rules: AuthorityRule[] = [];
-  for (const policy of policies) {
-    const definition = evaluation.compiled.document.policies[policy.order]?.definition;
-    for (const rule of definition === undefined ? [] : evaluation.rules(policy)) {
-      if (rules.length === MAX_RULES) return rules;
-      rules.push(describeRule(rule, definition as PolicyDocument));
-      if (rule.condition === null) break;
+/** Returns the first rules of each policy, in order, and whether there are more. */
+async function describeLists(
+  matched: readonly MatchedPolicy[],
+  maxRules: number,
+): Promise<{ lists: AuthorityRule[][]; isCut: boolean }> {
+  const lists: AuthorityRule[][] = [];
+  let left = maxRules;
+  for (const { policy, rules } of matched) {
+    const list: AuthorityRule[] = [];
+    for (const { rule, relation } of rules) {
+      if (left-- === 0) return { lists: [...lists, ...(list.length === 0 ? [] : [list])], isCut: true };
+      list.push(describeRule(rule, relation, policy.definition));
+      // The first description of a condition parses it.
+      await setImmediate();
     }
+    if (list.length > 0) lists.push(list);
   }
-  return rules;
+  return { lists, isCut: false };
 }
 
 /** Describes a rule. Of a condition with other parts it shows nothing, because the rule can be about someone else. */
-function describeRule(rule: CompiledRule, definition: PolicyDocument): AuthorityRule {
+function describeRule(rule: CompiledRule, relation: Relation, definition: PolicyDocument): AuthorityRule {
+  const decision = OF_EFFECT[rule.effect];
+  if (relation !== "all") return { decision, when: HIDDEN };
+  const note = rule.reason !== null && rule.effect === "deny" ? { note: rule.reason } : {};
+  if (rule.condition === null) return { decision, ...note };
   const { bounds, isComplete } = describeCondition(rule, definition);
-  const parts = bounds.map(({ path, operator, value }) => `${["params", ...path].join(".")} ${operator} ${value}`);
-  return {
-    decision: OF_EFFECT[rule.effect],
-    ...(rule.condition === null ? {} : { when: isComplete ? parts.join(" and ") : "other conditions" }),
-    ...(rule.reason !== null && rule.effect === "deny" && isComplete ? { note: rule.reason } : {}),
-  };
+  if (!isComplete || bounds.length > MAX_COMPARISONS) return { decision, when: HIDDEN };
+  const parts = bounds.map(({ path, operator, value }) => `${celPath("params", path)} ${operator} ${value}`);
+  return { decision, when: parts.join(" and "), ...note };
 }
 
-function listLimits(subject: AuthoritySubject, tool: string | undefined): AuthorityLimit[] {
-  return policiesOf(subject).flatMap(({ definition }) =>
-    (definition.limits ?? []).flatMap(({ agent, tool: given, when, count, sum, at_most, window, effect = "deny" }) => {
-      const isOfAgent = agent === undefined || matchesAnyName([agent].flat(), subject.agentId);
-      const tools = [given ?? definition.applies_to?.tools ?? "*"].flat();
-      // A limit with a condition can be about someone else.
-      if (!isOfAgent || when !== undefined || (tool !== undefined && !matchesAnyName(tools, tool))) return [];
-      const bound = sum === undefined ? { count: count ?? 0 } : { at_most: at_most ?? 0 };
-      return [{ tools, ...bound, window, beyond: effect === "deny" ? ("denied" as const) : ("asks" as const) }];
+/** Returns the limits without a condition. A limit with a condition can be about someone else. */
+function listLimits(
+  { agentId, facts }: AuthoritySubject,
+  policies: readonly AgentPolicy[],
+  filter: AuthorityFilter,
+): AuthorityLimit[] {
+  return policies.flatMap(({ policy, definition, fold }) =>
+    policy.limits.flatMap((limit): AuthorityLimit[] => {
+      const { rule } = limit;
+      const written = definition.limits?.find(({ name }) => name === rule.name);
+      if (written === undefined || rule.condition !== null || !matchNames(rule.agents, fold(agentId))) return [];
+      const within = intersectNames([written.tool ?? "*"].flat(), definition.applies_to?.tools ?? null, fold);
+      const tools = intersectNames(within, facts.agent?.allowed_tools ?? null, foldName);
+      const isAbout = (patterns: readonly string[] | null, name: string | undefined): boolean =>
+        name === undefined || relate(patterns?.map(fold) ?? null, fold(name)) !== "none";
+      const operations = written.operation === undefined ? null : [written.operation].flat();
+      if (tools.length === 0 || !isAbout(tools, filter.tool) || !isAbout(operations, filter.operation)) return [];
+      return [
+        {
+          tools: [...tools],
+          ...(operations === null ? {} : { operations }),
+          ...(limit.sum === null
+            ? { count: limit.count }
+            : { at_most: written.at_most ?? 0, ...sumOf(limit, written) }),
+          per:
+            written.per === undefined
+              ? "all"
+              : written.per === "agent" || written.per === "key"
+                ? written.per
+                : "other",
+          window: written.window,
+          beyond: rule.effect === "deny" ? "denied" : "asks",
+        },
+      ];
     }),
   );
 }
 
-/** Returns the authority as text for a model. */
-export function renderAuthority(
-  agentId: string,
-  { tools, limits, truncated }: Awaited<ReturnType<typeof describeAuthority>>,
-): string {
-  const words = { allowed: "allowed", asks: "a person must approve", denied: "denied", depends: "depends" };
-  const lines = tools.map(({ tool, operation, decision, note, rules = [] }) => {
-    const cases = rules.map(
-      ({ decision, when }) => `${when === undefined ? "otherwise" : `if ${when}`} ${words[decision]}`,
-    );
-    const detail = cases.length > 0 ? cases.join("; ") : `${words[decision]}${note === undefined ? "" : ` (${note})`}`;
-    return `- ${tool} ${operation}: ${detail}`;
-  });
-  const limited = limits.map(
-    ({ tools, count, at_most, window, beyond }) =>
-      `- limit on ${tools.join(", ")}: ${count === undefined ? `a sum of ${at_most}` : `${count} actions`} in ${window}, then ${words[beyond]}`,
-  );
-  return [
-    `What ${JSON.stringify(agentId)} may do. Everything that is not listed is denied, and of several lines the most specific counts. The decision about a request counts, not this list.`,
-    ...lines,
-    ...limited,
-    ...(truncated ? ["- and more; ask for one tool"] : []),
-  ].join("\n");
+/** Returns what a limit sums, if it is a parameter or a reported usage. */
+function sumOf(limit: CompiledLimit, { sum = "" }: { sum?: string }): { sum?: string } {
+  const usage = readUsageName(sum);
+  if (usage !== null) return { sum: `usage.${usage}` };
+  const path = readSummedPath(limit, sum);
+  return path === null ? {} : { sum: celPath("params", path) };
+}
+
+/** Returns the item with the bars that are in effect now: stops, and those of the agent. */
+function applyBars({ item, policies }: Row, { agentId, facts, barsOf }: AuthoritySubject): AuthorityItem {
+  const { tool, operation } = item;
+  const bars = barsOf(tool);
+  const { agent, ...others } = facts;
+  // A glob can stand for tools that the agent may use and others.
+  const known = agent !== undefined && isGlob(tool) ? { ...agent, allowed_tools: null } : agent;
+  const barred =
+    bars.find(({ policy }) => policy === null) ??
+    findAgentBar({ agent_id: agentId, tool }, known === undefined ? others : { ...others, agent: known });
+  if (barred !== null) return { tool, operation, decision: "denied", note: barred.reason };
+  const some = bars.find(({ policy }) => policy !== null && policies.includes(policy));
+  return some === undefined || item.decision === "denied"
+    ? item
+    : { tool, operation, decision: "depends", note: some.reason };
 }

@@ -1,10 +1,11 @@
 /** An agent can know its rules, and propose a change, which only a person can make. */
-import { canSeeAgent, type CoreHost, defineCorePlugin, type Facts } from "../../src/core.ts";
+import { canSeeAgent, type CoreHost, defineCorePlugin } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal } from "../../src/plugin.ts";
 import { proposalAuditor } from "./audit.ts";
-import { describeAuthority, renderAuthority } from "./describe.ts";
+import { describeAuthority } from "./describe.ts";
 import { PROPOSAL_ENTRY } from "./entry.ts";
 import { dismiss, ERRORS, listProposals, type Proposal, proposalState, propose, renderRule } from "./proposals.ts";
+import { renderAuthority } from "./render.ts";
 import * as schema from "./schemas.ts";
 
 const TAG = "authority";
@@ -38,23 +39,13 @@ function routes(host: CoreHost) {
         const agentId = agentOf(host, credential, query.agent_id);
         const { compiled, digest } = await host.policies.current();
         const snapshot = await host.snapshot();
-        const { attributes, ...facts } = await host.agents.facts(agentId);
-        const described = await describeAuthority(
-          {
-            compiled,
-            agentId,
-            facts: {
-              ...facts,
-              attributes: { ...attributes, groups: [...credential.groups], roles: [...(credential.roles ?? [])] },
-              principal: principalOf(credential),
-            },
-            now: host.clock(),
-            isStopped: (tool) =>
-              snapshot.barFacts({ agent_id: agentId, tool }).bars?.some(({ policy }) => policy === null) === true,
-          },
-          query,
-        );
-        const text = renderAuthority(agentId, described);
+        const facts = await host.agents.facts(agentId);
+        const barsOf = (tool: string) => snapshot.barFacts({ agent_id: agentId, tool }).bars ?? [];
+        const { agent_id: _, ...filter } = query;
+        if (filter.operation !== undefined && filter.tool === undefined)
+          throw new Refusal("VALIDATION_FAILED", "`operation` without `tool` is not a filter; send both");
+        const described = await describeAuthority({ compiled, agentId, facts, barsOf }, filter);
+        const text = renderAuthority(agentId, filter, described);
         return { status: 200, json: { agent_id: agentId, policy_hash: digest, ...described, text } };
       },
     }),
@@ -132,13 +123,6 @@ function agentOf({ config }: CoreHost, { key }: Credential, named: string | unde
       : `the key "${key.name}" is bound to no agent; create a key with \`agent_id\`, or set \`agents: any\` in the configuration`,
   );
 }
-
-const principalOf = ({ key }: Credential): Facts["principal"] => ({
-  key_id: key.id,
-  name: key.name,
-  agent_id: key.agent_id,
-  owner: key.owner,
-});
 
 function render(proposal: Proposal) {
   const { id, agent_id, terms, evidence, proposed_at, dismissed } = proposal;

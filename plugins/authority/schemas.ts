@@ -2,7 +2,7 @@ import { Type, type Static } from "@sinclair/typebox";
 
 const closed = { additionalProperties: false };
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
-/** A name that a rule uses literally, so it must not contain wildcards. */
+/** A name without wildcards, because rules and answers use it literally. */
 const ExactName = (description: string) =>
   Type.String({ minLength: 1, maxLength: 256, format: "name", pattern: "^[^*?\\u0000-\\u001f]+$", description });
 const Case = Type.Union([Type.Literal("allowed"), Type.Literal("asks"), Type.Literal("denied")], {
@@ -15,7 +15,7 @@ const Rule = Type.Object(
     when: Type.Optional(
       Type.String({
         description:
-          "Comparisons of parameters with numbers, such as `params.amount <= 100`; `other conditions` for a condition that has other parts. Absent for every other request.",
+          "Comparisons of parameters with numbers, such as `params.amount <= 100`; `other conditions` if the rule has other conditions or covers only some of the names. Absent for every other request.",
       }),
     ),
     note: Type.Optional(Type.String({ description: "The reason that a denied request gets." })),
@@ -36,8 +36,12 @@ const Item = Type.Object(
     ),
     note: Type.Optional(Type.String({ description: "Why it is denied." })),
     rules: Type.Optional(
-      Type.Array(Rule, { description: "With `depends`: the cases, in order. If several apply, the strictest counts." }),
+      Type.Array(Type.Array(Rule), {
+        description:
+          "With `depends`: one list for each policy. In a list, the first case that matches is the answer; without one, the policy has none. Of all answers the strictest counts, and a request without an answer is denied.",
+      }),
     ),
+    truncated: Type.Optional(Type.Literal(true, { description: "Present if there are more rules than listed." })),
   },
   closed,
 );
@@ -46,8 +50,18 @@ export type AuthorityItem = Static<typeof Item>;
 const Limit = Type.Object(
   {
     tools: Type.Array(Type.String()),
+    operations: Type.Optional(Type.Array(Type.String(), { description: "Absent for all operations." })),
     count: Type.Optional(Type.Integer({ description: "Maximum number of actions." })),
     at_most: Type.Optional(Type.Number({ description: "Maximum sum." })),
+    sum: Type.Optional(
+      Type.String({ description: "What is summed, such as `params.amount`; absent for an expression." }),
+    ),
+    per: Type.Union(
+      ["all", "agent", "key", "other"].map((each) => Type.Literal(each as "all" | "agent" | "key" | "other")),
+      {
+        description: "Whose actions count together: all, those of the agent, of the key, or of another value.",
+      },
+    ),
     window: Type.String({ description: "The period, such as `1h` or `day`." }),
     beyond: Case,
   },
@@ -58,8 +72,8 @@ export type AuthorityLimit = Static<typeof Limit>;
 export const AuthorityQuery = Type.Object(
   {
     agent_id: Type.Optional(Name("The agent. Required unless the key is bound to an agent.")),
-    tool: Type.Optional(Name("Describes only this tool, and of it the operations that rules name.")),
-    operation: Type.Optional(Name("With `tool`: describes only this operation.")),
+    tool: Type.Optional(ExactName("Describes only this tool, and of it the operations that rules name.")),
+    operation: Type.Optional(ExactName("With `tool`: describes only this operation.")),
   },
   closed,
 );
@@ -72,7 +86,7 @@ export const Authority = Type.Object(
     }),
     tools: Type.Array(Item),
     limits: Type.Array(Limit),
-    truncated: Type.Boolean({ description: "Whether more tools have rules than the list contains." }),
+    truncated: Type.Boolean({ description: "Whether rules name more tools and operations than the list contains." }),
     text: Type.String({ description: "The same for a model." }),
   },
   { ...closed, title: "Authority" },

@@ -2,8 +2,8 @@
  * The proxy's own tools `assent_authority`, which tells a model what it may do, and `assent_propose_rule`, with which it
  * proposes a rule to people. Only if `offer_authority` is set. The service applies no proposal.
  */
-import { foldName, sameName } from "../../../src/domain/names.ts";
-import { matchesAny } from "../../../src/domain/policy/compile/glob.ts";
+import { foldName } from "../../../src/domain/names.ts";
+import { isGlob, matchesAny } from "../../../src/domain/policy/compile/glob.ts";
 import { AssentError } from "../../typescript/index.ts";
 import { isObject, type JsonObject } from "../transport/rpc-message.ts";
 import { markText } from "./mark.ts";
@@ -85,41 +85,62 @@ function readNames({ tool, operation }: JsonObject): { tool?: string; operation?
   };
 }
 
+type NamedTool = { item: JsonObject; tool: string; operation: string };
+
 /**
- * Returns the tools with their authority in `_meta`, from one request. A tool is unchanged if the answer does not
- * determine its authority, or if the service does not answer.
+ * Returns the tools with their authority in `_meta`, from one request for each server. A tool is unchanged if the answer
+ * does not determine its authority, or if the service does not answer.
  */
 export async function annotateTools(
-  calls: AuthorityCalls,
-  tools: readonly { item: JsonObject; tool: string; operation: string }[],
+  calls: Pick<AuthorityCalls, "authority">,
+  tools: readonly NamedTool[],
   signal: AbortSignal,
 ): Promise<JsonObject[]> {
-  let answer: Record<string, unknown>;
-  try {
-    answer = await calls.authority({}, signal);
-  } catch (error) {
-    if (!(error instanceof AssentError)) throw error;
-    return tools.map(({ item }) => item);
-  }
-  const described = Array.isArray(answer["tools"]) ? answer["tools"].filter(isObject) : [];
-  return tools.map(({ item, tool, operation }) => {
-    const found = described.filter(
-      (each) => matchesName(each["tool"], tool) && matchesName(each["operation"], operation),
-    );
-    const exact = found.find((each) => isName(each["tool"], tool) && isName(each["operation"], operation));
-    // The whole list omits only what is denied. Several globs decide together, which only the service can do.
-    const only = answer["truncated"] === false && found.length < 2 ? (found[0] ?? { decision: "denied" }) : undefined;
-    const { decision, note, rules } = (exact ?? only ?? {}) as JsonObject;
+  const servers = [...new Set(tools.map(({ tool }) => tool))];
+  const answers = new Map(
+    await Promise.all(servers.map(async (tool) => [tool, await ask(calls, tool, signal)] as const)),
+  );
+  return tools.map((named) => {
+    const { item, tool } = named;
+    const { decision, note, rules } = findItem(answers.get(tool) ?? null, named) ?? {};
     if (decision === undefined) return item;
     const meta = isObject(item["_meta"]) ? item["_meta"] : {};
     return { ...item, _meta: { ...meta, "assent/authority": JSON.parse(JSON.stringify({ decision, note, rules })) } };
   });
 }
 
-const matchesName = (pattern: unknown, name: string): boolean =>
-  typeof pattern === "string" && matchesAny([foldName(pattern)], foldName(name));
+/** Returns the authority for the tools of one server; null if the service does not answer. */
+async function ask(
+  calls: Pick<AuthorityCalls, "authority">,
+  tool: string,
+  signal: AbortSignal,
+): Promise<Record<string, unknown> | null> {
+  try {
+    return await calls.authority({ tool }, signal);
+  } catch (error) {
+    if (!(error instanceof AssentError)) throw error;
+    return null;
+  }
+}
 
-const isName = (given: unknown, name: string): boolean => typeof given === "string" && sameName(given, name);
+/** The service can read a name with other characters as the name of another tool, and denies it then. */
+const PLAIN_NAME = /^[\p{L}\p{M}\p{N}_.-]+$/u;
+
+/** Returns the statement about a tool; undefined if none is certain. */
+function findItem(answer: Record<string, unknown> | null, { operation }: NamedTool): JsonObject | undefined {
+  if (answer === null || !Array.isArray(answer["tools"])) return undefined;
+  const described = answer["tools"].filter(isObject).map((item) => ({ item, pattern: String(item["operation"]) }));
+  const exact = described.find(({ pattern }) => pattern === operation && !isGlob(pattern));
+  if (exact !== undefined) return exact.item;
+  if (answer["truncated"] !== false) return undefined;
+  const found = described.filter(({ pattern }) => matchesAny([foldName(pattern)], foldName(operation)));
+  // The whole list omits only what is denied.
+  if (found.length === 0) return { decision: "denied" };
+  // Several globs decide together, which only the service can do.
+  const [only] = found;
+  const isCertain = found.length === 1 && PLAIN_NAME.test(operation) && matchesAny([only?.pattern ?? ""], operation);
+  return isCertain ? only?.item : undefined;
+}
 
 const textResult = (text: string, isError: boolean): JsonObject => ({
   content: [{ type: "text", text: markText(text) }],

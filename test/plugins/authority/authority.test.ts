@@ -67,7 +67,7 @@ test("an agent sees its own rules with numbers, and neither conditions about peo
   assert.deepEqual(
     body.tools.map(({ tool, operation, decision }: Record<string, string>) => `${tool} ${operation} ${decision}`),
     [
-      "ads * allowed",
+      "ads * depends",
       "bank move depends",
       "bank pay depends",
       "bank share allowed",
@@ -77,14 +77,16 @@ test("an agent sees its own rules with numbers, and neither conditions about peo
     ],
   );
   assert.deepEqual(body.tools[6].rules, [
-    { decision: "denied", when: "other conditions" },
-    { decision: "allowed", when: "params.amount <= 100" },
-    { decision: "asks", when: "params.amount <= 500 and params.amount > 0" },
+    [
+      { decision: "denied", when: "other conditions" },
+      { decision: "allowed", when: "params.amount <= 100" },
+      { decision: "asks", when: "params.amount <= 500 and params.amount > 0" },
+    ],
   ]);
   assert.equal(body.tools[4].note, "deletions are made by people");
   assert.deepEqual(body.limits, [
-    { tools: ["bank"], at_most: 50, window: "day", beyond: "denied" },
-    { tools: ["ads"], at_most: 50, window: "day", beyond: "denied" },
+    { tools: ["bank"], at_most: 50, sum: "params.amount", per: "all", window: "day", beyond: "denied" },
+    { tools: ["ads"], at_most: 50, sum: "params.spend", per: "agent", window: "day", beyond: "denied" },
   ]);
   assert.doesNotMatch(JSON.stringify(body), /cus_secret|other-bot|vault|shadowed|secret customer/);
   assert.match(body.text, /stripe refund: if other conditions denied; if params\.amount <= 100 allowed/);
@@ -97,12 +99,14 @@ test("an agent sees its own rules with numbers, and neither conditions about peo
 test("a condition with other parts is not shown, and neither is the reason of its rule", async () => {
   const { body } = await call("GET", "/v1/authority?tool=bank", bot);
   assert.deepEqual(body.tools[0].rules, [
-    { decision: "allowed", when: "other conditions" },
-    { decision: "denied", when: "other conditions" },
+    [
+      { decision: "allowed", when: "other conditions" },
+      { decision: "denied", when: "other conditions" },
+    ],
   ]);
   assert.deepEqual(
     body.tools[1].rules,
-    [0, 1].map(() => ({ decision: "allowed", when: "other conditions" })),
+    [[0, 1].map(() => ({ decision: "allowed", when: "other conditions" }))],
     "a comparison within a comparison, or of a rounded number, is not a bound",
   );
   assert.doesNotMatch(JSON.stringify(body), /5000|alice/);
@@ -114,25 +118,26 @@ test("with a tool and no operation, the answer has the operations that rules nam
     body.tools.map(({ tool, operation, decision }: Record<string, string>) => `${tool} ${operation} ${decision}`),
     ["crm delete denied", "crm read* allowed"],
   );
+  assert.match(body.text, /Any other operation of "crm" is denied/);
+  assert.equal((await call("GET", "/v1/authority?operation=delete", bot)).status, 422);
 });
 
-test("tools/list makes one request, and says nothing that several rules with globs decide", async () => {
+test("tools/list makes one request for each server, and says nothing that several rules with globs decide", async () => {
   let requests = 0;
   const calls = {
-    authority: async () => {
+    authority: async ({ tool }: { tool?: string }) => {
       requests += 1;
-      return (await call("GET", "/v1/authority", bot)).body;
+      return (await call("GET", `/v1/authority?tool=${tool}`, bot)).body;
     },
-    propose: () => assert.fail(),
   };
   const names = ["crm delete", "crm read_all", "crm write", "ads buy"].map((each) => each.split(" "));
   const tools = names.map(([tool = "", operation = ""]) => ({ item: { name: operation }, tool, operation }));
   const shown = (await annotateTools(calls, tools, AbortSignal.timeout(240_000))) as Record<string, any>[];
   assert.deepEqual(
     shown.map(({ _meta }) => _meta?.["assent/authority"].decision),
-    ["denied", "allowed", "denied", "allowed"],
+    ["denied", "allowed", "denied", "depends"],
   );
-  assert.equal(requests, 1);
+  assert.equal(requests, 2);
 });
 
 test("a large description lets other requests run between its operations, and conditions are parsed once", async () => {

@@ -42,7 +42,15 @@ export const REQUEST_PARTS: readonly RequestPart[] = ["params", "context"];
 
 /** Returns the CEL expression of a parameter or a member of the context. */
 export function celMember(part: RequestPart, name: string): string {
-  return isMemberName(name) ? `${part}.${name}` : `${part}[${celLiteral(name)}]`;
+  return celPath(part, [name]);
+}
+
+/** Returns the CEL expression of a nested member, such as `params.order["total net"]`. */
+export function celPath(part: RequestPart, path: readonly string[]): string {
+  return path.reduce<string>(
+    (owner, name) => (isMemberName(name) ? `${owner}.${name}` : `${owner}[${celLiteral(name)}]`),
+    part,
+  );
 }
 
 /** Returns a CEL expression that is true if the member is present. */

@@ -284,7 +284,11 @@ function evaluateLimit(
   };
 }
 
-function findAgentBar(request: ActionRequest, facts: Facts): { code: ReasonCode; reason: string } | null {
+/** Returns the denial because of the agent, whatever the policies answer; null if there is none. */
+export function findAgentBar(
+  request: Pick<ActionRequest, "agent_id" | "tool">,
+  facts: Pick<Facts, "agent" | "key_ended" | "require_registered_agents">,
+): { code: ReasonCode; reason: string } | null {
   const { agent } = facts;
   if (facts.key_ended === true)
     return { code: "KEY_ENDED", reason: "the key that submitted the action was revoked or has expired" };

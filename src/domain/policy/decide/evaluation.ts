@@ -39,10 +39,13 @@ export class Evaluation {
   readonly matches: NameMatches;
   private ofSubjects: Activation | null = null;
   private readonly facts: EvaluationFacts;
+  private readonly steps: Meter | null;
 
   /**
    * @param now the current time in milliseconds since the epoch
    * @param matches the matches of another evaluation of the same names and policies
+   * @param steps the steps of all conditions and of all evaluations derived from this one; null if each condition has its
+   *   own
    */
   constructor(
     compiled: CompiledPolicySet,
@@ -50,24 +53,26 @@ export class Evaluation {
     facts: EvaluationFacts,
     now: number,
     matches = new NameMatches(compiled, request),
+    steps: Meter | null = null,
   ) {
     this.compiled = compiled;
     this.request = request;
     this.now = now;
     this.facts = facts;
-    this.activation = new Activation(request, facts, now);
+    this.steps = steps;
+    this.activation = new Activation(request, facts, now, steps);
     this.grantActivation = new Activation(request, facts, now, new Meter(MAX_STEPS));
     this.matches = matches;
   }
 
   /** Returns a new evaluation of a request with the same names, with the full number of steps. */
   withRequest(request: ActionRequest): Evaluation {
-    return new Evaluation(this.compiled, request, this.facts, this.now, this.matches);
+    return new Evaluation(this.compiled, request, this.facts, this.now, this.matches, this.steps);
   }
 
   /** Returns a new evaluation with other facts, with the full number of steps. */
   withFacts(facts: EvaluationFacts): Evaluation {
-    return new Evaluation(this.compiled, this.request, facts, this.now, this.matches);
+    return new Evaluation(this.compiled, this.request, facts, this.now, this.matches, this.steps);
   }
 
   /** Returns a new evaluation with more values of fact sources. */

@@ -59,7 +59,7 @@ function resolve(evaluation: Evaluation): ResolvedObligations {
   const obliging = findObliging(answers, path);
   if (evaluation.isFinal) return deny(obliging, `${path} does not satisfy them, and the request may no longer change`);
   const final = evaluation.withRequest(request);
-  if (readsText(final) !== readsText(evaluation))
+  if (!readsSameFacts(final, evaluation))
     return deny(obliging, `a fact or the owner of a history depends on ${changed.join(" or ")}`);
   const second = applyRules(final);
   if (second !== null && "denials" in second)
@@ -103,6 +103,9 @@ function applyRules(evaluation: Evaluation): Applied | null {
 function findObliging(answers: readonly RuleAnswer[], path: string): RuleAnswer {
   return answers.find(({ rule }) => rule.obligations.some((each) => each.path === path)) as RuleAnswer;
 }
+
+/** Whether two requests read the same histories and facts, and belong to the same histories. */
+export const readsSameFacts = (a: Evaluation, b: Evaluation): boolean => readsText(a) === readsText(b);
 
 /**
  * Returns, as text, the histories and facts that a request reads and the histories that it belongs to. They must be the

@@ -1,0 +1,55 @@
+/** Compares names that can be globs. The names must have the same case folding. */
+import { isGlob, matchGlob } from "../../src/core.ts";
+
+/** Returns true if the pattern matches every name that `glob` matches. May return false if the pattern contains `?`. */
+export function contains(pattern: string, glob: string): boolean {
+  if (pattern === glob) return true;
+  // A `?` could match the `*` of the other glob, which stands for more than one character.
+  return (!isGlob(glob) || !pattern.includes("?")) && matchGlob(pattern, glob);
+}
+
+/** Returns false if no name matches both globs. May return true for globs with nothing in common but their ends. */
+export function overlaps(a: string, b: string): boolean {
+  if (!isGlob(a)) return isGlob(b) ? matchGlob(b, a) : a === b;
+  if (!isGlob(b)) return matchGlob(a, b);
+  return (
+    isPrefix(literalStart(a), literalStart(b)) &&
+    isPrefix([...literalEnd(a)].reverse().join(""), [...literalEnd(b)].reverse().join(""))
+  );
+}
+
+const isPrefix = (a: string, b: string): boolean => a.startsWith(b) || b.startsWith(a);
+const literalStart = (glob: string): string => glob.slice(0, glob.search(/[*?]/));
+const literalEnd = (glob: string): string => glob.slice(Math.max(glob.lastIndexOf("*"), glob.lastIndexOf("?")) + 1);
+
+/** How patterns relate to a name: they match all, some or none of the names that it stands for. */
+export type Relation = "all" | "some" | "none";
+
+/** @param patterns null matches every name */
+export function relate(patterns: readonly string[] | null, glob: string): Relation {
+  if (patterns === null || patterns.some((each) => contains(each, glob))) return "all";
+  return patterns.some((each) => overlaps(each, glob)) ? "some" : "none";
+}
+
+/** Returns how several kinds of patterns that must all match relate to the names. */
+export const combineRelations = (relations: readonly Relation[]): Relation =>
+  relations.includes("none") ? "none" : relations.includes("some") ? "some" : "all";
+
+/**
+ * Returns globs that together match at least the names that match both lists.
+ * @param fold the case folding for the comparison
+ */
+export function intersectNames(
+  names: readonly string[],
+  within: readonly string[] | null,
+  fold: (name: string) => string,
+): readonly string[] {
+  if (within === null) return names;
+  return names.flatMap((name) => {
+    const folded = fold(name);
+    if (within.some((each) => contains(fold(each), folded))) return [name];
+    const narrower = within.filter((each) => contains(folded, fold(each)));
+    const isCovered = within.every((each) => contains(folded, fold(each)) || !overlaps(folded, fold(each)));
+    return isCovered ? narrower : [...narrower, name];
+  });
+}
