@@ -246,7 +246,7 @@ export {
   REQUEST_PARTS,
   type RequestPart,
 } from "./domain/policy/condition/cel-literal.ts";
-export { matchesAnyName, matchNames, normalizePatterns } from "./domain/policy/compile/name-patterns.ts";
+export { matchesAnyName, matchNames } from "./domain/policy/compile/name-patterns.ts";
 export { isGlob, matchGlob } from "./domain/policy/compile/glob.ts";
 export { findExtendedName } from "./domain/policy/compile/name-variants.ts";
 export {

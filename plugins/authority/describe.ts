@@ -18,7 +18,6 @@ import {
   foldName,
   isGlob,
   matchNames,
-  normalizePatterns,
   type PolicyDocument,
   readSummedPath,
   readUsageName,
@@ -116,13 +115,12 @@ function describeRules(subject: AuthoritySubject, filter: AuthorityFilter): Prom
 interface AgentPolicy {
   policy: CompiledPolicy;
   definition: PolicyDocument;
-  /** The form in which the policy compares names. */
-  fold(name: string): string;
   rules: AgentRule[];
 }
 
 interface AgentRule {
   rule: CompiledRule;
+  /** As written; null matches every tool. */
   tools: readonly string[] | null;
   /** Pairs that together match at least what the rule matches. */
   pairs: Pair[];
@@ -136,9 +134,14 @@ async function computeRules(subject: AuthoritySubject, filter: AuthorityFilter):
   const named = exact === null ? (isComplete ? pairs : pairs.filter(isExact)) : [exact];
   const listed = named.slice(0, MAX_ITEMS);
   const rows: Row[] = [];
+  // Readers ignore case, so an item must be true for all spellings of its names.
+  const hasCases = policies.some(({ policy }) => policy.caseSensitive);
   let rulesLeft = MAX_ALL_RULES;
   for (const pair of listed) {
-    const matched = isExact(pair) ? matchExact(subject, policies, pair) : matchGlobs(policies, pair, listed);
+    const matched =
+      exact !== null || (isExact(pair) && !hasCases)
+        ? matchExact(subject, policies, pair)
+        : matchGlobs(policies, pair, listed);
     const row = await describePair(subject, pair, matched, Math.min(MAX_RULES, rulesLeft));
     rulesLeft -= row.item.rules?.flat().length ?? 0;
     rows.push(row);
@@ -160,40 +163,36 @@ async function listPairs(
   only: string | undefined,
 ): Promise<{ policies: AgentPolicy[]; pairs: Pair[]; isComplete: boolean }> {
   const allowed = facts.agent?.allowed_tools ?? null;
-  const hasCases = compiled.policies.some(({ caseSensitive }) => caseSensitive);
   const found = new Map<string, Pair>();
   const policies: AgentPolicy[] = [];
   let count = 0;
   let isComplete = true;
   for (const policy of compiled.policies) {
     const definition = compiled.document.policies[policy.order]?.definition;
-    const fold = policy.caseSensitive ? (name: string) => name : foldName;
-    const agent = fold(agentId);
     // A suggested policy only replaces answers that require approval.
-    if (definition === undefined || policy.shadow || policy.suggested !== null || !matchNames(policy.agents, agent))
+    if (definition === undefined || policy.shadow || policy.suggested !== null || !isFor(policy, policy, agentId))
       continue;
     const rules: AgentRule[] = [];
-    policies.push({ policy, definition, fold, rules });
+    policies.push({ policy, definition, rules });
     for (const rule of policy.rules.all) {
       if (++count % RULES_PER_TURN === 0) await setImmediate();
       const { tool, operation = "*" } = definition.rules[rule.order] ?? {};
-      if (!matchNames(rule.agents, agent)) continue;
-      const tools = tool === undefined ? null : normalizePatterns([tool].flat(), policy.caseSensitive);
+      if (!isFor(policy, rule, agentId)) continue;
+      const tools = tool === undefined ? null : [tool].flat();
       const indexed: AgentRule = { rule, tools, pairs: [] };
       rules.push(indexed);
       if (!isComplete) continue;
-      const within = intersectNames([tool ?? "*"].flat(), definition.applies_to?.tools ?? null, fold);
-      const possible = intersectNames(within, allowed, foldName);
+      const within = intersectNames(tools ?? ["*"], definition.applies_to?.tools ?? null);
+      const possible = intersectNames(within, allowed);
       const names =
-        only === undefined ? possible : possible.some((each) => contains(fold(each), fold(only))) ? [only] : [];
+        only === undefined ? possible : possible.some((each) => contains(foldName(each), foldName(only))) ? [only] : [];
       for (const name of names)
         for (const each of [operation].flat()) {
           // Names contain no line feed.
-          const key = `${name}\n${each}`;
-          const known = hasCases ? key : foldName(key);
-          const pair = found.get(known) ?? { tool: name, operation: each };
+          const key = foldName(`${name}\n${each}`);
+          const pair = found.get(key) ?? { tool: name, operation: each };
           indexed.pairs.push(pair);
-          found.set(known, pair);
+          found.set(key, pair);
           isComplete &&= found.size <= MAX_PAIRS && indexed.pairs.length <= MAX_PAIRS;
           if (!isComplete) break;
         }
@@ -202,6 +201,10 @@ async function listPairs(
   const pairs = [...found.values()].sort((a, b) => compare(a.tool, b.tool) || compare(a.operation, b.operation));
   return { policies, pairs, isComplete };
 }
+
+/** Whether a policy, or a rule of it, is for the agent. */
+const isFor = ({ caseSensitive }: CompiledPolicy, { agents }: Pick<CompiledRule, "agents">, agentId: string): boolean =>
+  matchNames(agents, caseSensitive ? agentId : foldName(agentId));
 
 const compare = (a: string, b: string): number => (a === b ? 0 : a < b ? -1 : 1);
 
@@ -238,17 +241,26 @@ const NO_PRINCIPAL = { key_id: "", name: "", agent_id: null, owner: null };
 function matchGlobs(policies: readonly AgentPolicy[], pair: Pair, listed: readonly Pair[]): MatchedPolicy[] {
   const exceptions = new Set(listed);
   return policies.map((each) => {
-    const { fold, policy, rules } = each;
-    const [tool, operation] = [fold(pair.tool), fold(pair.operation)];
+    const { policy, rules } = each;
+    const [tool, operation] = [foldName(pair.tool), foldName(pair.operation)];
     const isException = (other: Pair): boolean => {
-      const [otherTool, otherOperation] = [fold(other.tool), fold(other.operation)];
+      const [otherTool, otherOperation] = [foldName(other.tool), foldName(other.operation)];
       if (!overlaps(otherTool, tool) || !overlaps(otherOperation, operation)) return true;
       const isWithin = contains(tool, otherTool) && contains(operation, otherOperation);
       const isEqual = contains(otherTool, tool) && contains(otherOperation, operation);
       return isWithin && !isEqual && exceptions.has(other);
     };
-    const relateTo = (tools: readonly string[] | null, operations: readonly string[] | null): Relation =>
-      combineRelations([relate(policy.tools, tool), relate(tools, tool), relate(operations, operation)]);
+    const relateTo = (tools: readonly string[] | null, operations: readonly string[] | null): Relation => {
+      const relation = combineRelations([
+        relate(policy.tools, tool),
+        relate(tools, tool),
+        relate(operations, operation),
+      ]);
+      const isForAll = [policy.tools, tools, operations].every(
+        (patterns) => patterns === null || patterns.includes("*"),
+      );
+      return relation === "all" && policy.caseSensitive && !isForAll ? "some" : relation;
+    };
     return {
       policy: each,
       rules: untilCertain(
@@ -285,9 +297,8 @@ async function describePair(
     if (extended !== null)
       return row({ decision: "denied", note: `the ${kind} can be read as "${extended}", which a policy names` });
   }
-  const allowed = facts.agent?.allowed_tools?.map(foldName) ?? null;
   const hidden = listHiddenEffects(agentId, matched);
-  if (relate(allowed, foldName(tool)) === "some") hidden.push("denied");
+  if (relate(facts.agent?.allowed_tools ?? null, tool) === "some") hidden.push("denied");
   const ofPolicies = matched.map(({ rules }) => effectsOf(rules));
   const [least, most] = findRange([...ofPolicies, ...hidden.map((effect) => [effect, null])]);
   if (most === least) return row({ decision: most, ...(most === "denied" ? reasonOf(matched) : {}) });
@@ -303,14 +314,14 @@ async function describePair(
 
 /** Returns the effects that a request can have for reasons that the answer does not contain. */
 function listHiddenEffects(agentId: string, matched: readonly MatchedPolicy[]): Effect[] {
-  return matched.flatMap(({ policy: { fold }, rules, limits }) => [
+  return matched.flatMap(({ policy: { policy }, rules, limits }) => [
     ...rules.flatMap(({ rule }): Effect[] =>
       rule.effectKey !== null || rule.obligations.length > 0 ? ["denied"] : [],
     ),
     ...limits.flatMap(({ limit: { rule }, relation }): Effect[] =>
-      rule.condition === null || relation === "none" || !matchNames(rule.agents, fold(agentId))
+      rule.condition === null || relation === "none" || !isFor(policy, rule, agentId)
         ? []
-        : [OF_EFFECT[rule.effect]],
+        : [OF_EFFECT[rule.effect], "denied"],
     ),
   ]);
 }
@@ -391,15 +402,15 @@ function listLimits(
   policies: readonly AgentPolicy[],
   filter: AuthorityFilter,
 ): AuthorityLimit[] {
-  return policies.flatMap(({ policy, definition, fold }) =>
+  return policies.flatMap(({ policy, definition }) =>
     policy.limits.flatMap((limit): AuthorityLimit[] => {
       const { rule } = limit;
       const written = definition.limits?.find(({ name }) => name === rule.name);
-      if (written === undefined || rule.condition !== null || !matchNames(rule.agents, fold(agentId))) return [];
-      const within = intersectNames([written.tool ?? "*"].flat(), definition.applies_to?.tools ?? null, fold);
-      const tools = intersectNames(within, facts.agent?.allowed_tools ?? null, foldName);
+      if (written === undefined || rule.condition !== null || !isFor(policy, rule, agentId)) return [];
+      const within = intersectNames([written.tool ?? "*"].flat(), definition.applies_to?.tools ?? null);
+      const tools = intersectNames(within, facts.agent?.allowed_tools ?? null);
       const isAbout = (patterns: readonly string[] | null, name: string | undefined): boolean =>
-        name === undefined || relate(patterns?.map(fold) ?? null, fold(name)) !== "none";
+        name === undefined || relate(patterns, name) !== "none";
       const operations = written.operation === undefined ? null : [written.operation].flat();
       if (tools.length === 0 || !isAbout(tools, filter.tool) || !isAbout(operations, filter.operation)) return [];
       return [

@@ -1,5 +1,5 @@
-/** Compares names that can be globs. The names must have the same case folding. */
-import { isGlob, matchGlob } from "../../src/core.ts";
+/** Compares names that can be globs. `contains` and `overlaps` compare case-folded names; the others ignore case. */
+import { foldName, isGlob, matchGlob } from "../../src/core.ts";
 
 /** Returns true if the pattern matches every name that `glob` matches. May return false if the pattern contains `?`. */
 export function contains(pattern: string, glob: string): boolean {
@@ -27,29 +27,25 @@ export type Relation = "all" | "some" | "none";
 
 /** @param patterns null matches every name */
 export function relate(patterns: readonly string[] | null, glob: string): Relation {
-  if (patterns === null || patterns.some((each) => contains(each, glob))) return "all";
-  return patterns.some((each) => overlaps(each, glob)) ? "some" : "none";
+  const name = foldName(glob);
+  const folded = patterns?.map(foldName);
+  if (folded === undefined || folded.some((each) => contains(each, name))) return "all";
+  return folded.some((each) => overlaps(each, name)) ? "some" : "none";
 }
 
 /** Returns how several kinds of patterns that must all match relate to the names. */
 export const combineRelations = (relations: readonly Relation[]): Relation =>
   relations.includes("none") ? "none" : relations.includes("some") ? "some" : "all";
 
-/**
- * Returns globs that together match at least the names that match both lists.
- * @param fold the case folding for the comparison
- */
-export function intersectNames(
-  names: readonly string[],
-  within: readonly string[] | null,
-  fold: (name: string) => string,
-): readonly string[] {
+/** Returns globs that together match at least the names that match both lists. */
+export function intersectNames(names: readonly string[], within: readonly string[] | null): readonly string[] {
   if (within === null) return names;
+  const others = within.map((text) => ({ text, folded: foldName(text) }));
   return names.flatMap((name) => {
-    const folded = fold(name);
-    if (within.some((each) => contains(fold(each), folded))) return [name];
-    const narrower = within.filter((each) => contains(folded, fold(each)));
-    const isCovered = within.every((each) => contains(folded, fold(each)) || !overlaps(folded, fold(each)));
-    return isCovered ? narrower : [...narrower, name];
+    const folded = foldName(name);
+    if (others.some((other) => contains(other.folded, folded))) return [name];
+    const narrower = others.filter((other) => contains(folded, other.folded));
+    const isCovered = others.every((other) => narrower.includes(other) || !overlaps(folded, other.folded));
+    return [...narrower.map(({ text }) => text), ...(isCovered ? [] : [name])];
   });
 }

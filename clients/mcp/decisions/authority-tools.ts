@@ -2,7 +2,7 @@
  * The proxy's own tools `assent_authority`, which tells a model what it may do, and `assent_propose_rule`, with which it
  * proposes a rule to people. Only if `offer_authority` is set. The service applies no proposal.
  */
-import { foldName } from "../../../src/domain/names.ts";
+import { foldName, sameName } from "../../../src/domain/names.ts";
 import { isGlob, matchesAny } from "../../../src/domain/policy/compile/glob.ts";
 import { AssentError } from "../../typescript/index.ts";
 import { isObject, type JsonObject } from "../transport/rpc-message.ts";
@@ -130,7 +130,7 @@ const PLAIN_NAME = /^[\p{L}\p{M}\p{N}_.-]+$/u;
 function findItem(answer: Record<string, unknown> | null, { operation }: NamedTool): JsonObject | undefined {
   if (answer === null || !Array.isArray(answer["tools"])) return undefined;
   const described = answer["tools"].filter(isObject).map((item) => ({ item, pattern: String(item["operation"]) }));
-  const exact = described.find(({ pattern }) => pattern === operation && !isGlob(pattern));
+  const exact = described.find(({ pattern }) => !isGlob(pattern) && sameName(pattern, operation));
   if (exact !== undefined) return exact.item;
   if (answer["truncated"] !== false) return undefined;
   const found = described.filter(({ pattern }) => matchesAny([foldName(pattern)], foldName(operation)));
@@ -138,7 +138,7 @@ function findItem(answer: Record<string, unknown> | null, { operation }: NamedTo
   if (found.length === 0) return { decision: "denied" };
   // Several globs decide together, which only the service can do.
   const [only] = found;
-  const isCertain = found.length === 1 && PLAIN_NAME.test(operation) && matchesAny([only?.pattern ?? ""], operation);
+  const isCertain = found.length === 1 && PLAIN_NAME.test(operation);
   return isCertain ? only?.item : undefined;
 }
 
