@@ -12,13 +12,10 @@ export function contains(pattern: string, glob: string): boolean {
 export function overlaps(a: string, b: string): boolean {
   if (!isGlob(a)) return isGlob(b) ? matchGlob(b, a) : a === b;
   if (!isGlob(b)) return matchGlob(a, b);
-  return (
-    isPrefix(literalStart(a), literalStart(b)) &&
-    isPrefix([...literalEnd(a)].reverse().join(""), [...literalEnd(b)].reverse().join(""))
-  );
+  const [startA, startB, endA, endB] = [literalStart(a), literalStart(b), literalEnd(a), literalEnd(b)];
+  return (startA.startsWith(startB) || startB.startsWith(startA)) && (endA.endsWith(endB) || endB.endsWith(endA));
 }
 
-const isPrefix = (a: string, b: string): boolean => a.startsWith(b) || b.startsWith(a);
 const literalStart = (glob: string): string => glob.slice(0, glob.search(/[*?]/));
 const literalEnd = (glob: string): string => glob.slice(Math.max(glob.lastIndexOf("*"), glob.lastIndexOf("?")) + 1);
 

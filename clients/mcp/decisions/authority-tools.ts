@@ -129,7 +129,10 @@ const PLAIN_NAME = /^[\p{L}\p{M}\p{N}_.-]+$/u;
 /** Returns the statement about a tool; undefined if none is certain. */
 function findItem(answer: Record<string, unknown> | null, { operation }: NamedTool): JsonObject | undefined {
   if (answer === null || !Array.isArray(answer["tools"])) return undefined;
-  const described = answer["tools"].filter(isObject).map((item) => ({ item, pattern: String(item["operation"]) }));
+  const described = answer["tools"].filter(isObject).flatMap((item) => {
+    const { operation: pattern } = item;
+    return typeof pattern === "string" ? [{ item, pattern }] : [];
+  });
   const exact = described.find(({ pattern }) => !isGlob(pattern) && sameName(pattern, operation));
   if (exact !== undefined) return exact.item;
   if (answer["truncated"] !== false) return undefined;

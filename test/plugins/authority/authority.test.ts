@@ -35,6 +35,11 @@ rules:
 limits:
   - { name: shared, sum: params.amount, at_most: 50, window: day }
 ---
+policy: wire
+rules:
+  - { name: small, tool: wire, when: params.amount <= 10, effect: require_approval, approval: { rejection_holds: 1h } }
+  - { name: keyed, tool: keyed, when: params.amount <= 10, effect: allow, effect_key: "keyed/{params.amount}" }
+---
 policy: shadow
 mode: shadow
 rules:
@@ -73,10 +78,12 @@ test("an agent sees its own rules with numbers, and neither conditions about peo
       "bank share allowed",
       "crm delete denied",
       "crm read* allowed",
+      "keyed * depends",
       "stripe refund depends",
+      "wire * depends",
     ],
   );
-  assert.deepEqual(body.tools[6].rules, [
+  assert.deepEqual(body.tools[7].rules, [
     [
       { decision: "denied", when: "other conditions" },
       { decision: "allowed", when: "params.amount <= 100" },
@@ -195,6 +202,21 @@ test("a denial names the nearest value that is not denied, and only one that the
     params: { amount: 900 },
   });
   assert.equal(preview.body.alternative, undefined, "without params.customer, the first rule cannot be evaluated");
+});
+
+test("an alternative that a person rejected, or that repeats an effect, is not offered", async () => {
+  const first = await submit("wire", "send", { amount: 10 });
+  assert.equal(first.status, "pending_approval");
+  assert.equal((await submit("wire", "send", { amount: 11 })).alternative.value, 10);
+  const { body: shown } = await call("GET", `/v1/actions/${first.id}`, service.admin);
+  const rejected = await call("POST", `/v1/actions/${first.id}/approval`, service.admin, {
+    approve: false,
+    token: shown.approval_token,
+  });
+  assert.equal(rejected.status, 200, JSON.stringify(rejected.body));
+  assert.equal((await submit("wire", "send", { amount: 11 })).alternative, undefined);
+  assert.equal((await submit("keyed", "send", { amount: 10 })).decision, "allow");
+  assert.equal((await submit("keyed", "send", { amount: 11 })).alternative, undefined);
 });
 
 test("a proposal is shown to people with its evidence, applies nothing, and does not flood them", async () => {

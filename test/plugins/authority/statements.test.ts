@@ -148,7 +148,7 @@ type Request = { agent_id: string; tool: string; operation: string; params: Json
 function withUse(compiled: CompiledPolicySet, request: Request, facts: Facts, salt: number): Facts {
   const evaluation = new Evaluation(compiled, request, facts, NOW);
   const spread = (text: string, size: number): number =>
-    [...`${salt}${text}`].reduce((sum, each) => (sum * 31 + each.charCodeAt(0)) % 9973, 7) % size;
+    Array.from(`${salt}${text}`).reduce((sum, each) => (sum * 31 + each.charCodeAt(0)) % 9973, 7) % size;
   const limits = findMatchedLimits(evaluation).map(({ policy, limit, basis, subject, unit }) => ({
     policy,
     limit,
@@ -194,9 +194,9 @@ function readList(list: readonly AuthorityRule[], params: JsonObject): (Effect |
     }
     const results = when.split(" and ").map((part) => compareTerm(part, params));
     if (results.includes(false)) continue;
-    // A value is missing or of another type.
-    if (results.includes(null)) return [...found, "denied", null, decision];
-    return [...found, decision];
+    if (!results.includes(null)) return [...found, decision];
+    // A value is missing or not a number, so the comparison fails or is false.
+    found.push(decision, "denied");
   }
   return [...found, null];
 }
