@@ -62,14 +62,17 @@ export function findPinChanges(redecision: DecidedAgain, history: ShownPins, row
   const now = readPins(names, restoreFacts(facts, past).sources);
   if (commitPins(row.salt, now) === history.pins) return [];
   const changes = comparePins(shown, now);
-  // A pin without a value, or an additional rule with the same pins, changes what approvers see, too.
-  return changes.length > 0 ? changes : now.map(({ path, policy }) => ({ path, policy, before: null, now: null }));
+  // An additional rule with the same pins changes what approvers see, too.
+  return changes.length > 0
+    ? changes
+    : now.map(({ path, policy, value }) => ({ path, policy, before: value, now: value }));
 }
 
 /** Returns the error of a vote on values that are no longer current, with both values. Only for approvers. */
 export function factsChangedError(changes: readonly PinChange[]): Refusal {
   const described = changes.map(
-    ({ path, before, now }) => `${path} was ${renderValue(before)} and is ${renderValue(now)}`,
+    ({ path, before, now }) =>
+      `${path} was ${renderValue(before, "not pinned")} and is ${renderValue(now, "no longer pinned")}`,
   );
   return new Refusal(
     "FACTS_CHANGED",
@@ -77,7 +80,8 @@ export function factsChangedError(changes: readonly PinChange[]): Refusal {
   );
 }
 
-function renderValue(value: PinChange["before"]): string {
+function renderValue(value: PinChange["before"], absent: string): string {
+  if (value === undefined) return absent;
   const text = JSON.stringify(value);
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
 }

@@ -3,8 +3,8 @@ import {
   comparePins,
   type CoreHost,
   findFactReads,
+  type JsonValue,
   type Pin,
-  type PinChange,
   type PinnedValue,
   readPins,
   restoreFacts,
@@ -19,9 +19,9 @@ import { createEvaluation } from "./prefetch-redecision.ts";
 export interface RenderedPin {
   path: string;
   policy: string;
-  value: PinChange["now"];
-  previous?: PinChange["before"];
-  current?: PinChange["now"];
+  value: JsonValue;
+  previous?: JsonValue;
+  current?: JsonValue;
   state: "same" | "changed" | "unreadable" | "not_read";
 }
 
@@ -45,7 +45,7 @@ export async function renderPins(
   return shown.map(({ path, policy, value = null }) => {
     const isThis = (pin: Pin): boolean => pin.path === path && pin.policy === policy;
     const change = changes.find(isThis);
-    const previous = change === undefined ? {} : { previous: change.before };
+    const previous = change?.before === undefined ? {} : { previous: change.before };
     if (sources === null) return { path, policy, value, ...previous, state: "not_read" };
     const [now] = readPins([{ path, policy }], sources);
     if (now === undefined || now.value === undefined) return { path, policy, value, ...previous, state: "unreadable" };

@@ -171,7 +171,12 @@ test("a value that changed to one that needs no approval returns to the approver
   await vote(id);
   invoice = { total: 1, status: "open" };
   assert.equal((await post(id, "start", {})).body.code, "MORE_APPROVALS_NEEDED");
-  const pin = { path: "facts.invoice.total", policy: "invoices", value: 1, previous: 100, current: 1, state: "same" };
+  invoice = { total: 30, status: "open" };
+  assert.match((await vote(id)).body.detail, /facts\.invoice\.total was not pinned and is 30/);
+  assert.equal((await read(id, bob)).pins[1].previous, undefined);
+  invoice = { total: 1, status: "open" };
+  assert.match((await vote(id)).body.detail, /facts\.invoice\.total was 30 and is 1\./);
+  const pin = { path: "facts.invoice.total", policy: "invoices", value: 1, previous: 30, current: 1, state: "same" };
   assert.deepEqual((await read(id, bob)).pins[1], pin);
   await vote(id);
   assert.equal((await post(id, "start", {})).status, 200);
