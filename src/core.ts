@@ -306,7 +306,7 @@ export {
   parseBacktestRange,
   renderBacktest,
 } from "./http/resource/backtest-schemas.ts";
-export { parseCandidates } from "./http/resource/candidates.ts";
+export { EnforceField, parseCandidates } from "./http/resource/candidates.ts";
 
 export { isBaselinePolicy } from "./policies/baseline.ts";
 export { renderBacktestMarkdown } from "./policies/backtest-markdown.ts";

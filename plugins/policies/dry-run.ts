@@ -3,6 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import {
   type CoreHost,
   type Decision,
+  EnforceField,
   GivenAgent,
   GivenFacts,
   GivenPrincipal,
@@ -41,6 +42,7 @@ const DryRunBody = Type.Object(
           "Decides with the candidates only. Otherwise they replace the active policies of the same names, or are added to them.",
       }),
     ),
+    enforce: EnforceField,
     now: Type.Optional(Type.String({ format: "date-time", description: "Time to decide at. Default: now." })),
     principal: Type.Optional(GivenPrincipal),
     agent: Type.Optional(GivenAgent),
@@ -79,6 +81,9 @@ const DryRun = Type.Object(
         {
           current: DecisionRecord,
           candidate: DecisionRecord,
+          overruled: Type.Boolean({
+            description: "Whether the candidates alone would decide less strictly: another policy overrules them.",
+          }),
           changed: Type.Boolean({ description: "Whether the effect or the requirements of the approval differ." }),
         },
         { additionalProperties: false },
@@ -90,7 +95,7 @@ const DryRun = Type.Object(
     examples: [
       {
         policy_set: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-        results: [{ current: DECISION, candidate: DECISION, changed: false }],
+        results: [{ current: DECISION, candidate: DECISION, overruled: false, changed: false }],
       },
     ],
   },
@@ -120,7 +125,9 @@ export function dryRunRoute(host: CoreHost, tag: string, bodyLimit: number) {
 async function dryRun(host: CoreHost, body: DryRunBody, signal: AbortSignal): Promise<Reply> {
   const { compiled: active } = await host.policies.current();
   const { trials } = host.policies;
-  const candidate = await trials.withCandidates(active, parseCandidates(body), body.alone === true, signal);
+  const candidates = parseCandidates(body);
+  const candidate = await trials.withCandidates(active, candidates, body.alone === true, signal);
+  const alone = body.alone === true ? candidate : await trials.withCandidates(active, candidates, true, signal);
   const now = (body.now === undefined ? null : parseRfc3339(body.now)) ?? host.clock();
   const facts = givenRequesterFacts(body);
   const cases = body.actions.map((action) => ({
@@ -133,10 +140,11 @@ async function dryRun(host: CoreHost, body: DryRunBody, signal: AbortSignal): Pr
     now,
     given: body.facts ?? {},
   }));
-  const [before = [], after = []] = await trials.decide([active, candidate], cases, signal);
+  const [before = [], after = [], own = []] = await trials.decide([active, candidate, alone], cases, signal);
   const results = before.map((current, i) => {
     const decided = after[i] as Decision;
-    return { current, candidate: decided, changed: outcomeOf(current) !== outcomeOf(decided) };
+    const overruled = own[i]?.reason_code === "POLICY_RULE" && own[i]?.effect !== decided.effect;
+    return { current, candidate: decided, overruled, changed: outcomeOf(current) !== outcomeOf(decided) };
   });
   return { status: 200, json: { policy_set: candidate.digest, results } };
 }

@@ -7,6 +7,7 @@ import {
   type BacktestReport,
   type CompiledPolicySet,
   type CoreHost,
+  EnforceField,
   parseCandidates,
   parseBacktestRange,
   policySetDigest,
@@ -30,6 +31,7 @@ export const RangeFields = {
         "Decides with only the candidates. Otherwise they replace active policies of the same name or are added to them.",
     }),
   ),
+  enforce: EnforceField,
   replace_sources: Type.Optional(
     Type.Boolean({
       description:

@@ -36,7 +36,7 @@ const Options = Type.Object(
 );
 
 /** Members that make a request a backtest if one of them is present. */
-const RANGE = ["since", "until", "limit", "before", "examples", "yaml", "alone", "replace_sources"] as const;
+const RANGE = ["since", "until", "limit", "before", "examples", "yaml", "alone", "enforce", "replace_sources"] as const;
 
 const BACKTEST_ERRORS = [
   "POLICY_INVALID",

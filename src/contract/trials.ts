@@ -10,7 +10,10 @@ import type { BacktestRange, BacktestReport } from "./backtest.ts";
  * Unparsed policies: a single policy as JSON, with its JSON pointer in the request body, or at least one policy as
  * YAML.
  */
-export type CandidatePolicies = { policy: unknown; pointer: string } | { yaml: string };
+export type CandidatePolicies = ({ policy: unknown; pointer: string } | { yaml: string }) & {
+  /** Evaluates candidates in shadow mode as if they were enforced. */
+  enforce?: boolean;
+};
 
 /** A policy that was parsed and compiled. */
 export interface ParsedPolicy {

@@ -104,9 +104,12 @@ function invalidPolicy(errors: FieldError[]): Refusal {
 
 /** Parses and compiles the policies of a request. Throws the Refusal `POLICY_INVALID`. */
 export function parseCandidatePolicies(candidates: CandidatePolicies): ParsedPolicy[] {
-  return "yaml" in candidates
-    ? parseYamlPolicies(candidates.yaml)
-    : [parseJsonPolicy(candidates.policy, candidates.pointer)];
+  const policies =
+    "yaml" in candidates
+      ? parseYamlPolicies(candidates.yaml)
+      : [parseJsonPolicy(candidates.policy, candidates.pointer)];
+  if (candidates.enforce !== true) return policies;
+  return policies.map(({ document, yaml }) => hashPolicy({ ...document, mode: "enforce" }, yaml));
 }
 
 /**

@@ -19,6 +19,8 @@ export interface SampleAction {
 export interface DryRunResult {
   current: DecisionCause;
   candidate: DecisionCause;
+  /** Whether the candidate alone would decide less strictly. */
+  overruled: boolean;
   changed: boolean;
 }
 
@@ -36,7 +38,12 @@ export function groupByCause(actions: readonly SampleAction[], results: readonly
   for (const [i, result] of results.entries()) {
     const action = actions[i];
     if (action === undefined) continue;
-    const key = JSON.stringify([result.changed, causeKey(result.current), causeKey(result.candidate)]);
+    const key = JSON.stringify([
+      result.changed,
+      result.overruled,
+      causeKey(result.current),
+      causeKey(result.candidate),
+    ]);
     const group = groups.get(key) ?? { ...result, actions: [] };
     group.actions.push(action);
     groups.set(key, group);

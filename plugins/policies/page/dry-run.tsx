@@ -89,7 +89,7 @@ export function DryRun({ yaml, samples, onSamples, onRefused }: Props) {
     setState(null);
     try {
       const actions = parseSamples(samples);
-      const { results } = await request("POST /v1/policies/dry-run", { body: { yaml, actions } });
+      const { results } = await request("POST /v1/policies/dry-run", { body: { yaml, actions, enforce: true } });
       setState({ groups: groupByCause(actions, results as unknown as DryRunResult[]), of: subject });
     } catch (problem) {
       if (!onRefused(problem)) setError(problem);
@@ -134,13 +134,13 @@ function Groups({ groups }: { groups: readonly DryRunGroup[] }) {
         {changed === 0 ? DRY_RUN_TEXTS.unchanged(all) : DRY_RUN_TEXTS.changed(changed, all)}
       </Notice>
       {groups.map((group) => (
-        <Group key={JSON.stringify([group.current, group.candidate])} group={group} />
+        <Group key={JSON.stringify([group.current, group.candidate, group.overruled])} group={group} />
       ))}
     </>
   );
 }
 
-function Group({ group: { current, candidate, changed, actions } }: { group: DryRunGroup }) {
+function Group({ group: { current, candidate, changed, overruled, actions } }: { group: DryRunGroup }) {
   const isSameEffect = current.effect === candidate.effect;
   return (
     <div class="flips">
@@ -157,6 +157,7 @@ function Group({ group: { current, candidate, changed, actions } }: { group: Dry
           DRY_RUN_TEXTS.same
         )}
       </p>
+      {overruled ? <Notice kind="busy">{DRY_RUN_TEXTS.overruled(candidate.policy)}</Notice> : null}
       <p>
         <MarkedValue value={candidate.reason} />
       </p>

@@ -35,7 +35,9 @@ export function PolicyChangeDialog({ change, policy, etag, onClose, onDone }: Pr
   const texts: ChangeTexts =
     change.kind === "activate"
       ? CHANGE_TEXTS.activate(change.version.version, policy.active_version, isShadow(change.version))
-      : CHANGE_TEXTS[change.kind];
+      : change.kind === "enforce" && change.version.definition["suggested"] !== undefined
+        ? CHANGE_TEXTS.enforceSuggested
+        : CHANGE_TEXTS[change.kind];
   const apply = async (): Promise<void> => {
     setBusy(true);
     setError(null);
@@ -55,7 +57,7 @@ export function PolicyChangeDialog({ change, policy, etag, onClose, onDone }: Pr
         </strong>
         : {texts.effect}
       </p>
-      {change.kind === "activate" ? (
+      {"version" in change ? (
         <Panels
           place="policy-candidate"
           name="activation"

@@ -21,7 +21,7 @@ import { completeAt, type CompletionWords } from "./completions.ts";
 import { ActivateDialog, DiscardDialog } from "./editor-dialogs.tsx";
 import { EditorResults } from "./editor-results.tsx";
 import { describeActiveVersion, EDITOR_TEXTS } from "./strings.ts";
-import { usePolicyDraft } from "./use-draft.ts";
+import { readTests, storeTests, usePolicyDraft } from "./use-draft.ts";
 import { type LoadedPolicy, renderVersionYaml } from "./versions.ts";
 
 const STARTER = `policy: my-policy
@@ -101,7 +101,7 @@ interface Props {
 }
 
 function PolicyEditor({ title, text, base, activeVersionText, shadowId, back, save }: Props) {
-  const draft = usePolicyDraft(title, text, base);
+  const draft = usePolicyDraft(title, { yaml: text, tests: readTests(shadowId) }, base);
   const { yaml, tests } = draft;
   const check = useCheckedText(yaml, tests);
   const words = useWords(check.result);
@@ -114,13 +114,14 @@ function PolicyEditor({ title, text, base, activeVersionText, shadowId, back, sa
     draft.discard();
     location.hash = back;
   };
-  const store = async (activate: boolean): Promise<void> => {
+  const store = async (activate: boolean, text = yaml): Promise<void> => {
     setDialog(null);
     setBusy(true);
     setError(null);
     try {
-      const stored = await save(yaml, activate, draft.base);
+      const stored = await save(text, activate, draft.base);
       draft.discard();
+      storeTests(stored.id, tests);
       location.hash = `#/policies/${encodeSegment(stored.name)}`;
     } catch (problem) {
       setError(problem);
@@ -188,7 +189,7 @@ function PolicyEditor({ title, text, base, activeVersionText, shadowId, back, sa
         <ActivateDialog
           yaml={yaml}
           onClose={() => setDialog(null)}
-          onActivate={() => void store(true)}
+          onActivate={(text) => void store(true, text)}
           onRefused={showFaults}
         />
       ) : null}

@@ -25,11 +25,12 @@ import {
 import { ManagedPolicyNotice } from "./managed-notice.tsx";
 import { ShadowReport } from "./shadow-report.tsx";
 import { PolicyChangeDialog, type ProposedChange } from "./policy-change.tsx";
+import { RuleSentences } from "./rule-sentences.tsx";
 import { VersionDiff } from "./version-diff.tsx";
 import { EditPolicy } from "./policy-editor.tsx";
 import { DETAIL_TEXTS, describeActiveVersion } from "./strings.ts";
 import {
-  findSuggestionInShadowMode,
+  findActiveShadow,
   isShadow,
   type LoadedPolicy,
   loadPolicy,
@@ -165,7 +166,7 @@ function Buttons({
 }) {
   const { policy } = loaded;
   const mayEnforce = hasScope("policies:write") && hasScope("policies:activate");
-  const tried = mayEnforce ? findSuggestionInShadowMode(loaded) : undefined;
+  const tried = mayEnforce ? findActiveShadow(loaded) : undefined;
   return (
     <div class="row">
       <button type="button" class="primary" onClick={() => (location.hash = `${address}?edit=true`)}>
@@ -249,23 +250,22 @@ function ShownVersion({ version, rule }: { version: PolicyVersion; rule: string 
         <p class="quiet">
           Digest <Hash value={digest} />
         </p>
-        <MarkedText
-          label={DETAIL_TEXTS.asYaml(number)}
-          text={text}
-          marked={rule === null ? null : findRuleLines(text, rule)}
-        />
+        <RuleSentences definition={definition} />
+        <details open={rule !== null}>
+          <summary>{DETAIL_TEXTS.asYaml(number)}</summary>
+          <MarkedText
+            label={DETAIL_TEXTS.asYaml(number)}
+            text={text}
+            marked={rule === null ? null : findRuleLines(text, rule)}
+          />
+        </details>
       </section>
       {hasPanels("policy-candidate") ? (
         <section class="card" aria-labelledby="backtest">
           <h2 id="backtest">{DETAIL_TEXTS.backtest(number)}</h2>
           <p class="quiet">{DETAIL_TEXTS.backtestHelp}</p>
           {isShadow(version) ? <Notice kind="busy">{DETAIL_TEXTS.backtestShadow}</Notice> : null}
-          <Panels
-            key={number}
-            place="policy-candidate"
-            name="version"
-            candidate={{ policy: { ...definition, mode: "enforce" } }}
-          />
+          <Panels key={number} place="policy-candidate" name="version" candidate={{ policy: definition }} />
         </section>
       ) : null}
     </>

@@ -75,13 +75,19 @@ export const CHANGE_TEXTS = {
     return {
       title: `Activate version ${version}?`,
       effect: isShadow
-        ? `Version ${version} is in shadow mode: from the next action on its decisions are recorded, and the policy enforces nothing.`
+        ? `Version ${version} is in shadow mode: from the next action on its decisions are recorded, and the policy enforces nothing. The backtest evaluates it as if it were enforced.`
         : `From the next action on, version ${version} decides${instead}.`,
       button: "Activate",
       done: `Version ${version} is active${isShadow ? " in shadow mode: it enforces nothing" : ""}.`,
     };
   },
   enforce: {
+    title: "Enforce this policy?",
+    effect: "From the next action on, what it has only recorded in shadow mode decides.",
+    button: "Enforce",
+    done: "The policy is enforced.",
+  } satisfies ChangeTexts,
+  enforceSuggested: {
     title: "Enforce this suggested rule?",
     effect:
       "From the next action on, the actions that it covers are allowed without an approval. It reverts when someone flags a use, at a stop, and when too many of its results are failures.",
@@ -134,8 +140,9 @@ export const EDITOR_TEXTS = {
   keepEditing: "Keep editing",
   activateTitle: "Save and activate?",
   activateText:
-    "From the next action on, this text decides. In shadow mode it enforces nothing: its decisions are only recorded.",
+    "From the next action on, this text decides. In shadow mode it enforces nothing: its decisions are only recorded. The backtest evaluates it as if it were enforced.",
   activate: "Activate",
+  activateInShadow: "Activate in shadow mode",
   cancel: "Cancel",
   results: "Results",
   tabs: {
@@ -157,13 +164,13 @@ export const EDITOR_TEXTS = {
   changesMore: (count: number) => `and ${number(count)} more changes`,
   changesUnknown: "The changes appear when the text has no problems.",
   backtestHelp:
-    "Evaluates past requests again with this text instead of the active version, each with its own facts and at its own time.",
+    "Evaluates past requests again with this text instead of the active version, each with its own facts and at its own time. A text in shadow mode is evaluated as if it were enforced.",
 };
 
 /** Texts of the dry run. */
 export const DRY_RUN_TEXTS = {
   more: (count: number) => `and ${number(count)} more`,
-  help: "Evaluates sample actions with the active policies, and with this text instead of the active version. Records nothing.",
+  help: "Evaluates sample actions with the active policies, and with this text instead of the active version, as if it were enforced. Records nothing.",
   run: "Evaluate the samples",
   samples: "Sample actions",
   samplesHelp: "A JSON list of at most 100 actions. It starts with the newest real actions that you may see.",
@@ -173,6 +180,8 @@ export const DRY_RUN_TEXTS = {
     `${changed} of ${formatCounted(count, "action")} would be decided differently.`,
   stale: "The text or the actions have changed since this dry run: run it again.",
   count: (count: number) => formatCounted(count, "action"),
+  overruled: (policy: string | null) =>
+    `A stricter policy overrules this text: ${policy === null ? "the action is denied" : `“${policy}” decides`}.`,
   same: "decided as now",
   now: "now",
   by: "by",
@@ -182,7 +191,7 @@ export const DRY_RUN_TEXTS = {
 /** Texts of the tests. */
 export const TESTS_TEXTS = {
   label: "Tests, as YAML",
-  help: "Tests of only this text, in the format of NAME_test.yaml. They are part of your draft and are not stored with the policy: save the file next to the policy in git.",
+  help: "Tests of only this text, in the format of NAME_test.yaml. This tab keeps them until you sign out. They are not stored with the policy: save the file next to the policy in git.",
   record: "Write tests from the sample actions",
   recordHelp: "Each expects what this text decides now, so it fails when a later change decides differently.",
   download: "Download",

@@ -10,19 +10,37 @@ interface PolicyDraft {
   base: string;
 }
 
+const TESTS = "assent.policy-tests.";
+
+/** Returns the tests that were last saved in this tab with the policy. Signing out deletes them. */
+export function readTests(policyId: string | null): string {
+  return policyId === null ? "" : (sessionStorage.getItem(`${TESTS}${policyId}`) ?? "");
+}
+
+export function storeTests(policyId: string, tests: string): void {
+  try {
+    sessionStorage.setItem(`${TESTS}${policyId}`, tests);
+  } catch {
+    // They are too large for the browser's storage.
+  }
+}
+
 /**
  * Stores the typed text in the tab, with the entity tag of the policy version that it is based on. With the tag, the
  * service rejects the text if someone else has stored a newer version. The browser asks before it closes a page with a
  * draft.
  */
-export function usePolicyDraft(title: string, text: string, base: string) {
+export function usePolicyDraft(title: string, initial: { yaml: string; tests: string }, base: string) {
   const [storedDraft, setStoredDraft] = useState(() => readPageDraft<PolicyDraft>(title));
-  const [content, setContent] = useState({ yaml: storedDraft?.yaml ?? text, tests: storedDraft?.tests ?? "" });
+  const [content, setContent] = useState({
+    yaml: storedDraft?.yaml ?? initial.yaml,
+    tests: storedDraft?.tests ?? initial.tests,
+  });
   const [isTooLarge, setTooLarge] = useState(false);
   /** Counter that changes when the text is replaced, so that the editors are created again with the new text. */
   const [round, setRound] = useState(0);
   const from = useRef(storedDraft?.base ?? base);
-  const isDraft = (typed: typeof content): boolean => typed.yaml !== text || typed.tests !== "";
+  const isDraft = (typed: typeof content): boolean => typed.yaml !== initial.yaml || typed.tests !== initial.tests;
   const isChanged = isDraft(content);
   /**
    * Whether the browser asks before it closes the page. Each change sets it directly, because a page can be closed
@@ -55,7 +73,7 @@ export function usePolicyDraft(title: string, text: string, base: string) {
       from.current = base;
       setStoredDraft(null);
       setTooLarge(false);
-      setContent({ yaml: text, tests: "" });
+      setContent(initial);
       setRound((n) => n + 1);
     },
   };

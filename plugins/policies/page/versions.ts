@@ -39,11 +39,16 @@ export function renderEnforcedYaml(version: PolicyVersion): string {
   return enforced === text ? renderYaml({ ...version.definition, mode: "enforce" }) : enforced;
 }
 
-/** Returns the active version of a suggested policy that is in shadow mode; undefined if there is none. */
-export function findSuggestionInShadowMode({ policy, versions }: LoadedPolicy): PolicyVersion | undefined {
-  return versions.find(
-    (each) => each.version === policy.active_version && isShadow(each) && each.definition["suggested"] !== undefined,
-  );
+/** Returns the YAML of a policy, changed to shadow mode; null if it does not name its policy at the start of a line. */
+export function renderShadowYaml(yaml: string): string | null {
+  if (/^mode:/m.test(yaml))
+    return yaml.replace(/^mode:[^\r\n#]*/m, "mode: shadow ").replace(/^mode: shadow +$/m, "mode: shadow");
+  return /^policy:/m.test(yaml) ? yaml.replace(/^policy:.*$/m, (line) => `${line.trimEnd()}\nmode: shadow`) : null;
+}
+
+/** Returns the active version if it is in shadow mode. */
+export function findActiveShadow({ policy, versions }: LoadedPolicy): PolicyVersion | undefined {
+  return versions.find((each) => each.version === policy.active_version && isShadow(each));
 }
 
 export function isShadow({ definition }: PolicyVersion): boolean {

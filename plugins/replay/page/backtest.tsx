@@ -40,6 +40,7 @@ export function Backtest({ name, candidate, startsItself = false, onRefused }: P
       runBacktest(
         {
           ...candidate,
+          enforce: true,
           since,
           limit: PART,
           ...(until === undefined ? {} : { until }),

@@ -3,6 +3,7 @@
  */
 import { useState } from "preact/hooks";
 import {
+  Age,
   type Api,
   Badge,
   Dialog,
@@ -33,6 +34,13 @@ import {
 type Suggestion = Api["POST /v1/policies/suggest"]["response"]["suggestions"][number];
 type Rule = Api["GET /v1/suggested-rules"]["response"]["suggested_rules"][number];
 
+const DISMISSED = "assent.dismissed-suggestions";
+
+/** Returns the policies of the suggestions that were dismissed in this browser. A changed rule has another name. */
+function readDismissed(): string[] {
+  return JSON.parse(localStorage.getItem(DISMISSED) ?? "[]") as string[];
+}
+
 export function Suggestions() {
   const [result, setResult] = useState("");
   const mayMine = hasScope("policies:write") && hasScope("actions:read");
@@ -41,7 +49,14 @@ export function Suggestions() {
     [mayMine],
   );
   const rules = useLoad((signal) => request("GET /v1/suggested-rules", { signal }), []);
-  const suggestions = mined.data?.suggestions ?? [];
+  const [dismissed, setDismissed] = useState(readDismissed);
+  const all = mined.data?.suggestions ?? [];
+  const suggestions = all.filter(({ policy }) => !dismissed.includes(policy));
+  const hidden = all.length - suggestions.length;
+  const dismiss = (names: string[]): void => {
+    localStorage.setItem(DISMISSED, JSON.stringify(names));
+    setDismissed(names);
+  };
   const active = rules.data?.suggested_rules ?? [];
   return (
     <Page title="Suggestions">
@@ -51,19 +66,26 @@ export function Suggestions() {
       {mayMine ? null : (
         <p class="quiet">Suggestions need a key with policies:write, and actions:read for all actions.</p>
       )}
-      {mined.data !== null && suggestions.length === 0 ? <NoSuggestions read={mined.data.read} /> : null}
+      {mined.data !== null && all.length === 0 ? <NoSuggestions read={mined.data.read} /> : null}
       {suggestions.map((suggestion) => (
         <One
           key={suggestion.policy}
           suggestion={suggestion}
-          onStored={() => {
-            setResult(
-              `${suggestion.policy} is stored. It has no effect until a person activates it, first in shadow mode.`,
-            );
+          onStored={(words) => {
+            setResult(words);
             mined.reload();
           }}
+          onDismiss={() => dismiss([...dismissed, suggestion.policy])}
         />
       ))}
+      {hidden === 0 ? null : (
+        <p class="row">
+          <span class="quiet">{formatCounted(hidden, "dismissed suggestion")} in this browser.</span>
+          <button type="button" class="small" onClick={() => dismiss([])}>
+            Show again
+          </button>
+        </p>
+      )}
       <h2>Activated rules</h2>
       <ErrorNotice error={rules.error} onRetry={rules.reload} />
       {rules.data === null && rules.loading ? <Loading what="activated rules" /> : null}
@@ -101,15 +123,25 @@ function NoSuggestions({ read }: { read: number }) {
   );
 }
 
-function One({ suggestion, onStored }: { suggestion: Suggestion; onStored(): void }) {
+interface OneProps {
+  suggestion: Suggestion;
+  onStored(words: string): void;
+  onDismiss(): void;
+}
+
+function One({ suggestion, onStored, onDismiss }: OneProps) {
   const { policy, stored, in_place_of, tool, operation, agents, yaml } = suggestion;
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
-  const store = async (): Promise<void> => {
+  const store = async (activate: boolean): Promise<void> => {
     setBusy(true);
     try {
-      await request("POST /v1/policies/import-yaml", { body: { yaml } });
-      onStored();
+      await request("POST /v1/policies/import-yaml", { query: { activate }, body: { yaml } });
+      onStored(
+        activate
+          ? `${policy} is active in shadow mode: its decisions are recorded, and it allows nothing yet.`
+          : `${policy} is stored. It has no effect until a person activates it, first in shadow mode.`,
+      );
     } catch (problem) {
       setError(problem);
     }
@@ -126,19 +158,58 @@ function One({ suggestion, onStored }: { suggestion: Suggestion; onStored(): voi
           <MarkedValue value={in_place_of.policy} />
         </PageLink>
       </p>
+      <Explanation suggestion={suggestion} />
       <EvidenceFacts suggestion={suggestion} />
-      <Snippet label={`${policy}.yaml`} text={yaml} />
+      <details>
+        <summary>Policy as YAML</summary>
+        <Snippet label={`${policy}.yaml`} text={yaml} />
+      </details>
       <ErrorNotice error={error} />
       <p class="row">
         {stored ? (
           <PageLink href={`#/policies/${encodeSegment(policy)}`}>Open the candidate</PageLink>
         ) : (
-          <button type="button" disabled={isBusy} onClick={() => void store()}>
-            Create candidate
-          </button>
+          <>
+            {hasScope("policies:activate") ? (
+              <button type="button" class="primary" disabled={isBusy} onClick={() => void store(true)}>
+                Activate in shadow mode
+              </button>
+            ) : null}
+            <button type="button" disabled={isBusy} onClick={() => void store(false)}>
+              Create candidate
+            </button>
+            <button type="button" onClick={onDismiss}>
+              Dismiss
+            </button>
+          </>
         )}
       </p>
     </section>
+  );
+}
+
+/** Explains why the rule is suggested, and what it would change. */
+function Explanation({ suggestion: { evidence, conditions } }: { suggestion: Suggestion }) {
+  const { approvals, people, days, rejections, backtest } = evidence;
+  return (
+    <>
+      <p>
+        {people} people approved {formatCounted(approvals, "request")} on {formatCounted(days, "day")} that this rule
+        covers, and rejected none of them
+        {rejections === 0 ? "" : `; they rejected ${formatCounted(rejections, "other request")} of this operation`}. It
+        would have saved {formatCounted(backtest.flipped, "question")}.
+      </p>
+      <p>A request is covered if each of these is true:</p>
+      <ul>
+        {conditions.map(({ text }) => (
+          <li key={text}>
+            <code>
+              <MarkedValue value={text} />
+            </code>
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 
@@ -169,15 +240,17 @@ function EvidenceFacts({ suggestion: { evidence } }: { suggestion: Suggestion })
         ["Accepts new values in", open_members.length === 0 ? null : open_members.join(", ")],
         ["Backtest", `changes ${backtest.flipped} of ${formatCounted(backtest.evaluated, "decision")}`],
         [
-          "Nearest rejections",
+          "Rejected examples",
           nearest_rejections.length === 0 ? (
             `none of ${rejections}`
           ) : (
             <ul class="plain">
-              {nearest_rejections.map(({ action_id, agent_id, failed }) => (
+              {nearest_rejections.map(({ action_id, agent_id, at, failed }) => (
                 <li key={action_id}>
-                  <a href={`#/actions/${encodeSegment(action_id)}`}>{action_id.slice(-6)}</a> by{" "}
-                  <MarkedValue value={agent_id} />: fails {formatCounted(failed.length, "condition")}
+                  <a href={`#/actions/${encodeSegment(action_id)}`}>
+                    Request of <MarkedValue value={agent_id} />
+                  </a>
+                  , <Age at={at} />, does not meet <MarkedValue value={failed.join("; ")} />
                 </li>
               ))}
             </ul>

@@ -65,6 +65,11 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("link", { name: "payments" }).click();
     await page.getByText("read-only here").waitFor();
     assert.match(
+      (await page.locator(".rule-sentences").textContent()) ?? "",
+      /large refunds: requires approval.*: refund, if params.amount > 1000, by 2 people, risk high/,
+    );
+    await page.getByText("Version 1 as YAML", { exact: true }).click();
+    assert.match(
       (await page.getByRole("region", { name: "Version 1 as YAML" }).textContent()) ?? "",
       /^policy: payments\n/,
     );
@@ -102,7 +107,7 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("heading", { name: "wiki", level: 1 }).waitFor();
     assert.equal(await decided(), "deny", "storing decides nothing");
     await page.getByRole("button", { name: "Activate version 1" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Activate" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Activate", exact: true }).click();
     await page.getByText("Version 1 is active.").waitFor();
     assert.equal(await decided(), "allow");
     assert.deepEqual(strayed, []);
@@ -119,11 +124,11 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Changes" }).click();
     await page.getByText('the effect of the rule "edits" is require_approval; it was allow').waitFor();
     await page.getByRole("button", { name: "Save and activate…" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Activate" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Activate", exact: true }).click();
     await page.getByText('the effect of the rule "edits" is require_approval; it was allow').waitFor();
     assert.equal(await decided(), "require_approval");
     await page.getByRole("button", { name: "Activate version 1" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Activate" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Activate", exact: true }).click();
     await page.getByText("Version 1 is active.").waitFor();
     assert.equal(await decided(), "allow");
     await page.getByRole("button", { name: "Deactivate…" }).click();
@@ -201,9 +206,44 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Activate version 2" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("Version 2 is in shadow mode").waitFor();
-    await dialog.getByRole("button", { name: "Activate" }).click();
+    await dialog.getByRole("button", { name: "Activate", exact: true }).click();
     await page.getByText("Version 2 is active in shadow mode: it enforces nothing.").waitFor();
     await page.getByText("Version 2 is active in shadow mode: its decisions are recorded").waitFor();
+  });
+
+  it("evaluates a draft as if it were enforced, says what overrules it, activates it in shadow mode, and keeps its tests", async () => {
+    const { call, admin: key } = console_.service;
+    const rules = [{ name: "no notes", tool: "notes", effect: "deny" }];
+    await call("POST", "/v1/policies?activate=true", { key, body: { policy: "stricter", rules } });
+    await call("POST", "/v1/actions", { body: { agent_id: "a", tool: "notes", operation: "write" } });
+    const { page, complaints } = await console_.visit(key, "#/policies/new");
+    const text = (effect: string) =>
+      `policy: tried\n# why\nrules:\n  - { name: all, tool: notes, effect: ${effect} }\n  - { name: edits, tool: wiki, effect: allow }\n`;
+    await fillEditor(page, text("allow").replace("# why", "mode: shadow"));
+    await page.getByRole("button", { name: "Dry run" }).click();
+    await page.getByRole("button", { name: "Evaluate the samples" }).click();
+    await page.getByText("A stricter policy overrules this text: “stricter” decides.").waitFor();
+    await page.getByText(/actions? would be decided differently/).waitFor();
+    await page.getByRole("button", { name: "Backtest", exact: true }).click();
+    await page.getByRole("button", { name: "Run the backtest" }).click();
+    await page.getByText(/^\d+ of \d+ past decisions would flip/).waitFor();
+    await fillEditor(page, text("allow"));
+    await page.getByRole("button", { name: "Tests", exact: true }).click();
+    await editorOf(page, "Tests, as YAML").waitFor();
+    await fillEditor(page, "now: 2026-01-31T12:00:00Z\ncases: []\n", "Tests, as YAML");
+    await page.getByRole("button", { name: "Save and activate…" }).click();
+    await page.getByRole("button", { name: "Activate in shadow mode" }).click();
+    await page.getByText("Version 1 is active in shadow mode: its decisions are recorded").waitFor();
+    await page.getByRole("button", { name: "Enforce…" }).waitFor();
+    const { yaml } = (await call("GET", "/v1/policies/tried/versions", { key })).body.versions[0];
+    assert.equal(yaml, text("allow").replace("# why", "mode: shadow\n# why"));
+    await page.getByRole("button", { name: "Edit…" }).click();
+    await page.getByRole("button", { name: "Tests", exact: true }).click();
+    await editorOf(page, "Tests, as YAML").waitFor();
+    assert.match(await readEditor(page, "Tests, as YAML"), /^now: 2026-01-31/);
+    assert.equal(await page.getByText("Your earlier draft").count(), 0);
+    assert.deepEqual(complaints, []);
+    await page.close();
   });
 
   it("enforces a suggested rule that was tried in shadow mode", needs("suggestions"), async () => {

@@ -508,6 +508,14 @@ describe("imports, differences and dry runs", () => {
       [alone.body.results[0].current.effect, alone.body.results[0].candidate.reason_code],
       ["allow", "NO_MATCHING_RULE"],
     );
+    const shadowed = { policy: "x", mode: "shadow", rules: [{ name: "none", tool, effect: "deny" }] };
+    for (const [enforce, effect] of [
+      [true, "deny"],
+      [false, "allow"],
+    ]) {
+      const tried = await admin("POST", "/v1/policies/dry-run", { body: { policy: shadowed, enforce, actions } });
+      assert.equal(tried.body.results[0].candidate.effect, effect);
+    }
     assert.equal((await service.storage.head()).size, size);
     assert.equal((await admin("POST", "/v1/policies/dry-run", { body: { actions } })).status, 422);
   });

@@ -98,7 +98,7 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
       "cancelling stores nothing",
     );
     await page.getByRole("button", { name: "Save and activate…" }).click();
-    await dialog.getByRole("button", { name: "Activate" }).click();
+    await dialog.getByRole("button", { name: "Activate", exact: true }).click();
     await page.getByRole("heading", { name: "wiki", level: 1 }).waitFor();
     assert.equal((await admin("GET", "/v1/policies/wiki"))["active_version"], 1);
     await page.goto(`${console_.server.url}/#/policies/new`);
@@ -145,7 +145,7 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     const dialog = page.getByRole("dialog");
     await dialog.getByText("Not tested:").waitFor();
     assert.match((await dialog.getByRole("alert").textContent()) ?? "", /replay:run/);
-    await dialog.getByRole("button", { name: "Activate" }).click();
+    await dialog.getByRole("button", { name: "Activate", exact: true }).click();
     await page.getByText("Version 1 is active.").waitFor();
     const admin_ = await console_.visit(console_.service.admin, "#/policies/wiki");
     await admin_.page.getByRole("button", { name: "Activate version 2" }).click();

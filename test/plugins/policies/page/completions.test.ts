@@ -108,8 +108,8 @@ describe("a dry run", () => {
   it("groups actions by cause, those that change first", () => {
     const action = (agent_id: string) => ({ agent_id, tool: "t", operation: "o" });
     const cause = (effect: string, rule: string | null) => ({ effect, policy: "p", rule, reason: `because ${rule}` });
-    const same = { current: cause("deny", null), candidate: cause("deny", null), changed: false };
-    const freed = { current: cause("deny", null), candidate: cause("allow", "a"), changed: true };
+    const same = { current: cause("deny", null), candidate: cause("deny", null), overruled: false, changed: false };
+    const freed = { current: cause("deny", null), candidate: cause("allow", "a"), overruled: false, changed: true };
     const failing = { ...freed, candidate: { ...cause("deny", "b"), reason: "no such key" }, changed: true };
     const groups = groupByCause(["1", "2", "3", "4", "5", "6"].map(action), [same, same, same, failing, freed, freed]);
     assert.deepEqual(
