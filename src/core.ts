@@ -224,8 +224,7 @@ export { findRuleWarnings } from "./domain/policy/check/rule-warnings.ts";
 export { findScopeFault } from "./domain/policy/check/scope-fault.ts";
 export { omitRedactedUsage } from "./domain/policy/check/redacted-reads.ts";
 export { type Alternative, findAlternative, readParameter } from "./domain/policy/decide/alternative.ts";
-export { readUsageName } from "./domain/policy/compile/compile-definition.ts";
-export { describeCondition, readSummedPath } from "./domain/policy/condition/compared-numbers.ts";
+export { describeComparisons } from "./domain/policy/condition/compared-numbers.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
 export {
   buildPolicySet,

@@ -10,7 +10,7 @@ import {
   type CompiledPolicy,
   type CompiledPolicySet,
   type CompiledRule,
-  describeCondition,
+  describeComparisons,
   Evaluation,
   type Facts,
   findAgentBar,
@@ -19,16 +19,15 @@ import {
   isGlob,
   matchNames,
   type PolicyDocument,
-  readSummedPath,
-  readUsageName,
 } from "../../src/core.ts";
 import { combineRelations, contains, intersectNames, overlaps, relate, type Relation } from "./names.ts";
 import type { AuthorityItem, AuthorityLimit, AuthorityRule } from "./schemas.ts";
 
 /** Maximum number of pairs of tool and operation, so that the answer stays short. */
 const MAX_ITEMS = 200;
-/** Maximum number of pairs that are compared with each other. */
+/** Maximum number of different pairs that are compared with each other, and of the pairs of all rules. */
 const MAX_PAIRS = 2000;
+const MAX_RULE_PAIRS = 20_000;
 /** Maximum number of rules of one pair, and of all pairs together. */
 const MAX_RULES = 20;
 const MAX_ALL_RULES = 500;
@@ -141,8 +140,8 @@ async function computeRules(subject: AuthoritySubject, filter: AuthorityFilter):
     const matched =
       exact !== null || (isExact(pair) && !hasCases)
         ? matchExact(subject, policies, pair)
-        : matchGlobs(policies, pair, listed);
-    const row = await describePair(subject, pair, matched, Math.min(MAX_RULES, rulesLeft));
+        : await matchGlobs(policies, pair, isComplete ? listed : null);
+    const row = describePair(subject, pair, matched, Math.min(MAX_RULES, rulesLeft));
     rulesLeft -= row.item.rules?.flat().length ?? 0;
     rows.push(row);
     // A large policy set takes long, and other requests must not wait for the whole description.
@@ -166,6 +165,7 @@ async function listPairs(
   const found = new Map<string, Pair>();
   const policies: AgentPolicy[] = [];
   let count = 0;
+  let pairsLeft = MAX_RULE_PAIRS;
   let isComplete = true;
   for (const policy of compiled.policies) {
     const definition = compiled.document.policies[policy.order]?.definition;
@@ -193,7 +193,7 @@ async function listPairs(
           const pair = found.get(key) ?? { tool: name, operation: each };
           indexed.pairs.push(pair);
           found.set(key, pair);
-          isComplete &&= found.size <= MAX_PAIRS && indexed.pairs.length <= MAX_PAIRS;
+          isComplete &&= found.size <= MAX_PAIRS && --pairsLeft >= 0;
           if (!isComplete) break;
         }
     }
@@ -237,41 +237,52 @@ function matchExact(
 /** No condition is evaluated, so the principal does not matter. */
 const NO_PRINCIPAL = { key_id: "", name: "", agent_id: null, owner: null };
 
-/** @param listed the pairs of the answer: a narrower one is an exception, which counts instead of this pair */
-function matchGlobs(policies: readonly AgentPolicy[], pair: Pair, listed: readonly Pair[]): MatchedPolicy[] {
-  const exceptions = new Set(listed);
-  return policies.map((each) => {
-    const { policy, rules } = each;
-    const [tool, operation] = [foldName(pair.tool), foldName(pair.operation)];
-    const isException = (other: Pair): boolean => {
-      const [otherTool, otherOperation] = [foldName(other.tool), foldName(other.operation)];
-      if (!overlaps(otherTool, tool) || !overlaps(otherOperation, operation)) return true;
-      const isWithin = contains(tool, otherTool) && contains(operation, otherOperation);
-      const isEqual = contains(otherTool, tool) && contains(otherOperation, operation);
-      return isWithin && !isEqual && exceptions.has(other);
-    };
+/**
+ * @param listed the pairs of the answer: a narrower one is an exception, which counts instead of this pair. Null if the
+ *   pairs of the rules are not complete
+ */
+async function matchGlobs(
+  policies: readonly AgentPolicy[],
+  pair: Pair,
+  listed: readonly Pair[] | null,
+): Promise<MatchedPolicy[]> {
+  const exceptions = new Set(listed ?? []);
+  const [tool, operation] = [foldName(pair.tool), foldName(pair.operation)];
+  const isException = (other: Pair): boolean => {
+    const [otherTool, otherOperation] = [foldName(other.tool), foldName(other.operation)];
+    if (!overlaps(otherTool, tool) || !overlaps(otherOperation, operation)) return true;
+    const isWithin = contains(tool, otherTool) && contains(operation, otherOperation);
+    const isEqual = contains(otherTool, tool) && contains(otherOperation, operation);
+    return isWithin && !isEqual && exceptions.has(other);
+  };
+  const matched: MatchedPolicy[] = [];
+  let work = 0;
+  for (const each of policies) {
+    const { policy } = each;
     const relateTo = (tools: readonly string[] | null, operations: readonly string[] | null): Relation => {
+      const kinds = [policy.tools, tools, operations];
       const relation = combineRelations([
         relate(policy.tools, tool),
         relate(tools, tool),
         relate(operations, operation),
       ]);
-      const isForAll = [policy.tools, tools, operations].every(
-        (patterns) => patterns === null || patterns.includes("*"),
-      );
+      const isForAll = kinds.every((patterns) => patterns === null || patterns.includes("*"));
       return relation === "all" && policy.caseSensitive && !isForAll ? "some" : relation;
     };
-    return {
-      policy: each,
-      rules: untilCertain(
-        rules.flatMap(({ rule, tools, pairs }) => {
-          const relation = relateTo(tools, rule.operations);
-          return relation === "none" || (relation === "some" && pairs.every(isException)) ? [] : [{ rule, relation }];
-        }),
-      ),
-      limits: policy.limits.map((limit) => ({ limit, relation: relateTo(limit.tools, limit.rule.operations) })),
-    };
-  });
+    const rules: MatchedPolicy["rules"] = [];
+    for (const { rule, tools, pairs } of each.rules) {
+      const relation = relateTo(tools, rule.operations);
+      if (relation === "all" || (relation === "some" && !(listed !== null && pairs.every(isException))))
+        rules.push({ rule, relation });
+      work += 1 + pairs.length;
+      if (work < RULES_PER_TURN) continue;
+      work = 0;
+      await setImmediate();
+    }
+    const limits = policy.limits.map((limit) => ({ limit, relation: relateTo(limit.tools, limit.rule.operations) }));
+    matched.push({ policy: each, rules: untilCertain(rules), limits });
+  }
+  return matched;
 }
 
 function untilCertain(rules: MatchedPolicy["rules"]): MatchedPolicy["rules"] {
@@ -279,12 +290,12 @@ function untilCertain(rules: MatchedPolicy["rules"]): MatchedPolicy["rules"] {
   return last < 0 ? rules : rules.slice(0, last + 1);
 }
 
-async function describePair(
+function describePair(
   { compiled, agentId, facts }: AuthoritySubject,
   pair: Pair,
   matched: readonly MatchedPolicy[],
   maxRules: number,
-): Promise<Row> {
+): Row {
   const { tool, operation } = pair;
   const row = (item: Omit<AuthorityItem, "tool" | "operation">): Row => ({
     item: { tool, operation, ...item },
@@ -304,7 +315,7 @@ async function describePair(
   if (most === least) return row({ decision: most, ...(most === "denied" ? reasonOf(matched) : {}) });
   if (matched.some(({ rules }) => rules.some(({ rule }) => rule.obligations.length > 0)))
     return row({ decision: "depends", note: "rules change parameters before they decide" });
-  const { lists, isCut } = await describeLists(matched, maxRules);
+  const { lists, isCut } = describeLists(matched, maxRules);
   return row({
     decision: "depends",
     rules: [...lists, ...[...new Set(hidden)].map((decision) => [{ decision, when: HIDDEN }])],
@@ -365,10 +376,10 @@ function findRange(policies: readonly (readonly (Effect | null)[])[]): [Effect, 
 }
 
 /** Returns the first rules of each policy, in order, and whether there are more. */
-async function describeLists(
+function describeLists(
   matched: readonly MatchedPolicy[],
   maxRules: number,
-): Promise<{ lists: AuthorityRule[][]; isCut: boolean }> {
+): { lists: AuthorityRule[][]; isCut: boolean } {
   const lists: AuthorityRule[][] = [];
   let left = maxRules;
   for (const { policy, rules } of matched) {
@@ -376,8 +387,6 @@ async function describeLists(
     for (const { rule, relation } of rules) {
       if (left-- === 0) return { lists: [...lists, ...(list.length === 0 ? [] : [list])], isCut: true };
       list.push(describeRule(rule, relation, policy.definition));
-      // The first description of a condition parses it.
-      await setImmediate();
     }
     if (list.length > 0) lists.push(list);
   }
@@ -390,7 +399,7 @@ function describeRule(rule: CompiledRule, relation: Relation, definition: Policy
   if (relation !== "all") return { decision, when: HIDDEN };
   const note = rule.reason !== null && rule.effect === "deny" ? { note: rule.reason } : {};
   if (rule.condition === null) return { decision, ...note };
-  const { bounds, isComplete } = describeCondition(rule, definition);
+  const { bounds, isComplete } = describeComparisons(rule.condition.comparisons, definition);
   if (!isComplete || bounds.length > MAX_COMPARISONS) return { decision, when: HIDDEN };
   const parts = bounds.map(({ path, operator, value }) => `${celPath("params", path)} ${operator} ${value}`);
   return { decision, when: parts.join(" and "), ...note };
@@ -417,9 +426,7 @@ function listLimits(
         {
           tools: [...tools],
           ...(operations === null ? {} : { operations }),
-          ...(limit.sum === null
-            ? { count: limit.count }
-            : { at_most: written.at_most ?? 0, ...sumOf(limit, written) }),
+          ...(limit.sum === null ? { count: limit.count } : { at_most: written.at_most ?? 0, ...sumOf(limit) }),
           per:
             written.per === undefined
               ? "all"
@@ -435,11 +442,10 @@ function listLimits(
 }
 
 /** Returns what a limit sums, if it is a parameter or a reported usage. */
-function sumOf(limit: CompiledLimit, { sum = "" }: { sum?: string }): { sum?: string } {
-  const usage = readUsageName(sum);
-  if (usage !== null) return { sum: `usage.${usage}` };
-  const path = readSummedPath(limit, sum);
-  return path === null ? {} : { sum: celPath("params", path) };
+function sumOf({ sum }: CompiledLimit): { sum?: string } {
+  if (sum === null) return {};
+  if ("usage" in sum.of) return { sum: `usage.${sum.of.usage}` };
+  return sum.of.parameter === null ? {} : { sum: celPath("params", sum.of.parameter) };
 }
 
 /** Returns the item with the bars that are in effect now: stops, and those of the agent. */

@@ -2,9 +2,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { annotateTools } from "../../../clients/mcp/decisions/authority-tools.ts";
-import { describeCondition } from "../../../src/core.ts";
-import { compilePolicySet, buildPolicySet } from "../../../src/domain/policy/compile/compile.ts";
-import { parsePolicies } from "../../../src/plugin.ts";
 import { makeKey, startService, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: refunds
@@ -39,6 +36,12 @@ policy: wire
 rules:
   - { name: small, tool: wire, when: params.amount <= 10, effect: require_approval, approval: { rejection_holds: 1h } }
   - { name: keyed, tool: keyed, when: params.amount <= 10, effect: allow, effect_key: "keyed/{params.amount}" }
+---
+policy: counted
+applies_to: { tools: [counted] }
+history: { per: agent, include_denied: true, window: 1h, max: 10 }
+rules:
+  - { name: once, when: "params.amount <= 10 && history.size() == 0", effect: allow }
 ---
 policy: shadow
 mode: shadow
@@ -76,6 +79,7 @@ test("an agent sees its own rules with numbers, and neither conditions about peo
       "bank move depends",
       "bank pay depends",
       "bank share allowed",
+      "counted * depends",
       "crm delete denied",
       "crm read* allowed",
       "keyed * depends",
@@ -83,14 +87,14 @@ test("an agent sees its own rules with numbers, and neither conditions about peo
       "wire * depends",
     ],
   );
-  assert.deepEqual(body.tools[7].rules, [
+  assert.deepEqual(body.tools[8].rules, [
     [
       { decision: "denied", when: "other conditions" },
       { decision: "allowed", when: "params.amount <= 100" },
       { decision: "asks", when: "params.amount <= 500 and params.amount > 0" },
     ],
   ]);
-  assert.equal(body.tools[4].note, "deletions are made by people");
+  assert.equal(body.tools[5].note, "deletions are made by people");
   assert.deepEqual(body.limits, [
     { tools: ["bank"], at_most: 50, sum: "params.amount", per: "all", window: "day", beyond: "denied" },
     { tools: ["ads"], at_most: 50, sum: "params.spend", per: "agent", window: "day", beyond: "denied" },
@@ -147,7 +151,7 @@ test("tools/list makes one request for each server, and says nothing that severa
   assert.equal(requests, 2);
 });
 
-test("a large description lets other requests run between its operations, and conditions are parsed once", async () => {
+test("a large description lets other requests run between its operations", async () => {
   const rules = Array.from(
     { length: 150 },
     (_, i) => `  - { name: r${i}, tool: t${i}, when: params.n <= ${i}, effect: allow }`,
@@ -165,12 +169,6 @@ test("a large description lets other requests run between its operations, and co
   } finally {
     await large.close();
   }
-  const [definition] = parsePolicies(POLICY, "policy.yaml").documents;
-  assert.ok(definition);
-  const { policies } = compilePolicySet(buildPolicySet([{ policy: definition.policy, version: 1, definition }]));
-  const rule = policies[0]?.rules.all[1];
-  assert.ok(rule);
-  assert.equal(describeCondition(rule, definition), describeCondition(rule, definition));
 });
 
 test("a denial names the nearest value that is not denied, and only one that the policies confirm", async () => {
@@ -204,7 +202,7 @@ test("a denial names the nearest value that is not denied, and only one that the
   assert.equal(preview.body.alternative, undefined, "without params.customer, the first rule cannot be evaluated");
 });
 
-test("an alternative that a person rejected, or that repeats an effect, is not offered", async () => {
+test("an alternative that a person rejected, or that the denial or an effect key denies, is not offered", async () => {
   const first = await submit("wire", "send", { amount: 10 });
   assert.equal(first.status, "pending_approval");
   assert.equal((await submit("wire", "send", { amount: 11 })).alternative.value, 10);
@@ -215,6 +213,8 @@ test("an alternative that a person rejected, or that repeats an effect, is not o
   });
   assert.equal(rejected.status, 200, JSON.stringify(rejected.body));
   assert.equal((await submit("wire", "send", { amount: 11 })).alternative, undefined);
+  assert.equal((await submit("counted", "send", { amount: 11 })).alternative, undefined);
+  assert.equal((await submit("counted", "send", { amount: 10 })).decision, "deny");
   assert.equal((await submit("keyed", "send", { amount: 10 })).decision, "allow");
   assert.equal((await submit("keyed", "send", { amount: 11 })).alternative, undefined);
 });

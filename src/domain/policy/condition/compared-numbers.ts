@@ -1,7 +1,5 @@
 /** Finds the numbers that conditions compare with parameters. */
 import type { JsonObject, JsonValue } from "../../json.ts";
-import type { CompiledLimit, CompiledRule } from "../compile/compile.ts";
-import { parseExpression } from "./cel-parse.ts";
 import { childrenOf, type Expr, OPTIONAL_INDEX, OPTIONAL_SELECT } from "./cel-tree.ts";
 import { findRequestPath } from "./condition-members.ts";
 import type { PolicyDocument } from "../policy-types.ts";
@@ -17,6 +15,19 @@ export interface ComparedNumber {
   value: number;
 }
 
+/** A comparison as an expression contains it. The number can be the name of a value, such as `data.limits.most`. */
+interface Comparison extends Omit<ComparedNumber, "value"> {
+  value: number | readonly string[];
+}
+
+/** The comparisons of an expression. They are read when it is compiled, because parsing takes longer than a decision. */
+export interface Comparisons {
+  /** All comparisons, also in parts such as `a || b`. */
+  all: readonly Comparison[];
+  /** Those of each operand of the outermost `&&`; empty for an operand that is not a comparison. */
+  conjuncts: readonly (readonly Comparison[])[];
+}
+
 /** The numbers that a condition compares with parameters. */
 export interface DescribedCondition {
   /** All such comparisons, also in parts such as `a || b`. */
@@ -27,26 +38,21 @@ export interface DescribedCondition {
   isComplete: boolean;
 }
 
-/** A compiled rule does not change, and parsing the conditions of a large policy set takes longer than a decision. */
-const descriptions = new WeakMap<CompiledRule, DescribedCondition>();
-
-/** Returns the numbers that a rule's condition compares with parameters. Numbers can be named values of the policy. */
-export function describeCondition(rule: CompiledRule, definition: PolicyDocument): DescribedCondition {
-  let described = descriptions.get(rule);
-  if (described === undefined) descriptions.set(rule, (described = readCondition(rule, definition)));
-  return described;
+/** Returns the numbers that a condition compares with parameters. Numbers can be named values of the policy. */
+export function describeComparisons(
+  { all, conjuncts }: Comparisons,
+  definition: Pick<PolicyDocument, "data" | "let">,
+): DescribedCondition {
+  const resolve = ({ path, operator, value }: Comparison): ComparedNumber[] => {
+    const number = typeof value === "number" ? value : readNamedNumber(value, definition);
+    return number === null ? [] : [{ path, operator, value: number }];
+  };
+  const bounds = conjuncts.map((each) => each.flatMap(resolve));
+  return { compared: all.flatMap(resolve), bounds: bounds.flat(), isComplete: bounds.every((each) => each.length > 0) };
 }
 
-function readCondition({ order }: CompiledRule, definition: PolicyDocument): DescribedCondition {
-  const source = definition.rules[order]?.when;
-  if (source === undefined) return { compared: [], bounds: [], isComplete: true };
-  const { expr } = parseExpression(source);
-  const conjuncts = listConjuncts(expr).map((part) => readComparison(part, definition));
-  return {
-    compared: listFromTree(expr, definition),
-    bounds: conjuncts.flat(),
-    isComplete: conjuncts.every((found) => found.length > 0),
-  };
+export function readComparisons(expr: Expr): Comparisons {
+  return { all: listFromTree(expr), conjuncts: listConjuncts(expr).map(readComparison) };
 }
 
 function listConjuncts(expr: Expr): Expr[] {
@@ -54,29 +60,29 @@ function listConjuncts(expr: Expr): Expr[] {
   return kind.case === "callExpr" && kind.value.function === "_&&_" ? kind.value.args.flatMap(listConjuncts) : [expr];
 }
 
-const listFromTree = (expr: Expr, definition: PolicyDocument): ComparedNumber[] => [
-  ...childrenOf(expr).flatMap((child) => listFromTree(child, definition)),
-  ...readComparison(expr, definition),
-];
+const listFromTree = (expr: Expr): Comparison[] => [...childrenOf(expr).flatMap(listFromTree), ...readComparison(expr)];
 
 /** Returns the comparison that the expression is; empty if it is another expression, even if that contains one. */
-function readComparison({ exprKind: kind }: Expr, definition: PolicyDocument): ComparedNumber[] {
+function readComparison({ exprKind: kind }: Expr): Comparison[] {
   if (kind.case !== "callExpr" || !COMPARISONS.includes(kind.value.function)) return [];
   const [left, right] = kind.value.args;
   if (left === undefined || right === undefined) return [];
   const operator = kind.value.function.slice(1, -1);
-  return [
-    ...toComparison(left, right, operator, definition),
-    ...toComparison(right, left, MIRRORED[operator] ?? operator, definition),
-  ];
+  return [...toComparison(left, right, operator), ...toComparison(right, left, MIRRORED[operator] ?? operator)];
 }
 
 const MIRRORED: Readonly<Record<string, string>> = { "<": ">", "<=": ">=", ">": "<", ">=": "<=" };
 
-function toComparison(member: Expr, number: Expr, operator: string, definition: PolicyDocument): ComparedNumber[] {
-  const [root, ...path] = isOptional(member) ? [] : (findRequestPath(unwrapConversion(member)) ?? []);
-  const value = readNumber(unwrapConversion(number), definition);
-  return root === "params" && path.length > 0 && value !== null ? [{ path, operator, value }] : [];
+function toComparison(member: Expr, number: Expr, operator: string): Comparison[] {
+  const path = readParameterPath(member);
+  const value = path === null ? null : readNumber(unwrapConversion(number));
+  return path === null || value === null ? [] : [{ path, operator, value }];
+}
+
+/** Returns the members of `params` that the expression reads; null for any other expression. */
+export function readParameterPath(expr: Expr): readonly string[] | null {
+  const [root, ...path] = isOptional(expr) ? [] : (findRequestPath(unwrapConversion(expr)) ?? []);
+  return root === "params" && path.length > 0 ? path : null;
 }
 
 /** Whether the expression reads an optional member, which is not a number. */
@@ -91,7 +97,7 @@ function unwrapConversion(expr: Expr): Expr {
   return kind.value.args[0] ?? expr;
 }
 
-function readNumber(expr: Expr, definition: PolicyDocument): number | null {
+function readNumber(expr: Expr): Comparison["value"] | null {
   const { exprKind: kind } = expr;
   if (kind.case === "constExpr") {
     const { constantKind: constant } = kind.value;
@@ -106,9 +112,13 @@ function readNumber(expr: Expr, definition: PolicyDocument): number | null {
         ? value
         : null;
   }
-  const names = readNames(expr);
-  if (names === null) return null;
-  const [first = "", ...members] = names;
+  return readNames(expr);
+}
+
+function readNamedNumber(
+  [first = "", ...members]: readonly string[],
+  definition: Pick<PolicyDocument, "data" | "let">,
+): number | null {
   let value: JsonValue | undefined = first === "data" ? definition.data : definition.let?.[first];
   for (const name of members) value = (value as JsonObject | undefined | null)?.[name];
   return typeof value === "number" ? value : null;
@@ -120,17 +130,4 @@ function readNames({ exprKind: kind }: Expr): string[] | null {
   if (kind.case !== "selectExpr" || kind.value.operand === undefined) return null;
   const owner = readNames(kind.value.operand);
   return owner === null ? null : [...owner, kind.value.field];
-}
-
-const summedPaths = new WeakMap<CompiledLimit, readonly string[] | null>();
-
-/** Returns the members of `params` that a limit sums; null if it sums anything else. */
-export function readSummedPath(limit: CompiledLimit, source: string): readonly string[] | null {
-  let path = summedPaths.get(limit);
-  if (path === undefined) {
-    const { expr } = parseExpression(source);
-    const [root, ...members] = isOptional(expr) ? [] : (findRequestPath(unwrapConversion(expr)) ?? []);
-    summedPaths.set(limit, (path = root === "params" && members.length > 0 ? members : null));
-  }
-  return path;
 }

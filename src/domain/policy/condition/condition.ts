@@ -17,6 +17,7 @@ import { parseExpression } from "./cel-parse.ts";
 import { planExpression, type Bindings } from "./cel-plan.ts";
 import { toCelValue } from "./cel-values.ts";
 import { HISTORY_VARIABLE } from "./cel-history.ts";
+import { type Comparisons, readComparisons, readParameterPath } from "./compared-numbers.ts";
 import { findMembersRead } from "./condition-members.ts";
 import { readsAttributes } from "./attributes-read.ts";
 import { bindHistory, isHistoryFaultMessage } from "./past-actions.ts";
@@ -52,6 +53,10 @@ export interface Expression {
   readonly patterns: ExpressionShape["patterns"];
   /** Whether the expression reads attributes of the agent or its principal, including through named values. */
   readonly readsAttributes: boolean;
+  /** The comparisons of parameters with numbers. */
+  readonly comparisons: Comparisons;
+  /** The members of `params`, if the expression is one parameter; otherwise null. */
+  readonly parameter: readonly string[] | null;
   evaluate(activation: Activation): ExpressionResult;
   /**
    * Evaluates the expression as a named value, within another expression. Returns a CelFailure if the evaluation fails.
@@ -89,7 +94,7 @@ export function findNamesRead({ names, derived }: NamedValues, variables: Readon
   return read;
 }
 
-export interface Condition extends Pick<Expression, "members" | "readsAttributes"> {
+export interface Condition extends Pick<Expression, "members" | "readsAttributes" | "comparisons"> {
   /** Whether the condition reads the history of its policy, including through named values. */
   readonly readsHistory: boolean;
   /** Names of the facts that the condition reads, including through named values. */
@@ -195,6 +200,7 @@ export function compileCondition(source: string, named: NamedValues = NO_NAMED_V
     condition: {
       members: expression.members,
       readsAttributes: expression.readsAttributes,
+      comparisons: expression.comparisons,
       readsHistory: read.includes(HISTORY_VARIABLE),
       facts: new Set(read.filter(isFactVariable).map(nameOfFact)),
       evaluate(activation) {
@@ -247,6 +253,8 @@ export function compileExpression(
         variables,
         patterns,
         readsAttributes: readsAttributes(parsed.expr) || inner.some((expression) => expression.readsAttributes),
+        comparisons: readComparisons(parsed.expr),
+        parameter: readParameterPath(parsed.expr),
         evaluate: (activation) => evaluate(run, { nodes, names }, activation.bindings(named), activation.meter()),
         evaluateNested(bindings, meter) {
           try {

@@ -7,11 +7,12 @@ import type { ActionRequest } from "../../actions.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
 import { celPath } from "../condition/cel-literal.ts";
 import { Meter } from "../condition/cel-meter.ts";
-import { describeCondition, readSummedPath } from "../condition/compared-numbers.ts";
+import { describeComparisons } from "../condition/compared-numbers.ts";
 import type { Facts, ReasonCode } from "../policy-types.ts";
 import { decideEvaluation } from "./decide.ts";
 import { findEffects } from "./effect-keys.ts";
 import { Evaluation } from "./evaluation.ts";
+import { findHistoryReads } from "./history-facts.ts";
 import { findMatchedLimits, findRecordedUsage, MICROS_PER_UNIT } from "./limit-facts.ts";
 import { readsSameFacts, resolveObligations } from "./resolve-obligations.ts";
 
@@ -43,6 +44,8 @@ const AVOIDABLE: readonly ReasonCode[] = ["POLICY_RULE", "NO_MATCHING_RULE", "LI
  */
 export function findAlternative(evaluation: Evaluation, facts: Facts, reason: ReasonCode): Alternative | null {
   if (!AVOIDABLE.includes(reason)) return null;
+  // The denial itself becomes a past action of such a history.
+  if (findHistoryReads(evaluation).some(({ history }) => history.includeDenied)) return null;
   const { compiled, now, matches } = evaluation;
   const steps = new Meter(MAX_STEPS);
   let best: Alternative | null = null;
@@ -102,22 +105,21 @@ function listCandidates(evaluation: Evaluation, facts: Facts): Candidate[] {
   for (const policy of policies) {
     const definition = compiled.document.policies[policy.order]?.definition;
     if (definition === undefined) continue;
-    const rules = evaluation.rules(policy).filter(({ condition }) => condition !== null);
-    for (const rule of rules.slice(0, rulesLeft))
-      for (const { path, operator, value } of describeCondition(rule, definition).compared) {
+    const conditions = evaluation.rules(policy).flatMap(({ condition }) => condition ?? []);
+    for (const { comparisons } of conditions.slice(0, rulesLeft))
+      for (const { path, operator, value } of describeComparisons(comparisons, definition).compared) {
         add(path, value);
         // A strict comparison excludes the number itself.
         if (operator !== "<=" && operator !== "==") add(path, value - stepOf(value));
         if (operator !== ">=" && operator !== "==") add(path, value + stepOf(value));
       }
-    rulesLeft -= Math.min(rules.length, rulesLeft);
+    rulesLeft -= Math.min(conditions.length, rulesLeft);
     for (const limit of policy.limits) {
-      const { sum, name, per } = definition.limits?.find((one) => one.name === limit.rule.name) ?? {};
-      if (sum === undefined || limit.sum === null || !isOwnLimit(per, facts)) continue;
-      const used = findRecordedUsage(facts, { policy: policy.name, limit: name ?? "", basis: limit.basis });
-      const path = readSummedPath(limit, sum);
-      if (path !== null && used !== null && limit.sum.atMost > used)
-        add(path, (limit.sum.atMost - used) / MICROS_PER_UNIT);
+      const { basis, rule, sum } = limit;
+      const per = definition.limits?.find(({ name }) => name === rule.name)?.per;
+      if (sum === null || "usage" in sum.of || sum.of.parameter === null || !isOwnLimit(per, facts)) continue;
+      const used = findRecordedUsage(facts, { policy: policy.name, limit: rule.name, basis });
+      if (used !== null && sum.atMost > used) add(sum.of.parameter, (sum.atMost - used) / MICROS_PER_UNIT);
     }
   }
   return [...found.values()];
