@@ -8,6 +8,7 @@ import {
   principalsBehindCredential,
   SELF_RELATION_REASONS,
   toActor,
+  withoutDelegations,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import { findSelfApproval } from "./self-approval.ts";
@@ -27,7 +28,8 @@ export function reviewBreakGlass(
       errors: [{ pointer: "/comment", detail: "must not be empty" }],
     });
   return host.ledger.transact(async (tx) => {
-    const caller = await confirmCredential(tx, credential, "approvals:decide");
+    // A person could otherwise have a delegate review their own emergency approval.
+    const caller = withoutDelegations(await confirmCredential(tx, credential, "approvals:decide"));
     const use = visibleUse(tx.state(breakGlassState).all.get(id), id, caller);
     if (use.review !== null)
       throw new Refusal(

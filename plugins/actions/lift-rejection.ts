@@ -7,6 +7,7 @@ import {
   NO_REJECTION_DIGESTS,
   NON_VOTE_FIELDS,
   toActor,
+  withoutDelegations,
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
@@ -18,7 +19,7 @@ import { assertNotSelf } from "./voter.ts";
 
 /**
  * Lifts the rejection, so that the policies decide again on the same request. Available to everyone who can vote on the
- * action.
+ * action for themselves.
  */
 export function liftRejection(
   host: CoreHost,
@@ -27,7 +28,8 @@ export function liftRejection(
   reason: string | null,
 ): Promise<ActionRow> {
   return host.ledger.transact(async (tx) => {
-    const current = await confirmCredential(tx, credential, "approvals:decide");
+    // The person behind the agent could otherwise have a delegate lift the rejection.
+    const current = withoutDelegations(await confirmCredential(tx, credential, "approvals:decide"));
     const row = await visibleAction(tx, id, current);
     assertNotSelf(findSelfApproval(host, row, current));
     const votes = await tx.approvals(id);

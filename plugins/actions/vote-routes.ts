@@ -67,7 +67,7 @@ export function voteRoutes(host: CoreHost, tag: string) {
       tag,
       summary: "Lift a rejection",
       description:
-        "Ends the period in which the rejection of this action denies the same request. The action stays denied. Available to anyone who may vote on the action.",
+        "Ends the period in which the rejection of this action denies the same request. The action stays denied. Available to anyone who may vote on the action, other than as a delegate.",
       scope: "approvals:decide",
       params: schema.IdParams,
       body: LiftRejectionBody,
