@@ -174,7 +174,11 @@ async function countEarlierActions(
   return {
     compared: rows.length,
     allowed: count(({ decision }) => decision === "allow"),
-    approved: count(({ decision, approved_until }) => decision === "require_approval" && approved_until !== null),
+    // An approver who withdraws an approval cancels the action.
+    approved: count(
+      ({ decision, approved_until, status }) =>
+        decision === "require_approval" && approved_until !== null && status !== "cancelled",
+    ),
     denied: count(({ status }) => status === "denied"),
     failed: count(({ status }) => status === "failed"),
   };

@@ -279,6 +279,17 @@ test("the evidence counts what the rule would cover and the key can see, and ope
   assert.deepEqual([made.evidence.allowed, made.evidence.denied], [1, 0]);
   const { body: unseen } = await call("POST", "/v1/authority/proposals", blind, { ...terms, agent_id: "bot" });
   assert.equal(unseen.evidence.compared, 0);
+  const { id } = await submit("wire", "send", { amount: 3 });
+  const { body: shown } = await call("GET", `/v1/actions/${id}`, service.admin);
+  const vote = { approve: true, token: shown.approval_token };
+  assert.equal((await call("POST", `/v1/actions/${id}/approval`, service.admin, vote)).status, 200);
+  const approvedUpTo = async (value: number) => {
+    const wire = { tool: "wire", operation: "send", most: { path: "params.amount", value }, reason: "often" };
+    return (await call("POST", "/v1/authority/proposals", second, wire)).body.evidence.approved;
+  };
+  assert.equal(await approvedUpTo(5), 1);
+  assert.equal((await call("POST", `/v1/actions/${id}/withdraw`, service.admin, {})).status, 200);
+  assert.equal(await approvedUpTo(6), 0);
   await call("POST", `/v1/authority/proposals/${unseen.id}/dismiss`, service.admin, {});
   const listed = (await call("GET", "/v1/authority/proposals", reader)).body.proposals;
   const states = listed.map(({ dismissed_at }: { dismissed_at: string | null }) => dismissed_at !== null);
