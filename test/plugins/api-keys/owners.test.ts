@@ -410,6 +410,10 @@ test("neither a delegation nor a key without actions:read lifts the limits of an
   ] as const)
     for (const [method, path, body, answer] of attempts)
       assert.deepEqual(said(await call(method, path, body)), answer, `${name}: ${method} ${path}`);
+  const forAda = { name: `key ${++n}`, preset: "agent", scopes: ["keys:manage"], owner: ada.principal };
+  const { body: posing } = await nora.call("POST", "/v1/api-keys", forAda);
+  const revoked = await service.call("DELETE", `/v1/api-keys/${foreign.id}`, { key: posing.key });
+  assert.match(revoked.body.detail, /your groups limit your rights/, "a key that she made for the owner");
   assert.equal((await asKey("GET", "/v1/agents/bot")).status, 404);
   assert.deepEqual(
     (await asKey("GET", "/v1/agents?limit=1")).body.agents.map(({ id }: { id: string }) => id),
