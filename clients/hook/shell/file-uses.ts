@@ -65,7 +65,7 @@ export function fileUse(name: string, args: readonly string[], inTask: boolean):
   if (inTask) return { opens: false, changes: false, obeys: true };
   const changesSome = args.some((arg) => CHANGING_OPTION.test(arg));
   // Other options can follow or precede "i" in the same word.
-  if (name === "sed" || name === "gsed" || name === "perl")
+  if (name === "sed" || name === "gsed")
     return { opens: true, changes: args.some((arg) => /^-[a-zA-Z]*i|^--in/.test(arg)) };
   return { opens: true, changes: TOOLS.has(name) ? changesSome : true, obeys: true, formats: FORMATTERS.has(name) };
 }

@@ -23,13 +23,6 @@ const FILTERS: Readonly<Record<string, FilterSyntax>> = {
     programs: ["-e", "--expression"],
     isPlain: isPlainSed,
   },
-  perl: {
-    flags: "pnil0",
-    values: { "-e": 1 },
-    long: /^(?!)/,
-    programs: ["-e"],
-    isPlain: isPlainPerl,
-  },
   awk: { flags: "", values: { "-F": 1, "-v": 1 }, long: /^$/, programs: [], isPlain: isPlainAwk },
   jq: {
     flags: "rcSejMCnsaR",
@@ -43,7 +36,6 @@ const FILTERS: Readonly<Record<string, FilterSyntax>> = {
 /** Name of the filter whose programs a command reads. */
 const FILTER_NAMES: Readonly<Record<string, string>> = {
   sed: "sed",
-  perl: "perl",
   gsed: "sed",
   awk: "awk",
   gawk: "awk",
@@ -155,15 +147,6 @@ function isPlainSed(script: string): boolean {
     else if (/[lqQ]/.test(command)) skip(/ *[0-9]*/);
     if (!/^[ \t]*([\n;}#]|$)/.test(script.slice(at)) && !/[{}]/.test(command)) return false;
   }
-}
-
-/** Substitutions whose parts contain no code: `s/a(\d{2})/b$1/g`. Perl reads other uses of "$" and "@" as expressions. */
-function isPlainPerl(program: string): boolean {
-  const part = String.raw`(?:\\[^\n]|[^\\/$@\n]|\$(?:[0-9](?![[{(-])|(?=[/)|])))*`;
-  return (
-    new RegExp(`^\\s*(?:s/${part}/${part}/[gimsx0-9]*\\s*(?:;\\s*|$))+$`).test(program) &&
-    !/\(\?\??\{|\(\*/.test(program)
-  );
 }
 
 /** Programs without functions that start commands, without redirections, and without variables that name other files. */

@@ -6,7 +6,6 @@ import { isFilter, plainPrograms } from "./filter-programs.ts";
 import { fileArguments } from "./text-arguments.ts";
 import { fullGitOptions } from "./git-options.ts";
 import type { FileUse } from "./file-uses.ts";
-import { ProgramReader, type Language, type LocalProgram } from "./program-text.ts";
 import {
   canonicalTaskArguments,
   findTasks,
@@ -50,10 +49,6 @@ interface CommandReader {
   readonly project: ProjectFiles;
   /** The files that the standard input of the current command lists, one a line; null if they are unknown. */
   readonly input: readonly string[] | null;
-  /** Task whose text is being read. */
-  readonly task: string | undefined;
-  /** Whether modules of programs can be in other folders. */
-  addsModules: boolean;
   note(reason: UnclearReason): void;
   /** Returns the files that a command lists; null if they are unknown. */
   listFiles(name: string, args: readonly ShellArgument[]): readonly string[] | null;
@@ -65,10 +60,7 @@ interface CommandReader {
     args: readonly ShellArgument[],
     via: readonly string[],
     files?: readonly ShellArgument[],
-    isLocal?: boolean,
   ): void;
-  /** Records that a program may read all files of a folder. */
-  search(folder: string): void;
 }
 
 export class NestedCommands {
@@ -178,7 +170,8 @@ export class NestedCommands {
       return this.reader.recordCommand(first, args, via, files);
     }
     if (name.includes("/")) return this.readProgram(first, args, via, depth, record);
-    this.readInterpreter(first, args, via, depth, input);
+    this.noteInterpreter(name, args);
+    record();
   }
 
   /** Reads what a task runner runs. Returns false if the runner starts an installed program instead. */
@@ -227,12 +220,8 @@ export class NestedCommands {
     const [, installed] = /^(?:\.\/)?(?:[\w.@-]+\/)*node_modules\/\.bin\/([\w.-]+)$/.exec(first.text) ?? [];
     if (installed !== undefined)
       return this.read([{ ...first, text: installed }, ...args], [...via, "npx"], depth, null);
-    const texts = this.scriptTexts(first);
-    const interpreters = texts.map((text) => /^#!(?:\/usr)?\/bin\/(?:env )?(\w+)\b/.exec(text)?.[1] ?? "");
-    const [interpreter = ""] = interpreters;
-    if (["node", "python3", "tsx"].includes(interpreter) && interpreters.length === 1)
-      return this.readInterpreter({ ...first, text: interpreter }, [first, ...args], via, depth, null);
-    if (!interpreters.some((each) => /^(ba|da|z)?sh$/.test(each))) return record();
+    const isShellScript = this.scriptTexts(first).some((text) => /^#!(\/usr)?\/bin\/(env )?(ba|da|z)?sh\b/.test(text));
+    if (!isShellScript) return record();
     this.readShell([first, ...args], [...via, "sh"], depth, null, () =>
       this.reader.recordCommand({ ...first, text: "sh" }, [first, ...args], via),
     );
@@ -247,7 +236,6 @@ export class NestedCommands {
   private noteAssignment(text: string): void {
     const [, name, value] = ASSIGNMENT.exec(text) ?? [];
     if (name !== undefined && !isHarmlessAssignment(name, value as string)) this.reader.note("assignment");
-    this.reader.addsModules ||= name === "PYTHONPATH";
   }
 
   /** Reads `trap`. `-` removes a handler; `-l` and `-p` only print. */
@@ -431,75 +419,6 @@ export class NestedCommands {
     this.reader.recordCommand(first, fullGitOptions(args.slice(index)), via);
   }
 
-  /**
-   * Reads the program of an interpreter: a file of the project, or text of the command line. If it is local, records its commands and the
-   * files that it names.
-   */
-  private readInterpreter(
-    first: ShellArgument,
-    args: readonly ShellArgument[],
-    via: readonly string[],
-    depth: number,
-    input: string | null,
-  ): void {
-    const name = this.reader.workingFolders.commandName(first);
-    const found = findProgram(name, args, input);
-    const program = found === null ? null : this.readLocalProgram(found, args);
-    if (found === null || program === null) {
-      this.noteInterpreter(name, args);
-      return this.reader.recordCommand(
-        first,
-        args,
-        via,
-        found?.text === undefined ? args : args.filter((each) => each !== found.text),
-      );
-    }
-    this.reader.recordCommand(
-      first,
-      args,
-      via,
-      args.filter((each) => each !== found.text && each !== found.file),
-      true,
-    );
-    if (found.file !== undefined)
-      this.reader.path(found.file, { opens: this.reader.task === undefined, changes: false, obeys: true });
-    for (const each of program.names)
-      this.reader.path(
-        { text: each, isLiteral: true, startsWithTilde: false },
-        { opens: true, changes: program.writesFiles },
-      );
-    if (program.listsFolders)
-      for (const each of [
-        ...program.names,
-        ...args.filter((arg) => arg !== found.text && arg !== found.file).map(({ text }) => text),
-      ])
-        this.reader.search(each);
-    for (const words of program.commands) {
-      const [command, ...rest] = words.map((word) => ({ text: word ?? "$x", isLiteral: true, startsWithTilde: false }));
-      if (command === undefined || words[0] === null) this.reader.note("code");
-      else this.read([command, ...rest], [...via, "sh"], depth + 1, null);
-    }
-  }
-
-  /** Returns what a local program does; null if the program is not local, or its text is not known. */
-  private readLocalProgram(
-    { language, file, text }: FoundProgram,
-    args: readonly ShellArgument[],
-  ): LocalProgram | null {
-    const folders = this.reader.workingFolders.all();
-    if (this.reader.addsModules) return null;
-    const reader = new ProgramReader(language, this.reader.project);
-    if (args.some(({ isText, isSplitText, isLiteral }) => !isLiteral || isText === true || isSplitText === true))
-      return null;
-    if (file !== undefined) {
-      const paths = this.reader.workingFolders
-        .filePaths(file)
-        .filter((path) => this.reader.project.read(path) !== null);
-      return paths.length > 0 && paths.every((path) => reader.readFile(path)) ? reader.program : null;
-    }
-    return folders.every((each) => reader.readText(text?.text ?? "", each, true)) ? reader.program : null;
-  }
-
   private noteInterpreter(name: string, args: readonly ShellArgument[]): void {
     const plain = name.replace(/[0-9.]+$/, "");
     const option = Object.hasOwn(INTERPRETERS, plain) ? INTERPRETERS[plain] : undefined;
@@ -510,45 +429,6 @@ export class NestedCommands {
     if (args.some(({ text }) => option.test(text))) this.reader.note("code");
     if (args.every(({ text }) => text.startsWith("-"))) this.reader.note("stdin");
   }
-}
-
-interface FoundProgram {
-  language: Language;
-  /** The argument with the text of the program. For standard input, a word that is no argument. */
-  text?: ShellArgument;
-  file?: ShellArgument;
-}
-
-/** For each interpreter, its options without a value that do not change what the program does, and those with the program's text. */
-const PROGRAM_OPTIONS: Readonly<Record<string, { language: Language; plain: RegExp; text: RegExp }>> = {
-  python: { language: "python", plain: /^-[uBOsEIq]+$/, text: /^-[uBOsEIq]*c$/ },
-  node: {
-    language: "javascript",
-    plain: /^--(input-type=module|no-warnings|enable-source-maps|experimental-strip-types|trace-warnings)$/,
-    text: /^(-e|-p|-pe|--eval|--print)$/,
-  },
-  tsx: { language: "javascript", plain: /^--no-cache$/, text: /^(-e|-p|--eval|--print)$/ },
-  "ts-node": { language: "javascript", plain: /^--(esm|transpile-only)$/, text: /^(-e|-p|-pe)$/ },
-  bun: { language: "javascript", plain: /^run$/, text: /^(-e|-p)$/ },
-};
-
-function findProgram(name: string, args: readonly ShellArgument[], input: string | null): FoundProgram | null {
-  const plain = name.replace(/[0-9.]+$/, "");
-  if (!Object.hasOwn(PROGRAM_OPTIONS, plain)) return null;
-  const { language, plain: options, text } = PROGRAM_OPTIONS[plain] as (typeof PROGRAM_OPTIONS)[string];
-  const at = args.findIndex((each) => !options.test(each.text));
-  const first = args[at];
-  const fromInput =
-    input === null ? null : { language, text: { text: input, isLiteral: true, startsWithTilde: false } };
-  if (first === undefined) return fromInput;
-  if (first.text === "-") return fromInput;
-  if (text.test(first.text)) {
-    const program = args[at + 1];
-    // Node reads options after the text, too. Python gives them to the program.
-    const takesOptions = language === "javascript" && args.slice(at + 2).some((each) => each.text.startsWith("-"));
-    return program === undefined || takesOptions ? null : { language, text: program };
-  }
-  return first.text.startsWith("-") ? null : { language, file: first };
 }
 
 const listed = (files: readonly string[]): ShellArgument => ({

@@ -35,7 +35,6 @@ const MAX_VALUES = 8;
 /** Maximum number of times that bodies of loops are read. */
 const MAX_LOOPS = 200;
 const READS: FileUse = { opens: true, changes: false };
-const LOCAL_PROGRAM: FileUse = { opens: true, changes: true, obeys: true };
 const MAX_LENGTH = 32_768;
 const MAX_COMMANDS = 64;
 const MAX_WORDS = 512;
@@ -80,13 +79,11 @@ class ShellReader {
   private readonly unclear = new Set<UnclearReason>();
   /** Arguments that count as file names only if another part of the line is unclear. */
   private readonly texts: ShellArgument[] = [];
-  /** Whether modules of programs can be in other folders. */
-  addsModules = false;
   private words = 0;
   private loops = 0;
   private source = "";
   /** Task whose text is being read. */
-  task: string | undefined;
+  private task: string | undefined;
   /** Whether the current command reads the output of another. */
   private isPiped = false;
   /** The files that the standard input of the current command lists, one a line; null if they are unknown. */
@@ -180,15 +177,8 @@ class ShellReader {
   /**
    * Records a command that runs.
    * @param files arguments that may be file names
-   * @param isLocal whether the command runs a program whose text only computes and uses files
    */
-  recordCommand(
-    name: ShellArgument,
-    args: readonly ShellArgument[],
-    via: readonly string[],
-    files = args,
-    isLocal = false,
-  ): void {
+  recordCommand(name: ShellArgument, args: readonly ShellArgument[], via: readonly string[], files = args): void {
     if (name.text === "git" && args.some(({ commit }) => commit !== undefined)) {
       const named = args.map((each) => (each.commit === undefined ? each : commitArgument(each.commit)));
       return this.recordCommand(name, named, via);
@@ -202,14 +192,13 @@ class ShellReader {
       args: words,
       via: [...via],
       ...(this.task === undefined ? {} : { task: this.task }),
-      ...(isLocal ? { local: true } : {}),
     });
     if (args.some((each, at) => (each.isText ?? each.isSplitText) === true && !acceptsText(plain, args, at)))
       this.note("expansion");
     const texts = textArguments(plain, args);
     this.texts.push(...texts);
     // A program can write to any file that it gets as an argument.
-    const use = isLocal ? LOCAL_PROGRAM : fileUse(plain, words, this.task !== undefined);
+    const use = fileUse(plain, words, this.task !== undefined);
     const named = files.filter((argument) => !texts.includes(argument));
     const last = args.findLast(({ text }) => !text.startsWith("-"));
     for (const argument of named) {
@@ -249,13 +238,6 @@ class ShellReader {
         this.uses.changed.add(inFolder);
       }
     }
-  }
-
-  search(place: string): void {
-    const folder = place.includes("*") ? place.replace(/[^/]*\*.*$/, "") || "." : place;
-    const globs = folder === place ? [] : [place];
-    for (const path of this.workingFolders.filePaths({ text: folder, isLiteral: true, startsWithTilde: false }))
-      if (this.project.list(path) !== null) this.uses.searched.push({ path, ignored: "read", globs });
   }
 
   listFiles(name: string, args: readonly ShellArgument[]): readonly string[] | null {
@@ -519,7 +501,6 @@ class ShellReader {
       return;
     }
     if (!isPlain || !isHarmlessAssignment(name, wordValue(value as Word).text)) this.note("assignment");
-    this.addsModules ||= name === "PYTHONPATH";
     this.variables.set(name, null);
     forEachChild(node, (child) => this.walk(child, via, depth));
   }

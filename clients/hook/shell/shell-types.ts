@@ -54,11 +54,6 @@ export interface ShellCommand {
   via: string[];
   /** Task that contains this command, such as `build` for a command of the script `build` in package.json. */
   task?: string;
-  /**
-   * True for an interpreter whose program only computes and uses files: it uses no network, database or environment, deletes nothing, and
-   * starts no other commands than those that are listed.
-   */
-  local?: true;
 }
 
 export interface ParsedShell {

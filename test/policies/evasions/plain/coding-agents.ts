@@ -52,16 +52,14 @@ interface Command {
   name: unknown;
   args: string[];
   via: unknown[];
-  local?: unknown;
 }
-const isPlainCommand = ({ name, args, via, local }: Command): boolean =>
+const isPlainCommand = ({ name, args, via }: Command): boolean =>
   isTexts(args) &&
   Array.isArray(via) &&
   via.every((each) => name !== "git" && (each === "timeout" || each === "time")) &&
   typeof name === "string" &&
-  // The hook reads the programs of interpreters.
-  ((local === true && ["python3", "node"].includes(name)) ||
-    (Object.hasOwn(LOOKS, name) && (LOOKS[name] as (args: string[]) => boolean)(args)));
+  Object.hasOwn(LOOKS, name) &&
+  (LOOKS[name] as (args: string[]) => boolean)(args);
 /** The hook writes which temporary files do not exist, or belong to the agent. */
 const isScratch = (scratch: unknown, path: unknown): boolean =>
   isTexts(scratch) && (scratch as unknown[]).includes(path) && /^\/tmp\/./.test(path as string);
