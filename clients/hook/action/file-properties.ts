@@ -2,13 +2,13 @@
  * Determines what matters about the files of a call: whether git tracks them, whether their names suggest secrets, and
  * whether they run later.
  */
-import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { existsSync, lstatSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname } from "node:path";
 import { patternExpression } from "../shell/file-patterns.ts";
 import type { Search } from "../shell/shell-types.ts";
 import { isInside } from "./followed-paths.ts";
-import { repositoryOf, trackedFiles, untrackedEntries, untrackedFiles } from "./git-files.ts";
+import { filesBelow, repositoryOf, trackedFiles, untrackedEntries, untrackedFiles } from "./git-files.ts";
 import { isSourcePattern, maySuggestSecrets, runsLater, suggestsSecrets } from "./place-table.ts";
 
 /** How a call uses files. Absolute paths with links resolved. */
@@ -104,8 +104,10 @@ export async function fileProperties(
 const readsSource = ({ globs }: Pick<Search, "globs">): boolean => globs.length > 0 && globs.every(isSourcePattern);
 
 /** Returns files that a search reads and that git does not track; the folder itself if they are unknown. */
-async function searchedFiles({ path, ignored, globs, excluded = [], isWholeRepository }: Search): Promise<string[]> {
+async function searchedFiles(search: Search): Promise<string[]> {
+  const { path, ignored, globs, excluded = [], isWholeRepository, followsLinks } = search;
   const folder = (isWholeRepository === true ? repositoryOf(path) : null) ?? path;
+  if (followsLinks === true && containsLinks(folder)) return [folder];
   const isRoot = kindOf(`${folder}/.git`) !== "missing";
   // A search of ignored files also reads the folder ".git", which git does not list. No source code is in it.
   if (ignored === "read" && readsSource({ globs })) return (await untrackedSource(folder, globs, excluded)) ?? [folder];
@@ -113,15 +115,15 @@ async function searchedFiles({ path, ignored, globs, excluded = [], isWholeRepos
   const all = isRoot ? [] : await untrackedEntries(folder, "all");
   if (all === null) return [folder];
   if (!isRoot && all.length === 0) return [];
-  const [unignored, skipped] = await Promise.all([
+  const [unignored, skipped] = await Promise.all<string[] | null>([
     ignored === "read" ? all : untrackedEntries(folder, "unignored"),
     ignored === "read" || (isRoot && ignored === "skipped") ? [] : untrackedEntries(folder, "ignored"),
   ]);
   if (unignored === null || skipped === null) return [folder];
   // rg does not skip a folder that is named, even if git ignores it.
   if (skipped.some((entry) => entry.endsWith("/") && isInside(folder, entry.slice(0, -1)))) return [folder];
-  const entries = [...unignored, ...(ignored === "matched" ? skipped.filter((entry) => !entry.endsWith("/")) : [])];
-  const expressions = globs.map(patternExpression);
+  const entries = [...unignored, ...(ignored === "matched" ? skipped : [])];
+  const expressions = globs.map((glob) => patternExpression(glob.replace(/^\/|\/$/g, "")));
   const matches = (path: string): boolean =>
     expressions.length === 0 ||
     expressions.some((expression) => {
@@ -134,7 +136,25 @@ async function searchedFiles({ path, ignored, globs, excluded = [], isWholeRepos
       .slice(folder.length)
       .split("/")
       .some((name) => excluded.includes(name));
-  return entries.filter((path) => !isExcluded(path) && (path.endsWith("/") || matches(path)));
+  // rg also searches an ignored folder whose name a pattern matches.
+  const isSearched = (path: string): boolean =>
+    path.endsWith("/") ? !skipped.includes(path) || matches(path.slice(0, -1)) : matches(path);
+  return entries.filter((path) => !isExcluded(path) && isSearched(path));
+}
+
+const MAX_LINKS = 5_000;
+
+/** Whether a folder contains symbolic links, or may do so. */
+function containsLinks(folder: string): boolean {
+  if (kindOf(folder) !== "folder") return false;
+  const names = filesBelow(folder, "", true);
+  return (
+    names === null ||
+    names.length > MAX_LINKS ||
+    names.some(
+      (name) => name.endsWith("/") || lstatSync(`${folder}/${name}`, { throwIfNoEntry: false })?.isSymbolicLink(),
+    )
+  );
 }
 
 /** Returns the files below a folder that git does not track and that one of the patterns matches; null if they are unknown. */

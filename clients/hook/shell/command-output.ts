@@ -41,8 +41,7 @@ export function outputOf(script: ParsedScript, folders: readonly string[], proje
       !args.some((arg) => /[*?]/.test(arg))) ||
     words.join(" ") === "nproc" ||
     words.join(" ") === "date +%s";
-  // Whatever the number is, "0" has the same meaning for the decision.
-  if (isCount) return { kind: "literal", text: "0" };
+  if (isCount) return { kind: "number" };
   if (commands.length === 1 && name === "git" && !/stash/.test(words.join(" ")) && NAMES_COMMIT.test(args.join(" ")))
     return { kind: "commit", text: "HEAD" };
   const files = listedFiles(commands as readonly CommandNode[], folders, project);

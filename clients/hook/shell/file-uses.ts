@@ -47,11 +47,21 @@ const showsContents = ([verb = "", ...args]: readonly string[]): boolean =>
   !GIT_NAMES.has(verb) ||
   (verb === "log" && args.some((arg) => /^-[a-zA-Z]*[pLcU]|^--(?!$|oneline$|stat$|graph$|name-)/.test(arg)));
 
+/** Whether a command that displays names of files reads a list of names, or of patterns, and displays its lines. */
+const displaysList = (name: string, args: readonly string[]): boolean =>
+  (name === "du" && args.some((arg) => /^-[a-zA-Z0-9]*X|^--(f|exclude-)/.test(arg))) ||
+  (name === "file" && args.some((arg) => /^-[a-zA-Z0-9]*[fm]|^--(f|mag)/.test(arg)));
+
+/** Whether a command uses files that a file lists. */
+export const usesListedFiles = (name: string, args: readonly string[]): boolean =>
+  (["du", "wc", "sort"].includes(name) && args.some((arg) => /^--f(?!ield)/.test(arg))) ||
+  (name === "file" && args.some((arg) => /^-[a-zA-Z0-9]*f|^--f/.test(arg)));
+
 /** @param inTask whether the command is part of a task, whose text the agent did not write in this line */
 export function fileUse(name: string, args: readonly string[], inTask: boolean): FileUse {
   if (name === "rm")
     return { opens: false, changes: false, deletes: args.some((arg) => RECURSIVE.test(arg)) ? "folders" : "files" };
-  if (NAMES.has(name)) return { opens: false, changes: false };
+  if (NAMES.has(name)) return { opens: displaysList(name, args), changes: false };
   if (READS.has(name)) return { opens: true, changes: false };
   if (name === "touch") return { opens: false, changes: true, creates: "all" };
   if (name === "cp") return { opens: true, changes: true, creates: "last" };
@@ -161,8 +171,16 @@ export function findSearch(
       has(/^exc/) && !options.every(([option]) => !option.startsWith("exc") || option === "exclude-dir")
         ? []
         : values("include");
-    return { ignored: "read", globs, excluded: values("exclude-dir"), operands };
+    return {
+      ignored: "read",
+      globs,
+      excluded: values("exclude-dir"),
+      followsLinks: has(/^(R|deref.*)$/),
+      operands,
+    };
   }
+  // Such patterns also match names in other cases, and count as a search of everything.
+  if (has(/^(iglob|glob-case-insensitive)$/)) return { ignored: "read", globs: [], operands };
   const types = values("t", "type").map((type) => typeGlob(type) ?? "*");
   const globs = values("g", "glob").filter((glob) => !glob.startsWith("!"));
   return { ignored: globs.length > 0 ? "matched" : "skipped", globs: types.length > 0 ? types : globs, operands };

@@ -155,7 +155,7 @@ function isPlainAwk(program: string): boolean {
   const text = /[/#]/.test(program) ? program : program.replace(/"(?:[^"\\]|\\.)*"/gs, "_");
   if (/\b(system|getline|ENVIRON|ARGV|ARGC|SYMTAB|FUNCTAB)\b|@/.test(text)) return false;
   // Only an action can print to a file or a command. In a pattern and in a condition, ">" compares.
-  const actions = text.replace(/^[^{]*/, "").replace(/\b(if|while) ?\([^()"/{}]*\)/g, "");
+  const actions = text.replace(/^[^{]*/, "").replace(/\b(if|while) ?\([^()"/{}#\n]*\)/g, "");
   return !/[|>]/.test(actions.replace(/\|\||>=/g, ""));
 }
 
@@ -163,5 +163,6 @@ function isPlainAwk(program: string): boolean {
 function isPlainJq(filter: string): boolean {
   // A string can contain expressions: "\(env)".
   const text = filter.includes("\\(") ? filter : filter.replace(/"(?:[^"\\]|\\.)*"/gs, "_");
-  return !/\b(env|import|include)\b/i.test(text);
+  // A comment may contain a quotation mark.
+  return !filter.includes("#") && !/\b(env|import|include|modulemeta)\b|\$__/i.test(text);
 }

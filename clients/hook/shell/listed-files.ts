@@ -16,7 +16,11 @@ interface Listing {
   globs: readonly string[];
   /** Whether files that git ignores are listed. */
   ignored: boolean;
-  /** Names of folders whose files are not listed. */
+  /** Whether the patterns match names in any case. */
+  ignoresCase?: boolean;
+  /** Whether the command also lists folders. */
+  listsFolders?: boolean;
+  /** Names of folders whose files are not listed; with "./" in front, only of folders in the working folder. */
   excluded?: readonly string[];
 }
 
@@ -41,21 +45,25 @@ export function filesListedBy(
   for (const folder of folders) {
     const listing = findListing(words, folder, project);
     if (listing === null) return null;
-    const { places, globs, ignored, excluded = [] } = listing;
-    const expressions = globs.map(patternExpression);
+    const { places, globs, ignored, ignoresCase, listsFolders, excluded = [] } = listing;
+    const expressions = globs
+      .map(patternExpression)
+      .map((each) => (each === null || ignoresCase !== true ? each : new RegExp(each.source, "iu")));
+    const matches = (name: string): boolean =>
+      expressions.length === 0 ||
+      expressions.some((each) => each === null || each.test(name) || each.test(name.split("/").at(-1) as string));
+    const isExcluded = (name: string): boolean => {
+      const folders = name.split("/").slice(0, -1);
+      return folders.some((each) => excluded.includes(each)) || excluded.includes(`./${folders[0] ?? ""}`);
+    };
     for (const place of places.length > 0 ? places : ["."]) {
       if (/(^|\/)\.\.(\/|$)|^[/~]|[*?[{]/.test(place)) return null;
       const path = place.replace(/^\.\/?|\/+$/g, "");
       const names = project.files(folder, path, ignored);
       if (names === null) return null;
-      const matching = names.filter(
-        (name) =>
-          !name.split("/").some((segment) => excluded.includes(segment)) &&
-          (expressions.length === 0 ||
-            expressions.some(
-              (each) => each === null || each.test(name) || each.test(name.split("/").at(-1) as string),
-            )),
-      );
+      // What is in a listed folder would also be used.
+      if (listsFolders === true && names.some((name) => name.split("/").slice(0, -1).some(matches))) return null;
+      const matching = names.filter((name) => !isExcluded(name) && matches(name));
       if (matching.length > MAX_LISTED || !matching.every((name) => PLAIN_NAME.test(name))) return null;
       files.push(...matching.map((name) => `${folder}/${name}`));
     }
@@ -80,11 +88,12 @@ function literalWords(node: CommandNode | undefined): string[] | null {
 /** Whether a command passes on some lines of its input, unchanged. */
 function isLineFilter(node: CommandNode): boolean {
   const [name = "", ...args] = literalWords(node) ?? [];
-  const operands = args.filter(
-    (arg, at) => !arg.startsWith("-") && !(/^-[nc]$/.test(args[at - 1] ?? "") && /^\d+$/.test(arg)),
-  );
-  if (["sort", "uniq", "head", "tail", "tac"].includes(name))
-    return operands.length === 0 && !args.some((arg) => /^-[a-z]*[oc]|^--/.test(arg));
+  const line = args.join(" ");
+  if (name === "sort") return /^( ?-[bdfghinrRuVz]+)*$/.test(line);
+  if (name === "uniq") return /^( ?-[diu]+)*$/.test(line);
+  if (name === "head" || name === "tail") return /^(-n ?[-+]?\d+|-\d+)?$/.test(line);
+  if (name === "tac") return args.length === 0;
+  const operands = args.filter((arg) => !arg.startsWith("-"));
   return (
     ["grep", "egrep"].includes(name) &&
     operands.length === 1 &&
@@ -146,36 +155,62 @@ function gitListing(args: readonly string[], folder: string, project: ProjectFil
   return { places, globs, ignored: false };
 }
 
+/** Alternatives must be names in one pair of parentheses: `\\( -name '*.ts' -o -name '*.tsx' \\)`. */
+const ALTERNATIVES = /^(?:[^()]* )?\( -i?name [^ ]+(?: -or? -i?name [^ ]+)+ \)(?: [^()]*)?$/;
+const isNot = (arg: string | undefined): boolean => arg === "!" || arg === "-not";
+const isOr = (arg: string): boolean => arg === "-o" || arg === "-or";
+
 function findCommandListing(args: readonly string[]): Listing | null {
   const start = args.findIndex((arg) => /^[-(!]/.test(arg));
   const places = start < 0 ? args : args.slice(0, start);
   const tests = start < 0 ? [] : args.slice(start);
+  const action = tests.findIndex((arg) => /^-(exec|execdir|print|print0)$/.test(arg));
+  const conditions = action < 0 ? tests : tests.slice(0, action);
   const names: string[] = [];
   const excluded: string[] = [];
   let isFile = false;
-  for (let at = 0; at < tests.length; at++) {
-    const arg = tests[at] as string;
-    const isNegated = /^(!|-not)$/.test(tests[at - 1] ?? "");
-    const value = tests[at + 1] ?? "";
+  for (let at = 0; at < conditions.length; at++) {
+    const arg = conditions[at] as string;
+    const isNegated = isNot(conditions[at - 1]);
+    const value = conditions[at + 1] ?? "";
     if (arg === "-type" && value === "f" && !isNegated) isFile = true;
     else if (/^-i?name$/.test(arg)) {
       if (!isNegated) names.push(value);
     } else if (/^-i?path$/.test(arg)) {
-      const [, folder] = /^(?:\*|\.)?\/?([\w.-]+)\/\*$/.exec(value) ?? [];
-      if (isNegated && folder !== undefined) excluded.push(folder);
-      else if (!isNegated) return null;
-    } else if (/^-(exec|execdir)$/.test(arg)) {
-      while (at < tests.length && tests[at] !== ";" && tests[at] !== "+") at++;
-      continue;
-    } else if (
-      !/^(-type|-maxdepth|-mindepth|-size|-mtime|-mmin|-newer|-print|-print0|-not|!|-o|-or|-a|-and|\(|\))$/.test(arg)
-    )
+      const [, prefix, folder] = /^(\*|\.)\/([\w.-]+)\/\*$/.exec(value) ?? [];
+      if (!isNegated || folder === undefined) return null;
+      // The working folder is "." in the names that find compares, and other places begin with their own name.
+      if (
+        prefix === "."
+          ? places.some((place) => place !== ".")
+          : places.some((place) => !/^[.]\/?$/.test(place) && place.split("/").includes(folder))
+      )
+        return null;
+      excluded.push(prefix === "." ? `./${folder}` : folder);
+    } else if (isNegated && (arg === "(" || isNot(arg))) return null;
+    else if (!/^(-type|-maxdepth|-mindepth|-size|-mtime|-mmin|-newer|-not|!|-o|-or|-a|-and|\(|\))$/.test(arg))
       return null;
     if (/^-(type|i?name|i?path|maxdepth|mindepth|size|mtime|mmin|newer)$/.test(arg)) at++;
   }
-  const alternatives = tests.filter((arg) => /^-or?$/.test(arg)).length;
-  // Without parentheses, an alternative need not satisfy the other tests.
-  if (alternatives > 0 && (!tests.includes("(") || alternatives !== names.length - 1)) return null;
+  if (!endsWithActions(tests.slice(conditions.length))) return null;
+  if (conditions.some(isOr) || conditions.includes("(")) {
+    const inside = conditions.slice(conditions.indexOf("("), conditions.indexOf(")"));
+    const isPlain = conditions.every((arg) => /^[^ ]+$/.test(arg)) && ALTERNATIVES.test(conditions.join(" "));
+    if (!isPlain || conditions.filter(isOr).length !== inside.filter(isOr).length) return null;
+    if (names.length !== inside.filter((arg) => /^-i?name$/.test(arg)).length) return null;
+  }
   if (!isFile && !(names.length > 0 && names.every((each) => /[.]\w+$/.test(each)))) return null;
-  return { places, globs: names, ignored: true, excluded };
+  const ignoresCase = conditions.includes("-iname");
+  return { places, globs: names, ignored: true, ignoresCase, listsFolders: !isFile, excluded };
+}
+
+/** Whether these words are actions only, which use every file that satisfies the conditions in front of them. */
+function endsWithActions(words: readonly string[]): boolean {
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] as string;
+    if (/^-print0?$/.test(word)) continue;
+    if (!/^-exec(dir)?$/.test(word)) return false;
+    while (at < words.length && words[at] !== ";" && words[at] !== "+") at++;
+  }
+  return true;
 }

@@ -25,7 +25,7 @@ import { filesListedBy, listedFiles } from "./listed-files.ts";
 import { outputOf } from "./command-output.ts";
 import { hostsIn } from "./addresses.ts";
 import { matchFiles } from "./file-patterns.ts";
-import { fileUse, findSearch, type FileUse } from "./file-uses.ts";
+import { fileUse, findSearch, usesListedFiles, type FileUse } from "./file-uses.ts";
 import type { ProjectFiles, TaskBody } from "./tasks/task-body.ts";
 import { isHarmlessAssignment, isPrivateVariable } from "./command-tables.ts";
 
@@ -195,6 +195,7 @@ class ShellReader {
     });
     if (args.some((each, at) => (each.isText ?? each.isSplitText) === true && !acceptsText(plain, args, at)))
       this.note("expansion");
+    if (usesListedFiles(plain, words)) this.note("expansion");
     const texts = textArguments(plain, args);
     this.texts.push(...texts);
     // A program can write to any file that it gets as an argument.
@@ -371,7 +372,7 @@ class ShellReader {
     const name = node.name.text;
     // The variable could be PATH.
     if (!isPrivateVariable(name) || node.wordlist === undefined) this.note("assignment");
-    const values = (node.wordlist ?? []).map((each) => this.loopValue(each, via, depth));
+    const values = (node.wordlist ?? []).flatMap((each) => numbersOf(each.text) ?? this.loopValue(each, via, depth));
     const readBody = (value: Known): void => {
       if (++this.loops > MAX_LOOPS) return this.note("size");
       // A value that the body assigns also reaches the statements in front of the assignment.
@@ -389,8 +390,8 @@ class ShellReader {
   }
 
   private loopValue(word: Word, via: readonly string[], depth: number): Known {
-    if (/^\{[0-9]+\.\.[0-9]+\}$/.test(word.text)) return { kind: "literal", text: "1" };
     const argument = this.matchedArgument(word) ?? this.argument(word, via, depth);
+    if (argument.isNumber === true) return { kind: "number" };
     if (argument.matches !== undefined) return { kind: "files", paths: argument.matches };
     if (argument.commit !== undefined) return { kind: "commit", text: argument.commit };
     if (argument.isText === true || argument.isSplitText === true) return { kind: "text" };
@@ -402,7 +403,8 @@ class ShellReader {
   private joinValues(values: readonly Known[]): Known {
     const [first] = values;
     if (first?.kind === "commit" && values.length === 1) return first;
-    if (values.some(({ kind }) => kind === "text" || kind === "commit")) return { kind: "text" };
+    if (first !== undefined && values.every(({ kind }) => kind === "number")) return first;
+    if (values.some(({ kind }) => kind !== "files" && kind !== "literal")) return { kind: "text" };
     return {
       kind: "files",
       paths: values.flatMap((each) =>
@@ -441,6 +443,7 @@ class ShellReader {
     for (const script of value.scripts) this.within([script], true, () => this.walk(script, via, depth));
     const { text, isLiteral, startsWithTilde, mayBeZshPattern, known } = value;
     const argument = { text, isLiteral, startsWithTilde, mayBeZshPattern };
+    if (known?.kind === "number") return { ...argument, isNumber: true };
     if (known?.kind === "files") return { ...argument, isLiteral: true, mayBeZshPattern: false, matches: known.paths };
     if (known?.kind === "commit") return { ...argument, mayBeZshPattern: false, isText: true, commit: known.text };
     if (known?.kind !== "text") return argument;
@@ -485,19 +488,7 @@ class ShellReader {
     // Subscripts are evaluated as expressions, which can run commands.
     const isPlain = index === undefined && append !== true && value.type !== "ArrayValue";
     if (isPlain && isStatement && this.isSequential && isPrivateVariable(name)) {
-      const { text, isLiteral, isText, isSplitText, matches, commit } = this.argument(value, via, depth);
-      this.variables.set(
-        name,
-        matches !== undefined
-          ? { kind: "files", paths: matches }
-          : commit !== undefined
-            ? { kind: "commit", text: commit }
-            : isText === true || isSplitText === true
-              ? { kind: "text" }
-              : isLiteral
-                ? { kind: "literal", text }
-                : null,
-      );
+      this.variables.set(name, knownValue(this.argument(value, via, depth)));
       return;
     }
     if (!isPlain || !isHarmlessAssignment(name, wordValue(value as Word).text)) this.note("assignment");
@@ -535,14 +526,11 @@ class ShellReader {
     if (args.some(({ text }) => text.startsWith("<(")) && args.some(({ text }) => text === "-")) this.note("shell");
     // git is an exception: "HEAD^" and "HEAD~2" are commits, and git's own patterns match only tracked files.
     if (name.text !== "git" && args.some(({ mayBeZshPattern: extended }) => extended === true)) this.note("glob");
-    const documents = node.redirects.filter((each): each is HereDoc => each.type === "HereDoc");
-    this.withInput(node.redirects.some(changesInput) ? null : this.input, () =>
-      this.runs.read(
-        [name, ...args],
-        via,
-        depth,
-        documents.length === 1 ? this.hereDocumentBody(documents[0] as HereDoc) : null,
-      ),
+    // The last redirection of the input is in effect.
+    const [document, ...others] = node.redirects.filter(changesInput);
+    const isDocument = document?.type === "HereDoc" && others.length === 0;
+    this.withInput(document === undefined ? this.input : null, () =>
+      this.runs.read([name, ...args], via, depth, isDocument ? this.hereDocumentBody(document) : null),
     );
   }
 
@@ -578,7 +566,7 @@ class ShellReader {
     const target = this.argument(node.target, via, depth);
     if (target.mayBeZshPattern === true) this.note("glob");
     if (node.type === "HereString") return;
-    if (target.isText === true || target.isSplitText === true) this.note("expansion");
+    if (target.isText === true || target.isSplitText === true || target.isNumber === true) this.note("expansion");
     // In `2>&1` the word is a descriptor; in `>&file` it is a file.
     if (node.operator.endsWith("&") && /^([0-9]+-?|-)$/.test(target.text)) return;
     // For `>&file`, dash fails, bash expands the name a second time, and bash reads "<&-x" as two words. dash reads "&>"
@@ -608,6 +596,25 @@ class ShellReader {
       this.paths.add(path);
     }
   }
+}
+
+/** Returns what a variable with this value is known to contain. */
+function knownValue({ text, isLiteral, isText, isSplitText, isNumber, matches, commit }: ShellArgument): Known | null {
+  if (matches !== undefined) return { kind: "files", paths: matches };
+  if (commit !== undefined) return { kind: "commit", text: commit };
+  if (isText === true || isSplitText === true) return { kind: "text" };
+  if (isNumber === true) return { kind: "number" };
+  return isLiteral ? { kind: "literal", text } : null;
+}
+
+/** Returns the numbers of a range such as `{1..3}`, or that they are numbers if there are many; null for another word. */
+function numbersOf(word: string): Known[] | null {
+  const [, first, last] = /^\{(0|[1-9][0-9]{0,8})\.\.(0|[1-9][0-9]{0,8})\}$/.exec(word) ?? [];
+  if (first === undefined) return /^\{[0-9]+\.\.[0-9]+\}$/.test(word) ? [{ kind: "number" }] : null;
+  const start = Math.min(Number(first), Number(last));
+  const count = Math.abs(Number(last) - Number(first)) + 1;
+  if (count > MAX_VALUES) return [{ kind: "number" }];
+  return Array.from({ length: count }, (_, at) => ({ kind: "literal", text: String(start + at) }));
 }
 
 const commitArgument = (text: string): ShellArgument => ({ text, isLiteral: true, startsWithTilde: false });

@@ -103,6 +103,8 @@ export interface Search {
   globs: readonly string[];
   /** Names of folders that the search skips. */
   excluded?: readonly string[];
+  /** Whether the search follows symbolic links. */
+  followsLinks?: boolean;
   /** Whether the search reads the whole repository that contains the path. */
   isWholeRepository?: boolean;
 }
@@ -128,7 +130,9 @@ export interface ShellArgument {
   matches?: readonly string[];
   /** Whether the value is output of commands of the line, and in quotes, so that it is one word. */
   isText?: boolean;
-  /** The same without quotes, so that it can be several words. */
+  /** Whether the value is a number that the line computes. `text` is then "0". */
+  isNumber?: boolean;
+  /** The same as `isText` without quotes, so that it can be several words. */
   isSplitText?: boolean;
   /** For the name of a commit: the word in which `HEAD` stands for it. */
   commit?: string;

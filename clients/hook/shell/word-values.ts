@@ -17,6 +17,8 @@ import type { UnclearReason } from "./shell-types.ts";
 export type Known =
   | { kind: "literal"; text: string }
   | { kind: "files"; paths: readonly string[] }
+  /** A number. Whatever it is, "0" has the same meaning for the decision if it is a whole word. */
+  | { kind: "number" }
   /** `text` is the word in which `HEAD` stands for the commit. */
   | { kind: "commit"; text: string }
   /** `isSplit`: without quotes, so a shell splits it into words and replaces patterns. */
@@ -120,8 +122,8 @@ export function wordValue(word: Word, scope: Scope = NO_SCOPE): WordValue {
   const { text, unclear, known } = joinParts(parts, scripts, scope);
   const reason = unclear ?? (isMisread(plain) ? "syntax" : bare.startsWith("=") ? "expansion" : null);
   return {
-    text: unclear === null && known === null ? text : word.text,
-    isLiteral: reason === null && known === null,
+    text: unclear === null && (known === null || known.kind === "number") ? text : word.text,
+    isLiteral: reason === null && (known === null || known.kind === "number"),
     known: reason === null ? known : null,
     unclear: reason ?? (parts.some(differsBetweenShells) ? "shell" : null),
     scripts,
@@ -154,11 +156,12 @@ export function joinParts(
     else if (one.kind === "literal") text += one.text;
     else {
       computed.push(one);
-      text += one.kind === "commit" ? one.text : "\0";
+      text += one.kind === "commit" ? one.text : one.kind === "number" ? "0" : "\0";
     }
   }
   const [only] = computed;
   if (unclear !== null || only === undefined) return { text, unclear, scripts, known: null };
+  if (only.kind === "number" && computed.length === 1 && text === "0") return { text, unclear, scripts, known: only };
   if (only.kind === "files" && text === "\0") return { text, unclear, scripts, known: only };
   // The name of a commit cannot be an option.
   if (computed.every(({ kind }) => kind === "commit") && /^HEAD([.~^:][\w.~^:/-]*)?$/.test(text))
@@ -206,7 +209,7 @@ function knownValue(part: WordPart, scripts: ParsedScript[], scope: Scope): Know
     }
     case "SimpleExpansion":
       // The exit code of the last command, a number.
-      return part.text === "$?" ? literal("0") : scope.variable(part.text.slice(1));
+      return part.text === "$?" ? { kind: "number" } : scope.variable(part.text.slice(1));
     case "ParameterExpansion":
       return parameterValue(part, scripts, scope);
     default:
