@@ -616,6 +616,16 @@ describe("the action of a call", () => {
     const parsed = request.params?.["parsed"] as { untracked: string[] } | undefined;
     assert.deepEqual(parsed?.untracked, [join(root, "README.md")]);
   });
+  test("a copy or move into a folder counts the files that it replaces", async (t) => {
+    const root = realpathSync(folderWith(t, { "data/a.sql": "x", "src/a.sql": "y", "src/b.sql": "y" }));
+    const untracked = async (command: string): Promise<string[] | undefined> => {
+      const { params } = await become("Bash", { command }, root);
+      return (params?.["parsed"] as { untracked: string[] } | undefined)?.untracked;
+    };
+    for (const command of ["cp src/a.sql data", "mv src/b.sql src/a.sql data/", "cp src/* data"])
+      assert.ok((await untracked(command))?.includes(join(root, "data/a.sql")), command);
+    assert.ok(!(await untracked("cp src/b.sql data"))?.includes(join(root, "data/a.sql")));
+  });
   test("/proc paths of a process are not resolved for the hook's own process", async () => {
     const { params } = await become("Read", { file_path: "/proc/self/cwd/x" }, process.cwd());
     assert.deepEqual(params?.["paths"], ["/proc/self/cwd/x"]);

@@ -59,7 +59,11 @@ export async function fileProperties(
 ): Promise<FileProperties> {
   const within = (path: string): boolean => workspace !== null && isInside(path, workspace);
   const suspicious = used.filter(suggestsSecrets);
-  const displayed = [...opened, ...searched.map(({ path }) => path)];
+  const displayed = [
+    ...opened,
+    ...searched.map(({ path }) => path),
+    ...copied.filter((path) => kindOf(path) === "file"),
+  ];
   const kinds = new Map([...suspicious, ...displayed].map((path) => [path, kindOf(path)]));
   const candidates = [...kinds].flatMap(([path, kind]) => (kind === "file" && within(path) ? [path] : []));
   const tracked = candidates.length === 0 ? new Set<string>() : await trackedFiles(candidates);

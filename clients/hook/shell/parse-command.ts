@@ -237,6 +237,8 @@ class ShellReader {
         const inFolder = `${path}/${source.replace(/\/+$/, "").split("/").at(-1) ?? ""}`;
         this.uses.created.add(inFolder);
         this.uses.changed.add(inFolder);
+        // If it exists, it is replaced.
+        this.uses.copied.add(inFolder);
       }
     }
   }

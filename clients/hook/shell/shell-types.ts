@@ -79,7 +79,10 @@ export interface FileUses {
   searched: Search[];
   /** Paths that a command may create, change or delete. */
   changed: Set<string>;
-  /** For a command that creates files: its arguments except the last. `cp` and `mv` copy or move these. */
+  /**
+   * For a command that creates files: its arguments except the last, which `cp` and `mv` copy or move, and the paths in a
+   * target folder that these would replace.
+   */
   copied: Set<string>;
   /** Files that may contain settings or code for a command. */
   obeyed: Set<string>;
