@@ -119,9 +119,9 @@ async function searchedFiles(search: Search): Promise<string[]> {
   const all = isRoot ? [] : await untrackedEntries(folder, "all");
   if (all === null) return [folder];
   if (!isRoot && all.length === 0) return [];
-  const [unignored, skipped] = await Promise.all<string[] | null>([
-    ignored === "read" ? all : untrackedEntries(folder, "unignored"),
-    ignored === "read" || (isRoot && ignored === "skipped") ? [] : untrackedEntries(folder, "ignored"),
+  const [unignored, skipped] = await Promise.all([
+    ignored === "read" ? Promise.resolve(all) : untrackedEntries(folder, "unignored"),
+    ignored === "read" || (isRoot && ignored === "skipped") ? Promise.resolve([]) : untrackedEntries(folder, "ignored"),
   ]);
   if (unignored === null || skipped === null) return [folder];
   // rg does not skip a folder that is named, even if git ignores it.
