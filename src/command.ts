@@ -29,6 +29,7 @@ export {
   createPrivilegedClient,
   printAction,
   readAllPages,
+  readJsonFlag,
   readSecretFlag,
   readTextFlag,
   withNames,

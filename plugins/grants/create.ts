@@ -43,12 +43,27 @@ export async function createGrant(
     const caller = await confirmCredential(tx, credential, "grants:write");
     const earlier = await findCreatedResource(tx, caller, call);
     if (earlier !== null) return { grant: tx.state(grantState).all.get(earlier) as Grant, replayed: true };
-    const largest = findLargestGrantTerms(tx.activePolicies.compiled, body);
-    const [terms, comment] = [readGrantTerms(body, ""), body.reason ?? null];
-    recordGrant(tx, caller, { id, target: body, terms, largest, comment, grantedWith: null, passkey: null });
+    const grant = recordGrantAlone(tx, caller, id, body);
     await recordCreatedResource(tx, caller, call, id);
-    return { grant: tx.state(grantState).all.get(id) as Grant, replayed: false };
+    return { grant, replayed: false };
   });
+}
+
+/**
+ * Records a grant without a vote. Throws unless the caller may give it and the rules allow its terms.
+ * @param pointer the pointer of the grant in the body of the request
+ */
+export function recordGrantAlone(
+  tx: LedgerTransaction,
+  caller: Credential,
+  id: string,
+  body: GrantBody,
+  pointer = "",
+): Grant {
+  const largest = findLargestGrantTerms(tx.activePolicies.compiled, body);
+  const [terms, comment] = [readGrantTerms(body, pointer), body.reason ?? null];
+  recordGrant(tx, caller, { id, target: body, terms, largest, comment, grantedWith: null, passkey: null, pointer });
+  return tx.state(grantState).all.get(id) as Grant;
 }
 
 /** Returns the terms in the form that is recorded and signed. Throws VALIDATION_FAILED for a malformed duration. */
@@ -71,12 +86,17 @@ export function recordGrantWithVote(
 ): void {
   const request = effectiveRequest(row);
   if (request === null) throw new Error(`the request of ${row.id} is missing`);
-  recordGrant(tx, caller, { id, target: row, terms, largest, comment: reason, grantedWith: row.id, passkey }, () => {
-    const { scope, sum } = terms;
-    const evaluation = new Evaluation(tx.activePolicies.compiled, request, facts, tx.now);
-    if (matchGrant({ id, scope, sum }, evaluation) === null)
-      throw invalidTerms("/grant/scope", "the scope or the sum does not cover the action that you approve");
-  });
+  recordGrant(
+    tx,
+    caller,
+    { id, target: row, terms, largest, comment: reason, grantedWith: row.id, passkey, pointer: "/grant" },
+    () => {
+      const { scope, sum } = terms;
+      const evaluation = new Evaluation(tx.activePolicies.compiled, request, facts, tx.now);
+      if (matchGrant({ id, scope, sum }, evaluation) === null)
+        throw invalidTerms("/grant/scope", "the scope or the sum does not cover the action that you approve");
+    },
+  );
 }
 
 interface NewGrant {
@@ -87,23 +107,25 @@ interface NewGrant {
   comment: string | null;
   grantedWith: string | null;
   passkey: string | null;
+  /** The pointer of the grant in the body of the request. */
+  pointer: string;
 }
 
 function recordGrant(
   tx: LedgerTransaction,
   caller: Credential,
-  { id, target, terms, largest, comment, grantedWith, passkey }: NewGrant,
+  { id, target, terms, largest, comment, grantedWith, passkey, pointer }: NewGrant,
   assertCovers: () => void = () => undefined,
 ): void {
   const { agent_id, tool, operation } = target;
   const { count, scope, sum, ends_on_failure, for_ms } = terms;
   assertMayGrant(caller, target);
-  assertWithin(terms, largest);
-  assertExpressions(tx, target, terms, grantedWith === null ? "" : "/grant");
+  assertWithin(target, terms, largest);
+  assertExpressions(tx, target, terms, pointer);
   if (findOpenGrants(tx.state(grantState), target, tx.placedBar, tx.now).length >= MAX_OPEN)
     throw new Refusal(
       ERRORS.tooMany,
-      `${MAX_OPEN} grants for this agent, tool and operation are open, which is the limit; revoke one first`,
+      `${MAX_OPEN} grants for the agent's ${tool} ${operation} are open, which is the limit; revoke one first`,
     );
   assertCovers();
   tx.record({
@@ -158,16 +180,20 @@ function assertMayGrant(caller: Credential, { agent_id, tool }: GrantTarget): vo
 }
 
 /** Throws GRANT_NOT_ALLOWED if the terms exceed what the rules allow. */
-function assertWithin({ for_ms, count }: VoteGrantTerms, largest: GrantTerms | null): void {
+function assertWithin(
+  { tool, operation }: GrantTarget,
+  { for_ms, count }: VoteGrantTerms,
+  largest: GrantTerms | null,
+): void {
   if (largest === null)
     throw new Refusal(
       ERRORS.notAllowed,
-      "no active rule allows grants here (approval.grants), or the rules require more than one approver; approve each action separately",
+      `no active rule allows grants for ${tool} ${operation} (approval.grants), or the rules require more than one approver; approve each action separately`,
     );
   if (for_ms > largest.for_ms || count > largest.count)
     throw new Refusal(
       ERRORS.notAllowed,
-      `the rules allow grants for up to ${largest.for_ms / 60_000} minutes and ${largest.count} uses; got ${for_ms / 60_000} minutes and ${count} uses`,
+      `the rules allow grants for ${tool} ${operation} for up to ${largest.for_ms / 60_000} minutes and ${largest.count} uses; got ${for_ms / 60_000} minutes and ${count} uses`,
     );
 }
 
@@ -188,7 +214,7 @@ function invalidTerms(pointer: string, detail: string): Refusal {
  * Throws SELF_APPROVAL if a live key of the agent belongs, or might belong, to the caller. Only an early report: each
  * use of the grant is checked again, against the key that submits the action.
  */
-async function assertNotOwnAgent(host: CoreHost, caller: Credential, target: GrantTarget): Promise<void> {
+export async function assertNotOwnAgent(host: CoreHost, caller: Credential, target: GrantTarget): Promise<void> {
   const { agent_id, tool, operation } = target;
   const now = host.clock();
   for (const key of await host.storage.keys()) {

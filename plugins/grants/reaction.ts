@@ -58,3 +58,10 @@ export function endGrant(tx: Pick<ReactionTransaction, "record" | "now">, grant:
     ...end,
   });
 }
+
+declare module "../../src/contract/reaction.ts" {
+  interface Reaction {
+    /** A person flagged a use of the grant, which has ended. */
+    grantFlagged?(tx: ReactionTransaction, grant: Grant, by: Actor): void;
+  }
+}

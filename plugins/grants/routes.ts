@@ -182,7 +182,10 @@ function changeRoutes(host: CoreHost) {
               errors: [{ pointer: "/action_id", detail: "an action that the grant covered" }],
             });
           if (before.ended !== null) throw endedError(before.id);
-          return end(tx, before, { cause: "flag", related_action: action_id, comment: reason, by: actorOf(caller) });
+          const by = actorOf(caller);
+          const flagged = end(tx, before, { cause: "flag", related_action: action_id, comment: reason, by });
+          for (const reaction of host.reactions) reaction.grantFlagged?.(tx, flagged, by);
+          return flagged;
         });
         return { status: 200, json: await renderGrant(host, grant) };
       },

@@ -41,11 +41,12 @@ export const GrantTermsBody = Type.Object(TERMS, {
 });
 export type GrantTermsBody = Static<typeof GrantTermsBody>;
 
+const TARGET = { tool: Name("Tool that it may use."), operation: Name("Operation of the tool.") };
+
 export const GrantBody = Type.Object(
   {
     agent_id: Name("Agent that may act."),
-    tool: Name("Tool that it may use."),
-    operation: Name("Operation of the tool."),
+    ...TARGET,
     ...TERMS,
     reason: Comment,
   },
@@ -57,6 +58,10 @@ export const GrantBody = Type.Object(
   },
 );
 export type GrantBody = Static<typeof GrantBody>;
+
+/** What a grant covers, for a feature that decides the agent and the time. */
+export const GrantScopeTerms = Type.Omit(Type.Object({ ...TARGET, ...TERMS }), ["for"], closed);
+export type GrantScopeTerms = Static<typeof GrantScopeTerms>;
 
 export const RevokeBody = Type.Object({ reason: Comment }, closed);
 

@@ -204,6 +204,8 @@ function rejectionLines({ action_id, reason, rejected_at, holds_until }: Rejecti
 /**
  * Parses a flag's value as a JSON object: the value, the file for `@file`, or standard input for `-`. Throws
  * CommandError.
+ * @example
+ * const terms = await readJsonFlag("from", "@task.json");
  */
 export async function readJsonFlag(
   name: string,

@@ -413,6 +413,11 @@ describe("every operation", () => {
     await send("GET", "/v1/actions/{id}/grant-suggestions", { at: { id: pending.id as string } });
     if (hasFeature("grants")) assert.equal(use.grant, doubtful.id);
     await send("POST", "/v1/grants/{id}/flag", { at: doubtful, body: { action_id: use.id, reason: "walk" } });
+    const { agent_id, tool, operation } = terms;
+    const work = { agent_id, title: "walk", for: "1h", operations: [{ tool, operation, count: 1 }] };
+    const task = { id: (await send("POST", "/v1/tasks", { body: work })).body.id as string };
+    await send("GET", "/v1/tasks", { query: "?active=true" });
+    await send("POST", "/v1/tasks/{id}/end", { at: task, body: { reason: "walk" } });
 
     await send("GET", "/v1/events/page", { query: "?limit=1000" });
     await send("GET", "/v1/events", { headers: { accept: "text/event-stream" } });

@@ -1,6 +1,6 @@
 /**
  * Fills a store with a row of every kind: everything that a feature writes, and every state of an action.
- * @needs agents, authority, grants, stop, suggestions, users
+ * @needs agents, authority, grants, stop, suggestions, tasks, users
  */
 import { ok } from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
@@ -167,6 +167,10 @@ export async function fillStore(
     for (let i = 0; i < 3; i++) await run((await submit("granted")).id as string, true);
     const brief = (await call("POST", "/v1/grants", { ...terms, operation: "other" }, { key: anna })).id as string;
     await call("POST", `/v1/grants/${brief}/revoke`, { reason: "too wide" }, { key: ben });
+    const operations = [{ tool: "granted", operation: "release", count: 2, scope: "params.amount < 9" }];
+    const release = { agent_id: "bot", title: "release", for: "1h", operations };
+    const task = (await call("POST", "/v1/tasks", release, { key: anna, headers: once() })).id as string;
+    await call("POST", `/v1/tasks/${task}/end`, { reason: "released" }, { key: ben });
 
     const rule = {
       name: "small",

@@ -43,6 +43,7 @@ const NAMES = [
   "suggestions",
   "throttle",
   "grants",
+  "tasks",
   "analytics",
   "events",
   "provenance",

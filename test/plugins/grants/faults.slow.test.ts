@@ -117,6 +117,16 @@ describe("four processes on one Postgres", { skip: withoutPostgres }, () => {
     }
   });
 
+  it("allow nothing of a task after another process ended it", needs("tasks"), async () => {
+    const operations = [{ tool: "bank", operation: "pay", count: 50 }];
+    const task = { agent_id: "tasked", title: "pay", for: "1h", operations };
+    const { body: started } = await send(0, approver, "/v1/tasks", task);
+    assert.equal(await submit(1, "tasked", 0), "allowed");
+    assert.equal((await send(2, approver, `/v1/tasks/${String(started["id"])}/end`, {})).status, 200);
+    const statuses = await Promise.all(Array.from({ length: 8 }, (_, n) => submit(n, "tasked", n + 1)));
+    assert.equal(count(statuses, "pending_approval"), 8);
+  });
+
   describe("two people act in different processes at once", () => {
     let other: string;
     before(async () => {

@@ -1,0 +1,6 @@
+/** What features that name `grants` in `needs` may use of this one. */
+export { assertNotOwnAgent, recordGrantAlone } from "./create.ts";
+export { ERRORS } from "./errors.ts";
+export { endGrant } from "./reaction.ts";
+export { GrantScopeTerms } from "./schemas.ts";
+export { findGrantEnd, type FindPlacedBar, type Grant, grantState } from "./state.ts";

@@ -1,0 +1,89 @@
+/**
+ * Checks that each task was started with the grants that its entry lists, that all of them have ended when it ends, and
+ * that a rejection, a flag, a suspension or a stop ended it. What the grants allow is checked with the grants.
+ */
+import { parseEntryTime } from "../../src/core.ts";
+import type { AuditStates, Creation, EntryBody, FeatureAuditor, ReportFault, StatesReader } from "../../src/plugin.ts";
+import { findGrantEnd } from "../grants/api.ts";
+import { isOf } from "./changes.ts";
+import type { TaskEntry } from "./entry.ts";
+import { findBarOf, grantsOf, type Task, taskState } from "./state.ts";
+
+type Cause = NonNullable<TaskEntry["cause"]>;
+
+export const taskAuditor = (): FeatureAuditor => new TaskAuditor();
+
+class TaskAuditor implements FeatureAuditor {
+  /** Tasks whose end has to follow, with the cause, keyed by id. */
+  private readonly due = new Map<string, Cause>();
+  /** The task of each grant. */
+  private readonly tasks = new Map<string, string>();
+  private hasNewBar = false;
+  readonly created = {
+    "POST /v1/tasks"({ state }: StatesReader, id: string): Creation | null {
+      const { by, started_at } = state(taskState).all.get(id) ?? {};
+      return by === undefined || started_at === undefined ? null : { key_id: by.key_id, created_at: started_at };
+    },
+  };
+
+  check(entry: EntryBody & { seq: number }, states: AuditStates): void {
+    if (this.hasNewBar) this.expectEnds("stop", states, (task) => findBarOf(states, task) !== null);
+    this.hasNewBar = states.coverageOf(entry) !== null;
+    if (entry.type === "task") {
+      if (entry.change === "started") this.checkStart(entry, states);
+      else this.checkEnd(entry, states);
+    } else if (entry.type === "approval" && entry.verdict === "deny" && entry.status === "denied")
+      this.expectEnds("rejection", states, (task) => isOf(task, entry.agent_id));
+    else if (entry.type === "grant" && (entry.cause === "flag" || entry.cause === "suspension"))
+      this.expectEnds(entry.cause, states, ({ grants }) => grants.includes(entry.grant.id));
+    else if (entry.type === "decision" || entry.type === "redecision") this.checkUse(entry.facts.grant?.id);
+  }
+
+  finish(fault: ReportFault): void {
+    for (const [id, cause] of this.due) fault(`the ledger lacks the end of the task ${id}, which a ${cause} ended`);
+  }
+
+  /** Remembers the open tasks that match, until an entry ends them. */
+  private expectEnds(cause: Cause, states: AuditStates, matches: (task: Task) => boolean): void {
+    // As the reaction: a bar ends a task only when the end is recorded, so a task that a bar covers is still listed.
+    const open = states.state(taskState).open.filter(({ until }) => until > states.now);
+    for (const task of open) if (matches(task) && !this.due.has(task.id)) this.due.set(task.id, cause);
+  }
+
+  private checkStart({ at, agent_id, task, by }: TaskEntry, states: AuditStates): void {
+    const grants = grantsOf(states, task);
+    if (task.grants.length === 0 || grants.length !== task.grants.length)
+      throw new RangeError(`the ledger lacks a grant of the task ${task.id}`);
+    for (const grant of grants) {
+      const isOwn =
+        grant.agent_id === agent_id &&
+        grant.by.key_id === by.key_id &&
+        grant.by.principal === by.principal &&
+        grant.granted_at === parseEntryTime(at) &&
+        grant.until === parseEntryTime(task.until) &&
+        grant.ended === null &&
+        !this.tasks.has(grant.id);
+      if (!isOwn) throw new RangeError(`the grant ${grant.id} was not created for the task ${task.id}`);
+      this.tasks.set(grant.id, task.id);
+    }
+  }
+
+  private checkEnd({ task: { id }, cause }: TaskEntry, states: AuditStates): void {
+    const task = states.state(taskState).all.get(id);
+    const due = this.due.get(id) ?? null;
+    this.due.delete(id);
+    // The fold reports a task that was never started.
+    if (task === undefined) return;
+    if (due === null && (cause === "rejection" || cause === "flag" || cause === "stop"))
+      throw new RangeError(`the task ${id} ended by a ${cause} that the ledger lacks`);
+    const open = grantsOf(states, task).find((grant) => findGrantEnd(grant, states.placedBar, states.now) === null);
+    if (open !== undefined) throw new RangeError(`the task ${id} ended, and its grant ${open.id} did not`);
+  }
+
+  private checkUse(grant: string | undefined): void {
+    const task = this.tasks.get(grant ?? "");
+    const cause = this.due.get(task ?? "");
+    if (cause !== undefined)
+      throw new RangeError(`the grant ${grant} of the task ${task} was used after a ${cause}, which ends the task`);
+  }
+}

@@ -1,0 +1,194 @@
+/** Starts tasks, and ends them: on request, or in the transaction of what ends them. */
+import {
+  type Actor,
+  canSee,
+  confirmCredential,
+  type CoreHost,
+  findCreatedResource,
+  foldName,
+  type IdempotentCall,
+  type LedgerTransaction,
+  parseDuration,
+  type Reaction,
+  type ReactionTransaction,
+  recordCreatedResource,
+  toActor,
+} from "../../src/core.ts";
+import { type Credential, Refusal, type StatesReader, toRfc3339 } from "../../src/plugin.ts";
+import { assertNotOwnAgent, endGrant, findGrantEnd, recordGrantAlone } from "../grants/api.ts";
+import type { TaskEntry } from "./entry.ts";
+import { ERRORS, type TaskBody, type TaskOptions } from "./schemas.ts";
+import { findBarOf, findTaskEnd, grantsOf, listOpenTasks, type Task, taskState } from "./state.ts";
+
+/** Maximum number of open tasks of one agent, so that a person can still read what it may do. */
+const MAX_OPEN = 10;
+const MS_PER_HOUR = 3_600_000;
+
+type Operations = NonNullable<TaskBody["operations"]>;
+
+/** What a task allows, from the request or from a template. */
+interface Terms {
+  template: string | null;
+  /** Duration, such as 2h. */
+  for: string;
+  operations: Operations;
+  /** Pointer of the operations in the body. */
+  pointer: string;
+}
+
+/** Starts a task with its grants. A repeated request returns the task that the first request started. */
+export async function startTask(
+  host: CoreHost,
+  options: TaskOptions,
+  credential: Credential,
+  body: TaskBody,
+  call: IdempotentCall | null,
+): Promise<{ task: Task; replayed: boolean }> {
+  const { agent_id, title } = body;
+  const { template, for: duration, operations, pointer } = readTerms(options, body);
+  const [id, ...grants] = [host.newId(), ...operations.map(() => host.newId())];
+  for (const { tool, operation } of operations)
+    await assertNotOwnAgent(host, credential, { agent_id, tool, operation });
+  return host.ledger.transact(async (tx) => {
+    const caller = await confirmCredential(tx, credential, "grants:write");
+    const earlier = await findCreatedResource(tx, caller, call);
+    if (earlier !== null) return { task: tx.state(taskState).all.get(earlier) as Task, replayed: true };
+    if (listOpenTasks(tx).filter((task) => isOf(task, agent_id)).length >= MAX_OPEN)
+      throw new Refusal(
+        ERRORS.tooMany,
+        `${MAX_OPEN} tasks of the agent "${agent_id}" are open, which is the limit; end one first`,
+      );
+    let until = tx.now;
+    for (const [i, terms] of operations.entries()) {
+      const grant = { ...terms, agent_id, for: duration, reason: `for the task "${title}", ${id}` };
+      ({ until } = recordGrantAlone(tx, caller, grants[i] ?? "", grant, `${pointer}/${i}`));
+    }
+    record(tx, {
+      change: "started",
+      agent_id,
+      task: { id, title, template, until: toRfc3339(until), grants },
+      cause: null,
+      related_action: null,
+      comment: null,
+      by: toActor(caller.key, caller.principal),
+    });
+    await recordCreatedResource(tx, caller, call, id);
+    return { task: tx.state(taskState).all.get(id) as Task, replayed: false };
+  });
+}
+
+/** Returns what the task allows. Throws VALIDATION_FAILED for an unknown template and for a task that is too long. */
+function readTerms({ max_hours, templates }: TaskOptions, body: TaskBody): Terms {
+  const { template: name, operations, for: given } = body;
+  if ((name === undefined) === (operations === undefined))
+    throw invalid("/operations", "send either `operations` or the name of a `template`");
+  const template = templates.find((each) => each.name === name);
+  if (name !== undefined && template === undefined)
+    throw invalid("/template", `there is no template "${name}" under \`tasks.templates\` of the configuration`);
+  const duration = given ?? template?.for;
+  if (duration === undefined) throw invalid("/for", "it is required without a template");
+  const longest = Math.min(max_hours * MS_PER_HOUR, parseDuration(template?.for ?? "") ?? Infinity);
+  const ms = parseDuration(duration);
+  if (ms === null || ms < 1000) throw invalid("/for", `"${duration}" is not a duration such as 30m or 2h`);
+  if (ms > longest)
+    throw invalid(
+      "/for",
+      `a task can take up to ${longest / 60_000} minutes (\`tasks\` in the configuration); got ${ms / 60_000}`,
+    );
+  return {
+    template: name ?? null,
+    for: duration,
+    operations: template?.operations ?? operations ?? [],
+    pointer: name === undefined ? "/operations" : "/template",
+  };
+}
+
+const invalid = (pointer: string, detail: string): Refusal =>
+  new Refusal("VALIDATION_FAILED", `the task is not valid: ${detail}`, { errors: [{ pointer, detail }] });
+
+/** Ends a task because a person says so. */
+export function endTaskFor(host: CoreHost, credential: Credential, id: string, comment: string | null): Promise<Task> {
+  return host.ledger.transact(async (tx) => {
+    const caller = await confirmCredential(tx, credential, "grants:write");
+    const task = findVisibleTask(tx, caller, id);
+    if (findTaskEnd(tx, task) !== null) throw new Refusal(ERRORS.ended, `the task ${id} has already ended`);
+    endTask(tx, task, { cause: "person", related_action: null, comment, by: toActor(caller.key, caller.principal) });
+    return tx.state(taskState).all.get(id) as Task;
+  });
+}
+
+/** Returns true if the caller sees the agent with the tool of each operation of the task. */
+export const canSeeTask = (
+  states: Pick<StatesReader, "state">,
+  { visibility }: Pick<Credential, "visibility">,
+  task: Task,
+): boolean =>
+  grantsOf(states, task).every(({ agent_id, tool }) => canSee(visibility, { agent_id, tool, submitted_by: null }));
+
+function findVisibleTask(tx: LedgerTransaction, caller: Credential, id: string): Task {
+  const task = tx.state(taskState).all.get(id);
+  if (task === undefined || !canSeeTask(tx, caller, task))
+    throw new Refusal(ERRORS.notFound, `there is no task "${id}" that this key may see`);
+  return task;
+}
+
+/** Ends the tasks whose reason has ended. */
+export const taskReaction: Reaction = {
+  /** A rejection of any action ends the tasks of its agent, because the person no longer agrees with what it does. */
+  actionRejected(tx, { id, agent_id }, by) {
+    const end = { cause: "rejection", related_action: id, comment: null, by } as const;
+    endWhere(tx, (task) => isOf(task, agent_id), end);
+  },
+  grantFlagged(tx, { id, ended }, by) {
+    const end = { cause: "flag", related_action: ended?.related_action ?? null, comment: null, by } as const;
+    endWhere(tx, ({ grants }) => grants.includes(id), end);
+  },
+  /** Ends the tasks with an operation that the bar covers, and with them also the grants that it does not cover. */
+  barPlaced(tx, { reason, by }) {
+    const end = { cause: "stop", related_action: null, comment: reason, by } as const;
+    endWhere(tx, (task) => findBarOf(tx, task) !== null, end);
+  },
+  agentSuspended(tx, agentId, by) {
+    const end = { cause: "suspension", related_action: null, comment: null, by } as const;
+    endWhere(tx, (task) => isOf(task, agentId), end);
+  },
+  userDeactivated(tx, { id, name }, keyIds, by) {
+    const comment = `the user "${name}", who started it, was deactivated`;
+    const end = { cause: "deactivation", related_action: null, comment, by } as const;
+    endWhere(tx, (task) => [id, ...keyIds].includes(task.by.key_id), end);
+  },
+};
+
+/** Whether the task is for the agent, under any spelling of its name. */
+export const isOf = (task: Pick<Task, "agent_id">, agentId: string): boolean =>
+  foldName(task.agent_id) === foldName(agentId);
+
+type End = Pick<TaskEntry, "related_action" | "comment" | "by"> & { cause: NonNullable<TaskEntry["cause"]> };
+
+function endWhere(tx: ReactionTransaction, matches: (task: Task) => boolean, end: End): void {
+  for (const task of tx.state(taskState).open) if (task.until > tx.now && matches(task)) endTask(tx, task, end);
+}
+
+/** Records the ends of the grants that are still open, and that of the task. */
+function endTask(tx: ReactionTransaction, task: Task, end: End): void {
+  const { id, agent_id, title, template, until, grants } = task;
+  const { by, related_action } = end;
+  for (const grant of grantsOf(tx, task))
+    if (findGrantEnd(grant, tx.placedBar, tx.now) === null)
+      endGrant(tx, grant, { cause: causeOfGrant(end), related_action, comment: `the task "${title}" ended`, by });
+  record(tx, {
+    change: "ended",
+    agent_id,
+    task: { id, title, template, until: toRfc3339(until), grants: [...grants] },
+    ...end,
+  });
+}
+
+/** Returns why the grants of a task end. */
+function causeOfGrant({ cause }: End): NonNullable<Parameters<typeof endGrant>[2]["cause"]> {
+  return cause === "rejection" || cause === "flag" || cause === "suspension" ? cause : "revoked";
+}
+
+function record(tx: Pick<ReactionTransaction, "record" | "now">, entry: Omit<TaskEntry, "type" | "v" | "at">): void {
+  tx.record({ type: "task", v: 1, at: toRfc3339(tx.now), ...entry } as TaskEntry & { by: Actor });
+}

@@ -1,0 +1,146 @@
+/** Tasks: a person starts a task of an agent, in which listed operations do not ask again. Grants are the mechanism. */
+import { type CoreHost, defineCorePlugin, readIdempotentCall, REPLAYED_HEADERS } from "../../src/core.ts";
+import { cutPage, decodeCursor, DEFAULT_LIMIT, defineRoute, nextLink, toRfc3339 } from "../../src/plugin.ts";
+import { ERRORS as GRANT_ERRORS } from "../grants/api.ts";
+import { taskAuditor } from "./audit.ts";
+import { canSeeTask, endTaskFor, isOf, startTask, taskReaction } from "./changes.ts";
+import { TASK_ENTRY } from "./entry.ts";
+import * as schema from "./schemas.ts";
+import { findTaskEnd, grantsOf, type Task, type TaskEnd, type TaskReader, taskState } from "./state.ts";
+
+/** Tasks are listed with the actions that they allow. */
+const TAG = "actions";
+const LIST = "tasks";
+const BODY_BYTES = 65_536;
+const { ERRORS } = schema;
+
+export default defineCorePlugin({
+  name: "tasks",
+  needs: ["grants"],
+  errors: ERRORS,
+  options: schema.TaskOptions,
+  records: { task: TASK_ENTRY },
+  folds: [taskState],
+  auditors: [taskAuditor],
+  reactions: [taskReaction],
+  setup: (host, options) => ({ routes: taskRoutes(host, options) }),
+});
+
+function taskRoutes(host: CoreHost, options: schema.TaskOptions) {
+  const one = { description: "The task.", schema: schema.TaskRecord };
+  return [
+    defineRoute({
+      method: "POST",
+      path: "/v1/tasks",
+      tag: TAG,
+      summary: "Start a task of an agent",
+      description:
+        "Grants the operations of the task until it ends, all or none of them, with the conditions of `POST /v1/grants`. Other operations are decided as usual. The task and its grants end at its time, and earlier if a person ends the task, rejects an action of the agent, flags a use, suspends the agent, or places a stop that covers one of the operations.",
+      scope: "grants:write",
+      body: schema.TaskBody,
+      bodyLimit: BODY_BYTES,
+      idempotent: true,
+      responses: {
+        200: { ...one, description: "An earlier request with this Idempotency-Key started the task." },
+        201: one,
+      },
+      errors: [
+        "AGENT_MISMATCH",
+        "SELF_APPROVAL",
+        "APPROVER_NOT_ELIGIBLE",
+        GRANT_ERRORS.notAllowed,
+        GRANT_ERRORS.tooMany,
+        ERRORS.tooMany,
+        "IDEMPOTENCY_CONFLICT",
+      ],
+      async handle({ body, headers, credential }) {
+        const call = readIdempotentCall(headers, "POST /v1/tasks", body);
+        const { task, replayed } = await startTask(host, options, credential, body, call);
+        const json = renderTask(await host.snapshot(), task);
+        return replayed ? { status: 200, json, headers: REPLAYED_HEADERS } : { status: 201, json };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/v1/tasks",
+      tag: TAG,
+      summary: "List tasks, newest first",
+      description: "Tasks of which this key may see the agent and every tool.",
+      scope: ["grants:write", "actions:read"],
+      query: schema.TaskQuery,
+      responses: { 200: { description: "A page.", schema: schema.TaskList } },
+      errors: ["INVALID_CURSOR"],
+      async handle({ query, credential }) {
+        const snapshot = await host.snapshot();
+        const before = query.cursor === undefined ? Infinity : Number(decodeCursor(LIST, query.cursor));
+        const limit = query.limit ?? DEFAULT_LIMIT;
+        const found = [...snapshot.state(taskState).all.values()]
+          .filter(
+            (task) =>
+              task.seq < before &&
+              (query.agent_id === undefined || isOf(task, query.agent_id)) &&
+              (query.active === undefined || query.active === (findTaskEnd(snapshot, task) === null)) &&
+              canSeeTask(snapshot, credential, task),
+          )
+          .sort((a, b) => b.seq - a.seq);
+        const page = cutPage(LIST, found.slice(0, limit + 1), limit, ({ seq }) => seq);
+        return {
+          status: 200,
+          json: { tasks: page.rows.map((task) => renderTask(snapshot, task)), next_cursor: page.next_cursor },
+          headers: nextLink("/v1/tasks", query, page.next_cursor),
+        };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/v1/tasks/:id/end",
+      tag: TAG,
+      summary: "End a task",
+      description:
+        "Ends the task and its grants on every process before the response is sent. Available to everyone who may grant and sees the task.",
+      scope: "grants:write",
+      params: schema.TaskParams,
+      body: schema.EndBody,
+      bodyLimit: BODY_BYTES,
+      responses: { 200: one },
+      errors: [ERRORS.notFound, ERRORS.ended],
+      async handle({ params: { id }, body, credential }) {
+        const task = await endTaskFor(host, credential, id, body.reason ?? null);
+        return { status: 200, json: renderTask(await host.snapshot(), task) };
+      },
+    }),
+  ];
+}
+
+function renderTask(reader: TaskReader, task: Task): schema.TaskRecord {
+  const { id, agent_id, title, template, until, started_at, by } = task;
+  const ended = findTaskEnd(reader, task);
+  return {
+    id,
+    status: ended === null ? "active" : "ended",
+    agent_id,
+    title,
+    template,
+    until: toRfc3339(until),
+    started_by: by.principal,
+    started_at: toRfc3339(started_at),
+    grants: grantsOf(reader, task).map((grant) => ({
+      id: grant.id,
+      tool: grant.tool,
+      operation: grant.operation,
+      scope: grant.scope,
+      count: grant.count,
+    })),
+    ended: ended === null ? null : renderEnd(ended),
+  };
+}
+
+function renderEnd({ cause, at, by, related_action, comment }: TaskEnd): NonNullable<schema.TaskRecord["ended"]> {
+  return { cause, at: toRfc3339(at), by: by?.principal ?? null, action_id: related_action, comment };
+}
+
+declare module "../../src/contract/resource.ts" {
+  interface FeatureRoutes {
+    tasks: typeof taskRoutes;
+  }
+}

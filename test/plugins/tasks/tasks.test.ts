@@ -1,0 +1,304 @@
+/**
+ * Tasks: who may start one, what it covers, and what ends it with all its grants.
+ * @needs grants, users
+ */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { auditStore } from "../../../src/testing/index.ts";
+import { needs } from "../../support/features.ts";
+import { invite, startPeople } from "../../support/people.ts";
+import { makeKey, person, setSection, type Answer, type Service } from "../../support/service.ts";
+
+const POLICY = `policy: work
+rules:
+  - { name: free, tool: ci, operation: status, effect: allow }
+  - { name: no, tool: ci, operation: destroy, effect: deny }
+  - { name: prod, tool: ci, operation: deploy, when: 'has(params.critical)', risk: critical, effect: require_approval }
+  - { name: deploy, tool: ci, operation: deploy, effect: require_approval, approval: { grants: { for: 8h, count: 50 } } }
+  - { name: mail, tool: mail, operation: send, effect: require_approval, approval: { grants: { for: 8h, count: 50 } } }
+  - { name: short, tool: mail, operation: short, effect: require_approval, approval: { grants: { for: 30m, count: 50 } } }
+  - { name: two, tool: bank, operation: pay, effect: require_approval, approval: { quorum: 2 } }
+  - { name: critical, tool: bank, operation: close, effect: require_approval, risk: critical }
+  - { name: signed, tool: bank, operation: sign, effect: require_approval, approval: { signature: passkey } }
+  - { name: finance, tool: bank, operation: book, effect: require_approval, approval: { grants: { for: 8h, count: 50 }, approvers: [{ group: finance }] } }
+`;
+const WEB = { tool: "ci", operation: "deploy", count: 10, scope: 'params.repo == "web"' };
+const MAIL = { tool: "mail", operation: "send", count: 5 };
+
+let service: Service;
+let alice: string;
+let bob: string;
+let tim: string;
+let n = 0;
+
+before(async () => {
+  service = await startPeople({
+    policy: POLICY,
+    change(config) {
+      config.approvals.trust_key_makers = true;
+      config.groups = {
+        finance: { members: [person("bob")] },
+        near: { members: [person("tim")], agents: ["near-*"], tools: ["ci"] },
+      };
+      const release = { name: "release", for: "2h", operations: [WEB] };
+      setSection(config, "tasks", { max_hours: 4, templates: [release] });
+    },
+  });
+  alice = (await makeKey(service, { name: "alice", preset: "approver", owner: "alice" })).key;
+  bob = (await makeKey(service, { name: "bob", preset: "approver", owner: "bob" })).key;
+  tim = (await makeKey(service, { name: "tim", preset: "approver", owner: "tim" })).key;
+});
+after(() => service.close());
+
+const freshAgent = (): string => `bot-${++n}`;
+const start = (body: object, key = alice, headers: Record<string, string> = {}): Promise<Answer> =>
+  service.call("POST", "/v1/tasks", {
+    key,
+    headers,
+    body: { title: "release 2.4", for: "2h", operations: [WEB, MAIL], ...body },
+  });
+async function started(body: object, key = alice): Promise<{ id: string; grants: { id: string }[] }> {
+  const answer = await start(body, key);
+  assert.equal(answer.status, 201, JSON.stringify(answer.body));
+  return answer.body;
+}
+const submit = (agent_id: string, more: object = {}): Promise<Answer> =>
+  service.call("POST", "/v1/actions", {
+    key: service.agent,
+    body: { agent_id, tool: "ci", operation: "deploy", params: { repo: "web", n: ++n }, ...more },
+  });
+const mail = { tool: "mail", operation: "send" };
+/** The statuses of a request for each operation of the task. */
+const statuses = async (agent_id: string): Promise<string[]> => [
+  (await submit(agent_id)).body.status,
+  (await submit(agent_id, mail)).body.status,
+];
+const INSIDE = ["allowed", "allowed"];
+const OUTSIDE = ["pending_approval", "pending_approval"];
+async function reject(id: string, key = alice): Promise<void> {
+  const { approval_token: token } = (await service.call("GET", `/v1/actions/${id}`, { key })).body;
+  const vote = await service.call("POST", `/v1/actions/${id}/approval`, { key, body: { token, approve: false } });
+  assert.equal(vote.body.status, "denied", JSON.stringify(vote.body));
+}
+const list = async (query: string, key = alice): Promise<Answer["body"][]> =>
+  (await service.call("GET", `/v1/tasks?${query}`, { key })).body.tasks;
+const causeOf = async (agent_id: string): Promise<string | undefined> =>
+  (await list(`agent_id=${agent_id}`))[0]?.ended?.cause;
+const openGrants = async (agent_id: string): Promise<unknown[]> =>
+  (await service.call("GET", `/v1/grants?agent_id=${agent_id}&active=true`, { key: alice })).body.grants;
+const end = (id: string, key = alice): Promise<Answer> =>
+  service.call("POST", `/v1/tasks/${id}/end`, { key, body: { reason: "done" } });
+
+describe("what a task cannot cover", () => {
+  const refused: [string, object, number, string][] = [
+    ["an operation that needs two people", { tool: "bank", operation: "pay" }, 403, "GRANT_NOT_ALLOWED"],
+    ["a critical operation", { tool: "bank", operation: "close" }, 403, "GRANT_NOT_ALLOWED"],
+    ["an operation whose approval must be signed", { tool: "bank", operation: "sign" }, 403, "GRANT_NOT_ALLOWED"],
+    ["an operation without a rule", { tool: "x", operation: "y" }, 403, "GRANT_NOT_ALLOWED"],
+    ["more time than the rule allows", { tool: "mail", operation: "short" }, 403, "GRANT_NOT_ALLOWED"],
+    ["more uses than the rule allows", { ...MAIL, count: 51 }, 403, "GRANT_NOT_ALLOWED"],
+    ["a scope that is not CEL", { ...MAIL, scope: "params.a =" }, 422, "VALIDATION_FAILED"],
+  ];
+  for (const [name, operation, status, code] of refused)
+    test(`${name} refuses the whole task, and nothing is granted`, async () => {
+      const agent_id = freshAgent();
+      const answer = await start({ agent_id, operations: [WEB, { count: 1, ...operation }] });
+      assert.deepEqual([answer.status, answer.body.code], [status, code], JSON.stringify(answer.body));
+      if (status === 422) assert.equal(answer.body.errors[0].pointer, "/operations/1/scope");
+      assert.deepEqual(await openGrants(agent_id), []);
+      assert.deepEqual(await list(`agent_id=${agent_id}`), []);
+      assert.equal((await submit(agent_id)).body.status, "pending_approval");
+    });
+
+  test("critical parameters, a denial and the groups of a rule count at each use", async () => {
+    const agent_id = freshAgent();
+    const book = { tool: "bank", operation: "book" };
+    await started({ agent_id, operations: [WEB, { ...book, count: 5 }] });
+    const critical = await submit(agent_id, { params: { repo: "web", critical: true } });
+    assert.equal(critical.body.status, "pending_approval");
+    assert.equal((await submit(agent_id, { operation: "destroy" })).body.status, "denied");
+    assert.equal((await submit(agent_id, book)).body.status, "pending_approval", "alice is not in finance");
+    const other = freshAgent();
+    await started({ agent_id: other, operations: [{ ...book, count: 5 }] }, bob);
+    assert.equal((await submit(other, book)).body.status, "allowed");
+  });
+
+  test("an agent's key, a key without the scope and the person of the agent start and end nothing", async () => {
+    const agent_id = freshAgent();
+    const own = await makeKey(service, { name: "own", preset: "agent", agent_id, owner: "alice" });
+    const bound = await makeKey(service, {
+      name: "bound",
+      scopes: ["grants:write", "approvals:decide", "actions:submit"],
+      agent_id: "bound-bot",
+      owner: "alice",
+    }).catch(() => null);
+    const granter = await makeKey(service, { name: "no votes", scopes: ["grants:write"] });
+    assert.equal((await start({ agent_id }, own.key)).body.code, "INSUFFICIENT_SCOPE");
+    if (bound !== null) assert.equal((await start({ agent_id: "x" }, bound.key)).body.code, "AGENT_MISMATCH");
+    assert.equal((await start({ agent_id }, granter.key)).body.code, "INSUFFICIENT_SCOPE");
+    assert.equal((await start({ agent_id })).body.code, "SELF_APPROVAL");
+    const { id } = await started({ agent_id }, bob);
+    assert.equal((await end(id, own.key)).body.code, "INSUFFICIENT_SCOPE");
+  });
+
+  test("a person with limits neither starts, lists nor ends a task outside of them", async () => {
+    const far = await start({ agent_id: "far", operations: [WEB] }, tim);
+    assert.deepEqual([far.status, far.body.code], [403, "APPROVER_NOT_ELIGIBLE"]);
+    assert.equal((await start({ agent_id: "near-1" }, tim)).body.code, "APPROVER_NOT_ELIGIBLE", "mail is outside");
+    const mixed = await started({ agent_id: "near-1" });
+    assert.deepEqual(await list("agent_id=near-1", tim), []);
+    assert.equal((await end(mixed.id, tim)).body.code, "TASK_NOT_FOUND");
+    const own = await started({ agent_id: "near-2", operations: [WEB] }, tim);
+    assert.deepEqual(
+      (await list("", tim)).map(({ id }) => id),
+      [own.id],
+    );
+    assert.equal((await end(own.id, tim)).status, 200);
+  });
+});
+
+describe("what a task covers", () => {
+  test("the listed operations do not ask, and all others ask as usual", async () => {
+    const agent_id = freshAgent();
+    const { grants } = await started({ agent_id });
+    const { body: inside } = await submit(agent_id);
+    assert.deepEqual([inside.status, inside.reason_code, inside.grant], ["allowed", "GRANTED", grants[0]?.id]);
+    assert.equal((await submit(agent_id, { params: { repo: "api" } })).body.status, "pending_approval");
+    assert.equal((await submit(agent_id, { tool: "CI" })).body.status !== "allowed", true);
+    assert.equal((await submit(freshAgent())).body.status, "pending_approval");
+  });
+
+  test("a template gives the operations and the longest time", async () => {
+    const agent_id = freshAgent();
+    const { grants, ...task } = (await start({ agent_id, operations: undefined, for: undefined, template: "release" }))
+      .body;
+    assert.deepEqual([task.template, grants.length, grants[0].scope], ["release", 1, WEB.scope]);
+    assert.equal(Date.parse(task.until) - Date.parse(task.started_at), 2 * 3_600_000);
+    const longer = await start({ agent_id, operations: undefined, for: "3h", template: "release" });
+    assert.deepEqual([longer.status, longer.body.errors[0].pointer], [422, "/for"]);
+    for (const [body, pointer] of [
+      [{ template: "release" }, "/operations"],
+      [{ operations: undefined }, "/operations"],
+      [{ operations: undefined, template: "none" }, "/template"],
+      [{ for: "5h" }, "/for"],
+      [{ for: "soon" }, "/for"],
+      [{ for: undefined }, "/for"],
+      [{ operations: [{ ...WEB, for: "9h" }] }, "/operations/0/for"],
+    ] as const) {
+      const answer = await start({ agent_id, ...body });
+      assert.deepEqual([answer.status, answer.body.errors?.[0].pointer], [422, pointer], JSON.stringify(answer.body));
+    }
+  });
+
+  test("a repeated request starts one task, and at most 10 tasks of an agent are open", async () => {
+    const agent_id = freshAgent();
+    const headers = { "idempotency-key": "task-once" };
+    const [first, second] = [await start({ agent_id }, alice, headers), await start({ agent_id }, alice, headers)];
+    assert.deepEqual([first.status, second.status, first.body.id], [201, 200, second.body.id]);
+    for (let i = 1; i < 10; i++) await started({ agent_id });
+    assert.equal((await start({ agent_id: agent_id.toUpperCase() })).body.code, "TOO_MANY_TASKS");
+    const page = (await service.call("GET", `/v1/tasks?agent_id=${agent_id}&limit=4`, { key: alice })).body;
+    const next = await list(`agent_id=${agent_id}&cursor=${page.next_cursor}`);
+    assert.deepEqual([page.tasks.length, next.length, next.at(-1).id], [4, 6, first.body.id]);
+  });
+});
+
+describe("what ends a task ends all its grants", () => {
+  async function assertEnded(agent_id: string, cause: string): Promise<void> {
+    assert.deepEqual(await statuses(agent_id), OUTSIDE);
+    assert.deepEqual(await openGrants(agent_id), []);
+    assert.equal(await causeOf(agent_id), cause);
+    assert.deepEqual(await list(`agent_id=${agent_id}&active=true`), []);
+  }
+  async function withTask(): Promise<string> {
+    const agent_id = freshAgent();
+    await started({ agent_id });
+    assert.deepEqual(await statuses(agent_id), INSIDE);
+    return agent_id;
+  }
+
+  test("a person ends it, also for what was allowed and not started", async () => {
+    const agent_id = freshAgent();
+    const { id } = await started({ agent_id });
+    const { body: action } = await submit(agent_id);
+    assert.equal((await end(id, bob)).body.ended.comment, "done");
+    const run = await service.call("POST", `/v1/actions/${action.id}/start`, { key: service.agent, body: {} });
+    assert.equal(run.body.code, "MORE_APPROVALS_NEEDED");
+    await assertEnded(agent_id, "person");
+    assert.equal((await end(id)).body.code, "TASK_ENDED");
+    assert.equal((await end("none")).body.code, "TASK_NOT_FOUND");
+  });
+
+  test("a rejection of another operation of the agent, under another spelling of its name", async () => {
+    const agent_id = await withTask();
+    const { body: other } = await submit(agent_id.toUpperCase(), { tool: "mail", operation: "short" });
+    await reject(other.id, bob);
+    await assertEnded(agent_id, "rejection");
+  });
+
+  test("a flag of one use", async () => {
+    const agent_id = await withTask();
+    const { body: use } = await submit(agent_id);
+    const body = { action_id: use.id, reason: "not this" };
+    assert.equal((await service.call("POST", `/v1/grants/${use.grant}/flag`, { key: bob, body })).status, 200);
+    await assertEnded(agent_id, "flag");
+  });
+
+  test("a stop of the agent or of one tool, even after it is lifted", needs("stop"), async () => {
+    for (const selector of [{}, { tool: "mail" }, { policy: "work" }]) {
+      const agent_id = await withTask();
+      const body = { reason: "drill", agent: agent_id, ...selector };
+      const stop = await service.call("POST", "/v1/stop", { key: service.admin, body });
+      assert.equal(stop.status, 201);
+      assert.deepEqual(await openGrants(agent_id), []);
+      const lift = await service.call("POST", `/v1/stop/${stop.body.id}/lift`, { key: service.admin, body: {} });
+      assert.equal(lift.status, 200);
+      await assertEnded(agent_id, "stop");
+    }
+  });
+
+  test("a suspension of the agent, even after it is resumed", needs("agents"), async () => {
+    const agent_id = await withTask();
+    await service.call("POST", "/v1/agents", { key: service.admin, body: { id: agent_id, allowed_tools: ["*"] } });
+    const send = (change: string, body?: object) =>
+      service.call("POST", `/v1/agents/${agent_id}/${change}`, { key: service.admin, body });
+    assert.equal((await send("suspend", { reason: "odd" })).status, 200);
+    assert.equal((await send("resume")).status, 200);
+    await assertEnded(agent_id, "suspension");
+  });
+
+  test("the end of the user who started it", async () => {
+    const agent_id = freshAgent();
+    const uma = await invite(service, { name: "Uma", roles: ["approver"] });
+    const body = { agent_id, title: "t", for: "1h", operations: [WEB, MAIL] };
+    assert.equal((await uma.call("POST", "/v1/tasks", body)).status, 201);
+    assert.deepEqual(await statuses(agent_id), INSIDE);
+    await service.call("POST", `/v1/users/${uma.id}/end`, { key: service.admin, body: { reason: "left" } });
+    await assertEnded(agent_id, "deactivation");
+  });
+
+  test("a revoked grant narrows the task, which goes on", async () => {
+    const agent_id = freshAgent();
+    const { grants } = await started({ agent_id });
+    await service.call("POST", `/v1/grants/${grants[0]?.id}/revoke`, { key: alice, body: {} });
+    assert.deepEqual(await statuses(agent_id), ["pending_approval", "allowed"]);
+  });
+
+  test("the audit is clean, and after a restart tasks are as before", async () => {
+    const agent_id = freshAgent();
+    const { id } = await started({ agent_id });
+    assert.deepEqual((await auditStore(service.storage)).faults, []);
+    await service.restart();
+    assert.deepEqual(await statuses(agent_id), INSIDE);
+    await end(id);
+    await service.restart();
+    await assertEnded(agent_id, "person");
+  });
+
+  test("its time", async () => {
+    const agent_id = await withTask();
+    service.clock.now += 2 * 3_600_000;
+    await assertEnded(agent_id, "time");
+    assert.deepEqual((await auditStore(service.storage)).faults, []);
+  });
+});
