@@ -4,13 +4,14 @@
  * name, and files of other tests that declare that they need it (`@needs`).
  *
  *   node test/architecture/without.mjs stop console+users   tries without `stop`, then without `console` and `users`
+ *                                                           (and without the features that declare that they need these)
  *   node test/architecture/without.mjs --today              tries without three features, which change each day
  *   node test/architecture/without.mjs --all                tries without each feature
  *
  * Runs the tests of the architecture and of the API; with `--tests` all fast tests, with `--types` none.
  */
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -47,7 +48,8 @@ function choose(named) {
 }
 
 /** Returns what fails without the features; null if nothing does. */
-function tryWithout(features) {
+function tryWithout(named) {
+  const features = withDependants(named);
   for (const feature of features) {
     if (!existsSync(join(ROOT, "plugins", feature))) return `there is no folder plugins/${feature}`;
     if (BASE.includes(feature)) return `every service needs ${feature}`;
@@ -66,6 +68,17 @@ function tryWithout(features) {
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
+}
+
+/** Adds the features whose definitions declare that they need one of these: `needs: ["grants"]`. */
+function withDependants(features) {
+  const more = readdirSync(join(ROOT, "plugins")).filter((name) => {
+    const path = join(ROOT, "plugins", name, "index.ts");
+    if (features.includes(name) || !existsSync(path)) return false;
+    const [, list = ""] = /^ {2}needs: \[([^\]]*)\]/m.exec(readFileSync(path, "utf8")) ?? [];
+    return features.some((feature) => list.includes(`"${feature}"`));
+  });
+  return more.length === 0 ? features : withDependants([...features, ...more]);
 }
 
 function copyWithout(features, copy) {

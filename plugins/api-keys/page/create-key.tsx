@@ -79,7 +79,7 @@ export function CreateKeyDialog({ onClose, onCreated }: { onClose(): void; onCre
           list="owners"
         />
         <datalist id="owners">
-          {(users?.users ?? []).map(({ principal, name }) => (
+          {(users?.users ?? []).map(({ principal, name }: { principal: string; name: string }) => (
             <option key={principal} value={principal} label={renderPlain(name)} />
           ))}
         </datalist>

@@ -62,7 +62,7 @@ export async function renewDevice(userId: string): Promise<void> {
   if (subscription === null) return;
   const id = await idOf(subscription);
   const { devices } = await request("GET /v1/users/{id}/devices", { path: [userId] });
-  if (devices.some((device) => device.id === id)) await addDevice(userId, subscription);
+  if (devices.some((device: { id: string }) => device.id === id)) await addDevice(userId, subscription);
 }
 
 async function addDevice(userId: string, subscription: PushSubscription): Promise<void> {

@@ -59,7 +59,7 @@ async function readSpan(
   const events: Event[] = [];
   for (let after = start - 1; after < end - 1;) {
     const page = await request("GET /v1/events/page", { query: { ...filters, after, limit: PAGE }, signal });
-    events.push(...page.events.filter(({ seq }) => seq < end));
+    events.push(...page.events.filter(({ seq }: Event) => seq < end));
     if (page.next_after <= after) break;
     after = page.next_after;
   }

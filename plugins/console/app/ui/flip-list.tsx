@@ -50,7 +50,7 @@ function OneFlip({ flip, currentCount }: { flip: Flip; currentCount: number }) {
       {isLessStrict(flip) ? <Badge value="critical" label={FLIP_TEXTS.lessStrict} /> : null}{" "}
       {currentCount >= count ? <Badge value="inactive" label={FLIP_TEXTS.already} /> : null}
       <ul class="examples">
-        {examples.map((example) => (
+        {examples.map((example: Flip["examples"][number]) => (
           <li key={example.action_id}>
             <a
               href={`#/actions/${encodeSegment(example.action_id)}`}

@@ -36,7 +36,7 @@ export function flipKey({ from, to }: Pick<Flip, "from" | "to">): string {
 /** Joins a report with its continuation over the same range. */
 export function joinReports(first: FlipReport | null, more: FlipReport): FlipReport {
   if (first === null) return more;
-  const flips = new Map(first.flips.map((flip) => [flipKey(flip), flip]));
+  const flips = new Map<string, Flip>(first.flips.map((flip: Flip) => [flipKey(flip), flip]));
   for (const flip of more.flips) {
     const same = flips.get(flipKey(flip));
     const examples = same === undefined || same.examples.length === 0 ? flip.examples : same.examples;
@@ -51,7 +51,7 @@ export function joinReports(first: FlipReport | null, more: FlipReport): FlipRep
     unrecorded: first.unrecorded + more.unrecorded,
     altered: first.altered + more.altered,
     unlisted: first.unlisted + more.unlisted,
-    flips: [...flips.values()].sort((a, b) => b.count - a.count),
+    flips: [...flips.values()].sort((a: Flip, b: Flip) => b.count - a.count),
   };
 }
 
