@@ -166,6 +166,13 @@ test("a tool that extends the name of a tool in a policy is denied, unless a pol
     ".stripe",
     "stripe;x",
     ":stripe",
+    "x/../stripe",
+    "x\\..\\stripe",
+    "x/y/../../stripe/refund",
+    "%73tripe",
+    "%2fstripe",
+    "%2573tripe",
+    "x%2f%2e%2e%2fSTRIPE",
   ]) {
     const { effect, reason_code, reason } = decided(tool);
     assert.deepEqual([effect, reason_code], ["deny", "NO_MATCHING_RULE"], tool);

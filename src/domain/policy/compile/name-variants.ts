@@ -42,7 +42,30 @@ const SEPARATOR = /[^\p{L}\p{M}\p{N}_.-]/u;
 export function findExtendedName({ names, globs }: PolicyNames, name: string): string | null {
   const folded = foldName(name);
   if (names.has(folded)) return null;
-  const first = folded.split(SEPARATOR).find((part) => /[^.]/.test(part)) ?? "";
-  const found = [first, first.replaceAll(/^\.+|\.+$/g, "")].find((each) => names.has(each)) ?? null;
+  const found = findReadings(folded).find((each) => names.has(each)) ?? null;
   return found === null || matchesAny(globs, folded) ? null : found;
+}
+
+/** Returns the names as which a program might read a name: the first part, also after percent decoding and `..`. */
+function findReadings(name: string): string[] {
+  return [name, resolveDots(decodePercent(name))].flatMap((text) => {
+    const first = text.split(SEPARATOR).find((part) => /[^.]/.test(part)) ?? "";
+    return [first, first.replaceAll(/^\.+|\.+$/g, "")];
+  });
+}
+
+/** Decodes percent-encoded ASCII characters, repeatedly, because a program behind another decodes again. */
+function decodePercent(name: string): string {
+  const decoded = name.replaceAll(/%([0-7][0-9a-f])/gi, (_, hex: string) => String.fromCodePoint(parseInt(hex, 16)));
+  return decoded === name ? foldName(name) : decodePercent(decoded);
+}
+
+/** Removes each part that a `..` after it cancels. */
+function resolveDots(name: string): string {
+  const parts: string[] = [];
+  for (const part of name.split(/[\\/]/)) {
+    if (part === "..") parts.pop();
+    else if (part !== "" && part !== ".") parts.push(part);
+  }
+  return parts.join("/");
 }
