@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { defaultConfig } from "../../src/index.ts";
 import { withoutBrowser } from "../support/browser.ts";
-import { openRequest, requestPane, inboxRow, startConsole, voteNow, type Console } from "../support/console.ts";
+import { openRequest, requestPane, inboxRow, startConsole, vote, voteNow, type Console } from "../support/console.ts";
 import { ASKED, ASKED_TWO, POLICIES } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -223,6 +223,17 @@ rules:
     await requestPane(loser.page, id).getByText(`${name} ${verb} it`).waitFor();
     await requestPane(loser.page, id).getByText(`Your reason is kept: “${kept}”`).waitFor();
     assert.equal((await read(id))["approvals"].length, 1);
+    for (const { page } of [one, other]) await page.close();
+  });
+
+  it("keeps the reason of a held vote that arrives after another person's", async () => {
+    const id = await submit({ ...ASKED, operation: "late" });
+    const one = await console_.visit(ada, `#/approvals/${id}`);
+    const other = await console_.visit(grace, `#/approvals/${id}`);
+    await vote(other.page, "Deny", "not fine");
+    await voteNow(one.page, "Approve");
+    await requestPane(other.page, id).getByText("Ada approved it").waitFor();
+    await requestPane(other.page, id).getByText("Your reason is kept: “not fine”").waitFor();
     for (const { page } of [one, other]) await page.close();
   });
 

@@ -129,6 +129,7 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
     const body = { ...ASKED, agent_id: "finder-bot", params: { ...ASKED.params, order: "ord-4711" } };
     const { id } = (await service.call("POST", "/v1/actions", { key: service.agent, body })).body;
     const { page, complaints } = await console_.visit(service.admin, "#/system");
+    await page.getByRole("heading", { name: "System", exact: true }).waitFor();
     const find = async (text: string, title: RegExp, address: string | RegExp): Promise<void> => {
       await page.keyboard.press("Control+k");
       await page.getByLabel("Page, command or object").waitFor();

@@ -30,7 +30,7 @@ import { AgentQuestions } from "../ui/agent-questions.tsx";
 import { EditedParameters } from "../ui/edited.tsx";
 import { QuestionForm } from "./ask.tsx";
 import { readDraft, writeDraft } from "./drafts.ts";
-import { canHold, findHeldVote, holdVote } from "./held-votes.ts";
+import { canHold, findHeldVote, heldVotes, holdVote } from "./held-votes.ts";
 import { RequestHistory } from "./history.tsx";
 import { EditForm } from "./lazy-parts.tsx";
 import { OutcomeText } from "./outcome.tsx";
@@ -235,10 +235,13 @@ function requiresSignature({ approval_terms }: Action): boolean {
   return approval_terms?.approvers.some(({ signature }) => signature === "passkey") === true;
 }
 
-/** Shows the reason that the person typed, if the request was settled before they voted. */
+/** Shows the reason that the person typed, if the request was settled before their vote was recorded. */
 function LostReason({ id }: { id: string }) {
-  const [reason, setReason] = useState(readDraft(id));
-  if (reason === "") return null;
+  const [, redraw] = useState(0);
+  // A held vote leaves its reason as a draft when it arrives too late, which can be after the request is settled.
+  const isHeld = heldVotes.value.some(({ action, state }) => action.id === id && state !== "late");
+  const reason = readDraft(id);
+  if (isHeld || reason === "") return null;
   return (
     <div class="pane-foot">
       <Notice kind="busy">
@@ -248,7 +251,7 @@ function LostReason({ id }: { id: string }) {
           class="small"
           onClick={() => {
             writeDraft(id, "");
-            setReason("");
+            redraw((count) => count + 1);
           }}
         >
           Discard it
