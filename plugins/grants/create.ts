@@ -52,17 +52,19 @@ export async function createGrant(
 /**
  * Records a grant without a vote. Throws unless the caller may give it and the rules allow its terms.
  * @param pointer the pointer of the grant in the body of the request
+ * @param uses the uses that the rules have to allow: those of all grants for the operation in the request
  */
 export function recordGrantAlone(
   tx: LedgerTransaction,
   caller: Credential,
   id: string,
   body: GrantBody,
-  pointer = "",
+  { pointer = "", uses = body.count }: { pointer?: string; uses?: number } = {},
 ): Grant {
   const largest = findLargestGrantTerms(tx.activePolicies.compiled, body);
   const [terms, comment] = [readGrantTerms(body, pointer), body.reason ?? null];
   recordGrant(tx, caller, { id, target: body, terms, largest, comment, grantedWith: null, passkey: null, pointer });
+  assertWithin(body, { ...terms, count: uses }, largest);
   return tx.state(grantState).all.get(id) as Grant;
 }
 

@@ -61,7 +61,10 @@ export function endGrant(tx: Pick<ReactionTransaction, "record" | "now">, grant:
 
 declare module "../../src/contract/reaction.ts" {
   interface Reaction {
-    /** A person flagged a use of the grant, which has ended. */
-    grantFlagged?(tx: ReactionTransaction, grant: Grant, by: Actor): void;
+    /**
+     * A person flagged an action that the grant allowed. The grant has ended, now or earlier. Returns true if something
+     * else ended because of it.
+     */
+    grantFlagged?(tx: ReactionTransaction, grant: Grant, actionId: string, by: Actor): boolean;
   }
 }

@@ -181,10 +181,13 @@ function changeRoutes(host: CoreHost) {
             throw new Refusal("VALIDATION_FAILED", `the grant ${before.id} did not cover the action ${action_id}`, {
               errors: [{ pointer: "/action_id", detail: "an action that the grant covered" }],
             });
-          if (before.ended !== null) throw endedError(before.id);
           const by = actorOf(caller);
-          const flagged = end(tx, before, { cause: "flag", related_action: action_id, comment: reason, by });
-          for (const reaction of host.reactions) reaction.grantFlagged?.(tx, flagged, by);
+          const flagged =
+            before.ended === null
+              ? end(tx, before, { cause: "flag", related_action: action_id, comment: reason, by })
+              : before;
+          const followed = host.reactions.filter((each) => each.grantFlagged?.(tx, flagged, action_id, by) === true);
+          if (before.ended !== null && followed.length === 0) throw endedError(before.id);
           return flagged;
         });
         return { status: 200, json: await renderGrant(host, grant) };

@@ -5,9 +5,8 @@
 import { parseEntryTime } from "../../src/core.ts";
 import type { AuditStates, Creation, EntryBody, FeatureAuditor, ReportFault, StatesReader } from "../../src/plugin.ts";
 import { findGrantEnd } from "../grants/api.ts";
-import { isOf } from "./changes.ts";
 import type { TaskEntry } from "./entry.ts";
-import { findBarOf, grantsOf, type Task, taskState } from "./state.ts";
+import { findBarOf, grantsOf, isOf, type Task, taskState } from "./state.ts";
 
 type Cause = NonNullable<TaskEntry["cause"]>;
 
@@ -18,6 +17,8 @@ class TaskAuditor implements FeatureAuditor {
   private readonly due = new Map<string, Cause>();
   /** The task of each grant. */
   private readonly tasks = new Map<string, string>();
+  /** The task that allowed each action. */
+  private readonly uses = new Map<string, string>();
   private hasNewBar = false;
   readonly created = {
     "POST /v1/tasks"({ state }: StatesReader, id: string): Creation | null {
@@ -36,7 +37,8 @@ class TaskAuditor implements FeatureAuditor {
       this.expectEnds("rejection", states, (task) => isOf(task, entry.agent_id));
     else if (entry.type === "grant" && (entry.cause === "flag" || entry.cause === "suspension"))
       this.expectEnds(entry.cause, states, ({ grants }) => grants.includes(entry.grant.id));
-    else if (entry.type === "decision" || entry.type === "redecision") this.checkUse(entry.facts.grant?.id);
+    else if (entry.type === "decision" || entry.type === "redecision")
+      this.checkUse(entry.facts.grant?.id, entry.action_id);
   }
 
   finish(fault: ReportFault): void {
@@ -68,20 +70,23 @@ class TaskAuditor implements FeatureAuditor {
     }
   }
 
-  private checkEnd({ task: { id }, cause }: TaskEntry, states: AuditStates): void {
+  private checkEnd({ task: { id }, cause, related_action }: TaskEntry, states: AuditStates): void {
     const task = states.state(taskState).all.get(id);
     const due = this.due.get(id) ?? null;
     this.due.delete(id);
     // The fold reports a task that was never started.
     if (task === undefined) return;
-    if (due === null && (cause === "rejection" || cause === "flag" || cause === "stop"))
+    // A use can also be flagged after its grant has ended.
+    const isFlagged = cause === "flag" && this.uses.get(related_action ?? "") === id;
+    if (due === null && !isFlagged && (cause === "rejection" || cause === "flag" || cause === "stop"))
       throw new RangeError(`the task ${id} ended by a ${cause} that the ledger lacks`);
     const open = grantsOf(states, task).find((grant) => findGrantEnd(grant, states.placedBar, states.now) === null);
     if (open !== undefined) throw new RangeError(`the task ${id} ended, and its grant ${open.id} did not`);
   }
 
-  private checkUse(grant: string | undefined): void {
+  private checkUse(grant: string | undefined, action: string): void {
     const task = this.tasks.get(grant ?? "");
+    if (task !== undefined) this.uses.set(action, task);
     const cause = this.due.get(task ?? "");
     if (cause !== undefined)
       throw new RangeError(`the grant ${grant} of the task ${task} was used after a ${cause}, which ends the task`);

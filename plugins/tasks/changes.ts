@@ -5,7 +5,6 @@ import {
   confirmCredential,
   type CoreHost,
   findCreatedResource,
-  foldName,
   type IdempotentCall,
   type LedgerTransaction,
   parseDuration,
@@ -18,7 +17,7 @@ import { type Credential, Refusal, type StatesReader, toRfc3339 } from "../../sr
 import { assertNotOwnAgent, endGrant, findGrantEnd, recordGrantAlone } from "../grants/api.ts";
 import type { TaskEntry } from "./entry.ts";
 import { ERRORS, type TaskBody, type TaskOptions } from "./schemas.ts";
-import { findBarOf, findTaskEnd, grantsOf, listOpenTasks, type Task, taskState } from "./state.ts";
+import { findBarOf, findTaskEnd, grantsOf, isOf, listOpenTasks, type Task, taskState } from "./state.ts";
 
 /** Maximum number of open tasks of one agent, so that a person can still read what it may do. */
 const MAX_OPEN = 10;
@@ -53,16 +52,21 @@ export async function startTask(
     const caller = await confirmCredential(tx, credential, "grants:write");
     const earlier = await findCreatedResource(tx, caller, call);
     if (earlier !== null) return { task: tx.state(taskState).all.get(earlier) as Task, replayed: true };
-    if (listOpenTasks(tx).filter((task) => isOf(task, agent_id)).length >= MAX_OPEN)
+    const before = listOpenTasks(tx, agent_id).length;
+    let until = tx.now;
+    for (const [i, terms] of operations.entries()) {
+      // Who sees the grant does not always see the task, so its title is not in it.
+      const grant = { ...terms, agent_id, for: duration, reason: `for the task ${id}` };
+      const same = operations.filter(({ tool, operation }) => tool === terms.tool && operation === terms.operation);
+      const uses = same.reduce((sum, { count }) => sum + count, 0);
+      ({ until } = recordGrantAlone(tx, caller, grants[i] ?? "", grant, { pointer: `${pointer}/${i}`, uses }));
+    }
+    // After the checks of the caller's rights, so that it says nothing about agents that the caller does not see.
+    if (before >= MAX_OPEN)
       throw new Refusal(
         ERRORS.tooMany,
         `${MAX_OPEN} tasks of the agent "${agent_id}" are open, which is the limit; end one first`,
       );
-    let until = tx.now;
-    for (const [i, terms] of operations.entries()) {
-      const grant = { ...terms, agent_id, for: duration, reason: `for the task "${title}", ${id}` };
-      ({ until } = recordGrantAlone(tx, caller, grants[i] ?? "", grant, `${pointer}/${i}`));
-    }
     record(tx, {
       change: "started",
       agent_id,
@@ -103,6 +107,16 @@ function readTerms({ max_hours, templates }: TaskOptions, body: TaskBody): Terms
   };
 }
 
+/** Throws for templates that no request could start. What a template may allow is checked when a task starts. */
+export function assertTemplates({ max_hours, templates }: TaskOptions): void {
+  for (const [i, { name, for: duration }] of templates.entries()) {
+    if (templates.findIndex((each) => each.name === name) !== i)
+      throw new Error(`tasks.templates: two templates have the name "${name}"`);
+    if ((parseDuration(duration) ?? Infinity) > max_hours * MS_PER_HOUR)
+      throw new Error(`tasks.templates: "${name}" takes ${duration}, more than tasks.max_hours (${max_hours})`);
+  }
+}
+
 const invalid = (pointer: string, detail: string): Refusal =>
   new Refusal("VALIDATION_FAILED", `the task is not valid: ${detail}`, { errors: [{ pointer, detail }] });
 
@@ -139,9 +153,9 @@ export const taskReaction: Reaction = {
     const end = { cause: "rejection", related_action: id, comment: null, by } as const;
     endWhere(tx, (task) => isOf(task, agent_id), end);
   },
-  grantFlagged(tx, { id, ended }, by) {
-    const end = { cause: "flag", related_action: ended?.related_action ?? null, comment: null, by } as const;
-    endWhere(tx, ({ grants }) => grants.includes(id), end);
+  grantFlagged(tx, { id }, actionId, by) {
+    const end = { cause: "flag", related_action: actionId, comment: null, by } as const;
+    return endWhere(tx, ({ grants }) => grants.includes(id), end) > 0;
   },
   /** Ends the tasks with an operation that the bar covers, and with them also the grants that it does not cover. */
   barPlaced(tx, { reason, by }) {
@@ -159,14 +173,13 @@ export const taskReaction: Reaction = {
   },
 };
 
-/** Whether the task is for the agent, under any spelling of its name. */
-export const isOf = (task: Pick<Task, "agent_id">, agentId: string): boolean =>
-  foldName(task.agent_id) === foldName(agentId);
-
 type End = Pick<TaskEntry, "related_action" | "comment" | "by"> & { cause: NonNullable<TaskEntry["cause"]> };
 
-function endWhere(tx: ReactionTransaction, matches: (task: Task) => boolean, end: End): void {
-  for (const task of tx.state(taskState).open) if (task.until > tx.now && matches(task)) endTask(tx, task, end);
+/** Returns how many tasks ended. */
+function endWhere(tx: ReactionTransaction, matches: (task: Task) => boolean, end: End): number {
+  const tasks = tx.state(taskState).open.filter((task) => task.until > tx.now && matches(task));
+  for (const task of tasks) endTask(tx, task, end);
+  return tasks.length;
 }
 
 /** Records the ends of the grants that are still open, and that of the task. */
@@ -175,7 +188,7 @@ function endTask(tx: ReactionTransaction, task: Task, end: End): void {
   const { by, related_action } = end;
   for (const grant of grantsOf(tx, task))
     if (findGrantEnd(grant, tx.placedBar, tx.now) === null)
-      endGrant(tx, grant, { cause: causeOfGrant(end), related_action, comment: `the task "${title}" ended`, by });
+      endGrant(tx, grant, { cause: causeOfGrant(end), related_action, comment: `the task ${id} ended`, by });
   record(tx, {
     change: "ended",
     agent_id,

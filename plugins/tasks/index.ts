@@ -1,12 +1,12 @@
 /** Tasks: a person starts a task of an agent, in which listed operations do not ask again. Grants are the mechanism. */
 import { type CoreHost, defineCorePlugin, readIdempotentCall, REPLAYED_HEADERS } from "../../src/core.ts";
 import { cutPage, decodeCursor, DEFAULT_LIMIT, defineRoute, nextLink, toRfc3339 } from "../../src/plugin.ts";
-import { ERRORS as GRANT_ERRORS } from "../grants/api.ts";
+import { ERRORS as GRANT_ERRORS, findGrantEnd } from "../grants/api.ts";
 import { taskAuditor } from "./audit.ts";
-import { canSeeTask, endTaskFor, isOf, startTask, taskReaction } from "./changes.ts";
+import { assertTemplates, canSeeTask, endTaskFor, startTask, taskReaction } from "./changes.ts";
 import { TASK_ENTRY } from "./entry.ts";
 import * as schema from "./schemas.ts";
-import { findTaskEnd, grantsOf, type Task, type TaskEnd, type TaskReader, taskState } from "./state.ts";
+import { findTaskEnd, grantsOf, isOf, type Task, type TaskEnd, type TaskReader, taskState } from "./state.ts";
 
 /** Tasks are listed with the actions that they allow. */
 const TAG = "actions";
@@ -23,7 +23,10 @@ export default defineCorePlugin({
   folds: [taskState],
   auditors: [taskAuditor],
   reactions: [taskReaction],
-  setup: (host, options) => ({ routes: taskRoutes(host, options) }),
+  setup(host, options) {
+    assertTemplates(options);
+    return { routes: taskRoutes(host, options) };
+  },
 });
 
 function taskRoutes(host: CoreHost, options: schema.TaskOptions) {
@@ -130,6 +133,7 @@ function renderTask(reader: TaskReader, task: Task): schema.TaskRecord {
       operation: grant.operation,
       scope: grant.scope,
       count: grant.count,
+      open: findGrantEnd(grant, reader.placedBar, reader.now) === null,
     })),
     ended: ended === null ? null : renderEnd(ended),
   };

@@ -58,7 +58,8 @@ export const TaskBody = Type.Object(
     title: Type.String({
       minLength: 1,
       maxLength: 100,
-      pattern: "^[^\\u0000-\\u001f\\u007f]+$",
+      // One visible character, and none that controls or reorders text.
+      pattern: "^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff]+$",
       description: "What the agent is to do. Stays in the ledger forever.",
     }),
     for: Type.Optional(
@@ -121,6 +122,10 @@ export const TaskRecord = Type.Object(
           operation: Type.String(),
           scope: orNull(textSchema("CEL; null covers every request.")),
           count: countSchema("Maximum number of uses."),
+          open: Type.Boolean({
+            description:
+              "false if the grant has ended, by itself or with the task. `status` of the grant says whether the rights of the person who started the task hold it back.",
+          }),
         },
         closed,
       ),
@@ -131,7 +136,7 @@ export const TaskRecord = Type.Object(
         {
           cause: Type.Union(
             [...CAUSES, "time" as const].map((cause) => Type.Literal(cause)),
-            { description: "rejection: someone rejected an action of the agent. flag: someone flagged a use." },
+            { description: "rejection: a person rejected an action of the agent. flag: someone flagged a use." },
           ),
           at: timeSchema("When the task ended."),
           by: orNull(textSchema("Principal; null if its time was over.")),

@@ -2,7 +2,7 @@
  * Tasks. They exist only as ledger entries and are rebuilt from these entries, so no write to the database can add,
  * extend or change a task. What a task allows is in its grants: a task groups them and ends them together.
  */
-import { type Actor, parseEntryTime } from "../../src/core.ts";
+import { type Actor, foldName, parseEntryTime } from "../../src/core.ts";
 import { type Fold, PersistentMap, type StatesReader } from "../../src/plugin.ts";
 import { type FindPlacedBar, type Grant, grantState } from "../grants/api.ts";
 import type { TaskEntry } from "./entry.ts";
@@ -100,7 +100,11 @@ export function findBarOf(reader: Pick<TaskReader, "state" | "placedBar">, task:
   return null;
 }
 
-/** Returns the open tasks. Oldest first. */
-export function listOpenTasks(reader: TaskReader): Task[] {
-  return reader.state(taskState).open.filter((task) => findTaskEnd(reader, task) === null);
+/** Returns the open tasks of an agent. Oldest first. */
+export function listOpenTasks(reader: TaskReader, agentId: string): Task[] {
+  return reader.state(taskState).open.filter((task) => isOf(task, agentId) && findTaskEnd(reader, task) === null);
 }
+
+/** Whether the task is for the agent, under any spelling of its name. */
+export const isOf = (task: Pick<Task, "agent_id">, agentId: string): boolean =>
+  foldName(task.agent_id) === foldName(agentId);

@@ -231,6 +231,7 @@ rules:
     const one = await console_.visit(ada, `#/approvals/${id}`);
     const other = await console_.visit(grace, `#/approvals/${id}`);
     await vote(other.page, "Deny", "not fine");
+    await openRequest(other.page, id);
     await voteNow(one.page, "Approve");
     await requestPane(other.page, id).getByText("Ada approved it").waitFor();
     await requestPane(other.page, id).getByText("Your reason is kept: “not fine”").waitFor();

@@ -89,6 +89,44 @@ const openGrants = async (agent_id: string): Promise<unknown[]> =>
 const end = (id: string, key = alice): Promise<Answer> =>
   service.call("POST", `/v1/tasks/${id}/end`, { key, body: { reason: "done" } });
 
+test("the uses of one operation in several parts of a task count together", async () => {
+  const answer = await start({
+    agent_id: freshAgent(),
+    operations: [
+      { ...MAIL, count: 30 },
+      { ...MAIL, count: 21 },
+    ],
+  });
+  assert.deepEqual([answer.status, answer.body.code], [403, "GRANT_NOT_ALLOWED"]);
+  await started({
+    agent_id: freshAgent(),
+    operations: [
+      { ...MAIL, count: 30 },
+      { ...MAIL, count: 20 },
+    ],
+  });
+});
+
+test("a grant does not tell the title of its task, and titles are visible", async () => {
+  const { id, grants } = await started({ agent_id: freshAgent(), title: "secret merger" });
+  const { body } = await service.call("GET", `/v1/grants/${grants[0]?.id}`, { key: bob });
+  assert.ok(!JSON.stringify(body).includes("secret merger") && JSON.stringify(body).includes(id));
+  for (const title of ["   ", "\u200b", "a\u202eb", "a\u2028b", "a\u009bb"])
+    assert.equal((await start({ agent_id: freshAgent(), title })).status, 422, JSON.stringify(title));
+});
+
+test("templates that no request could start are refused at startup", async () => {
+  const operations = [WEB];
+  const refused = (templates: object[], words: RegExp): Promise<void> =>
+    assert.rejects(
+      startPeople({ policy: POLICY, change: (config) => setSection(config, "tasks", { max_hours: 4, templates }) }),
+      words,
+    );
+  await refused([{ name: "long", for: "5h", operations }], /"long" takes 5h, more than tasks.max_hours \(4\)/);
+  const twice = { name: "a", for: "1h", operations };
+  await refused([twice, twice], /two templates have the name "a"/);
+});
+
 describe("what a task cannot cover", () => {
   const refused: [string, object, number, string][] = [
     ["an operation that needs two people", { tool: "bank", operation: "pay" }, 403, "GRANT_NOT_ALLOWED"],
@@ -242,6 +280,17 @@ describe("what ends a task ends all its grants", () => {
     const body = { action_id: use.id, reason: "not this" };
     assert.equal((await service.call("POST", `/v1/grants/${use.grant}/flag`, { key: bob, body })).status, 200);
     await assertEnded(agent_id, "flag");
+  });
+
+  test("a flag of one use after its grant was revoked", async () => {
+    const agent_id = await withTask();
+    const { body: use } = await submit(agent_id);
+    const path = `/v1/grants/${use.grant}`;
+    assert.equal((await service.call("POST", `${path}/revoke`, { key: bob, body: {} })).status, 200);
+    const body = { action_id: use.id, reason: "not this" };
+    assert.equal((await service.call("POST", `${path}/flag`, { key: bob, body })).status, 200);
+    await assertEnded(agent_id, "flag");
+    assert.equal((await service.call("POST", `${path}/flag`, { key: bob, body })).body.code, "GRANT_ENDED");
   });
 
   test("a stop of the agent or of one tool, even after it is lifted", needs("stop"), async () => {
