@@ -59,7 +59,9 @@ export {
   type RecordedApproval,
   type RecordedEdit,
   buildActionHistory,
+  findApprovalTerms,
   findDifferingColumns,
+  isRequestForApproval,
 } from "./domain/action-history.ts";
 export {
   CHANGED_BY_POLICIES,

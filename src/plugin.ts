@@ -168,7 +168,7 @@ export type {
 export type { BarCoverage, BarSource, BarTarget, PlacedBar } from "./contract/bar.ts";
 export type { StatesReader } from "./contract/states.ts";
 export type { EntryBody } from "./domain/entries.ts";
-export { defineErrors, Refusal, type ErrorCode, type ErrorKind } from "./contract/errors.ts";
+export { defineErrors, errorKind, Refusal, type ErrorCode, type ErrorKind } from "./contract/errors.ts";
 export type { Fold } from "./domain/fold.ts";
 export { PersistentMap } from "./domain/persistent-map.ts";
 export { defineScopes, type PluginScope, type Scope } from "./domain/scopes.ts";

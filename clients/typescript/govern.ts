@@ -202,7 +202,7 @@ export async function runStarted<T>(
   return value;
 }
 
-/** Returns the usage. Throws TypeError if the service would reject it, because it would reject the result, too. */
+/** Returns the usage. Throws TypeError for a usage with which the service would reject the whole result. */
 function assertReportable(usage: Record<string, number>): Record<string, number> {
   if (typeof usage !== "object" || usage === null || "then" in usage)
     throw new TypeError(`usage must return an object such as { cost_usd: 0.02 }; got ${describeValue(usage)}`);

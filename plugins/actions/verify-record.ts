@@ -12,6 +12,8 @@ import {
   type Decision,
   type DecisionEntry,
   decodeEntry,
+  findApprovalTerms,
+  isRequestForApproval,
   findDifferingColumns,
   encodeRequest,
   type ErasablePart,
@@ -92,10 +94,7 @@ export interface VerifiedHistory {
   reviews: readonly ReviewEntry[];
   /** The decision and redecisions that made the action pending, in order. */
   requests: readonly (DecisionEntry | RedecisionEntry)[];
-  /**
-   * The terms of the newest request for approval that has any; null if approval was never required. A request whose only
-   * cause is a change of pinned facts has none.
-   */
+  /** See `findApprovalTerms`. */
   terms: Decision["approval"];
   /** Commitment to the pinned values that approvers see; null without pins. */
   pins: string | null;
@@ -248,15 +247,14 @@ function compareEntries(
   if (history === null || history.faults.length > 0 || first?.type !== "decision")
     return { recorded: null, altered: ["entries"] };
   const hashes = coreEntries.map(({ leaf_hash }) => toHex(leaf_hash));
-  const requests = opened.filter(isRequestForApproval);
   const recorded: VerifiedHistory = {
     first,
     basis: history.edit?.entry ?? first,
     edit: history.edit,
     mayHaveRun: history.mayHaveRun,
     askedHash: hashes[opened.findLastIndex(isRequestForApproval)] ?? null,
-    requests,
-    terms: requests.findLast(({ decision }) => decision.approval !== null)?.decision.approval ?? null,
+    requests: opened.filter(isRequestForApproval),
+    terms: findApprovalTerms(opened),
     pins: history.pins,
     asked: history.asked,
     reviews: opened.filter((entry) => entry.type === "review"),
@@ -300,10 +298,6 @@ function findAlteredContent(
     questions: erasedParts.includes("questions") || matchesRecordedQuestions(questions, row.questions),
   };
   return Object.entries(matches).flatMap(([part, isRecorded]) => (isRecorded ? [] : [part]));
-}
-
-function isRequestForApproval(entry: ActionEntry): entry is (DecisionEntry | RedecisionEntry) & { seq: number } {
-  return (entry.type === "decision" || entry.type === "redecision") && entry.status === "pending_approval";
 }
 
 function findLatestRedecision(entries: readonly ActionEntry[]): RedecisionEntry | null {

@@ -286,8 +286,9 @@ async function revoke(host: CoreHost, id: string, credential: Credential): Promi
     const key = await tx.key(id);
     if (key === null || key.revoked_at !== null || !canManage(caller, key))
       throw new Refusal("KEY_NOT_FOUND", `there is no live key ${id} that this key may see`);
-    // A key that is bound to no agent can have rights beyond the caller's limits. The principal does not suffice for a
-    // key of the caller, because anyone can create a key with limits for another owner.
+    // A key that is bound to no agent can have rights beyond the caller's limits, so a caller with limits revokes only
+    // their own. For a caller that is a key, the same owner does not prove that: anyone can create a key with limits in
+    // another owner's name.
     const isTheirs = caller.session !== undefined && principalOfKey(key) === caller.principal;
     const isOwn = isTheirs || [key.id, key.created_by].includes(caller.key.id);
     if (key.agent_id === null && !isOwn && !("all" in caller.limits))

@@ -405,7 +405,7 @@ function describeRule(rule: CompiledRule, relation: Relation, definition: Policy
   return { decision, when: parts.join(" and "), ...note };
 }
 
-/** Returns the limits without a condition. A limit with a condition can be about someone else. */
+/** Returns the limits that have no condition. It omits the others, because a condition can be about other people. */
 function listLimits(
   { agentId, facts }: AuthoritySubject,
   policies: readonly AgentPolicy[],

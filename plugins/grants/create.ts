@@ -63,8 +63,8 @@ export function recordGrantAlone(
 ): Grant {
   const largest = findLargestGrantTerms(tx.activePolicies.compiled, body);
   const [terms, comment] = [readGrantTerms(body, pointer), body.reason ?? null];
-  recordGrant(tx, caller, { id, target: body, terms, largest, comment, grantedWith: null, passkey: null, pointer });
-  assertWithin(body, { ...terms, count: uses }, largest);
+  const grant = { id, target: body, terms, uses, largest, comment, grantedWith: null, passkey: null, pointer };
+  recordGrant(tx, caller, grant);
   return tx.state(grantState).all.get(id) as Grant;
 }
 
@@ -91,7 +91,17 @@ export function recordGrantWithVote(
   recordGrant(
     tx,
     caller,
-    { id, target: row, terms, largest, comment: reason, grantedWith: row.id, passkey, pointer: "/grant" },
+    {
+      id,
+      target: row,
+      terms,
+      uses: terms.count,
+      largest,
+      comment: reason,
+      grantedWith: row.id,
+      passkey,
+      pointer: "/grant",
+    },
     () => {
       const { scope, sum } = terms;
       const evaluation = new Evaluation(tx.activePolicies.compiled, request, facts, tx.now);
@@ -105,6 +115,8 @@ interface NewGrant {
   id: string;
   target: GrantTarget;
   terms: VoteGrantTerms;
+  /** The uses that the rules have to allow. */
+  uses: number;
   largest: GrantTerms | null;
   comment: string | null;
   grantedWith: string | null;
@@ -116,13 +128,13 @@ interface NewGrant {
 function recordGrant(
   tx: LedgerTransaction,
   caller: Credential,
-  { id, target, terms, largest, comment, grantedWith, passkey, pointer }: NewGrant,
+  { id, target, terms, uses, largest, comment, grantedWith, passkey, pointer }: NewGrant,
   assertCovers: () => void = () => undefined,
 ): void {
   const { agent_id, tool, operation } = target;
   const { count, scope, sum, ends_on_failure, for_ms } = terms;
   assertMayGrant(caller, target);
-  assertWithin(target, terms, largest);
+  assertWithin(target, { for_ms, count: uses }, largest);
   assertExpressions(tx, target, terms, pointer);
   if (findOpenGrants(tx.state(grantState), target, tx.placedBar, tx.now).length >= MAX_OPEN)
     throw new Refusal(
@@ -184,7 +196,7 @@ function assertMayGrant(caller: Credential, { agent_id, tool }: GrantTarget): vo
 /** Throws GRANT_NOT_ALLOWED if the terms exceed what the rules allow. */
 function assertWithin(
   { tool, operation }: GrantTarget,
-  { for_ms, count }: VoteGrantTerms,
+  { for_ms, count }: Pick<VoteGrantTerms, "for_ms" | "count">,
   largest: GrantTerms | null,
 ): void {
   if (largest === null)

@@ -45,7 +45,7 @@ function readBlockingEvents(reason: unknown): Set<string> {
   return new Set(reason["event_ids"].filter((id) => typeof id === "string"));
 }
 
-/** Reads a call from its event. Throws Error if it could be read as another call. */
+/** Reads a call from its event. Throws Error if another reader could take the event for a different call. */
 export function readCall({ type, id, name, input, mcp_server_name: server = null }: JsonObject): PendingCall {
   if (typeof id !== "string" || typeof name !== "string" || name === "" || !isJsonObject(input))
     throw new Error(`the event ${JSON.stringify(id)} has no name of a tool, or no arguments`);

@@ -70,7 +70,7 @@ export class Worker {
     log(`session ${session}: "${call.name}" was answered with ${confirmation.result} (action ${action.id})`);
   }
 
-  /** The idempotency key identifies the call, so that it is one action, also after a restart. */
+  /** Submits a call. The idempotency key identifies the call, so each call is one action, even after a restart. */
   private submit(session: string, call: PendingCall): Promise<Action> {
     const { id, name, server, input } = call;
     const { assent, agent, tool } = this.options;

@@ -1,19 +1,13 @@
 /** Schemas of tasks, their options and their errors. */
 import { closed, countSchema, orNull, textSchema, timeSchema } from "../../src/core.ts";
-import { type ErrorKind, PAGE_QUERY, type Static, Type } from "../../src/plugin.ts";
+import { errorKind, PAGE_QUERY, type Static, Type } from "../../src/plugin.ts";
 import { GrantScopeTerms } from "../grants/api.ts";
 import { CAUSES } from "./entry.ts";
 
-const kind = <const Code extends string>(code: Code, status: number, title: string): ErrorKind & { code: Code } => ({
-  code,
-  status,
-  title,
-});
-
 export const ERRORS = {
-  notFound: kind("TASK_NOT_FOUND", 404, "No such task"),
-  ended: kind("TASK_ENDED", 409, "The task has ended"),
-  tooMany: kind("TOO_MANY_TASKS", 429, "Too many open tasks"),
+  notFound: errorKind("TASK_NOT_FOUND", 404, "No such task"),
+  ended: errorKind("TASK_ENDED", 409, "The task has ended"),
+  tooMany: errorKind("TOO_MANY_TASKS", 429, "Too many open tasks"),
 };
 
 const Duration = (description: string) => Type.String({ minLength: 1, maxLength: 40, description });

@@ -135,6 +135,19 @@ export function resolveErrorKind(error: ErrorCode | ErrorKind): ErrorKind {
   return { code: error, status, title };
 }
 
+/**
+ * Defines one error of a feature whose codes have no prefix. Unlike `defineErrors`, it keeps the code in the type.
+ * @example
+ * const ERRORS = { full: errorKind("NOTEBOOK_FULL", 409, "No room for another note") };
+ */
+export function errorKind<const Code extends string>(
+  code: Code,
+  status: number,
+  title: string,
+): ErrorKind & { readonly code: Code } {
+  return { code, status, title };
+}
+
 /** Returns the prefix of a plugin's error codes, such as `MY_PLUGIN_` for `my-plugin`. */
 export function errorCodePrefix(plugin: string): string {
   return `${plugin.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_")}_`;

@@ -1,6 +1,6 @@
 /** The requests for approval that an entry causes. Their recipients are people who have not been notified yet. */
 import type { DeliveryRow, StorageTransaction } from "../contract/storage.ts";
-import type { ActionEntry } from "../domain/action-history.ts";
+import { type ActionEntry, findApprovalTerms } from "../domain/action-history.ts";
 import { evaluatePlanProgress } from "../domain/approvers.ts";
 import type { DecisionEntry, EntryBody } from "../domain/entries.ts";
 import type { Decision } from "../domain/policy/policy-types.ts";
@@ -53,14 +53,10 @@ export async function createApprovalRequests(
   return buildApprovalRequests(options, request, cause, { subject: subjectOf(first), urgencies, earlier, stages });
 }
 
-/**
- * Returns the terms of the newest request for approval that has any, for a request whose only cause is a change of
- * pinned facts. Machine reviewers do not receive such a request.
- */
+/** Returns the terms for a request that has none of its own. Machine reviewers do not receive such a request. */
 function findEarlierTerms(entries: readonly ActionEntry[]): Decision["approval"] {
-  const requests = entries.filter((entry) => "decision" in entry && entry.status === "pending_approval");
-  const terms = requests.flatMap((entry) => ("decision" in entry ? (entry.decision.approval ?? []) : [])).at(-1);
-  return terms === undefined ? null : { ...terms, reviewers: [] };
+  const terms = findApprovalTerms(entries);
+  return terms === null ? null : { ...terms, reviewers: [] };
 }
 
 const subjectOf = ({ agent_id, tool, submitted_by: { owner } }: DecisionEntry): MessageSubject => ({

@@ -38,6 +38,20 @@ export type ActionEntry = (
   seq: number;
 };
 
+/** Whether the decision made the action pending. */
+export function isRequestForApproval(entry: ActionEntry): entry is (DecisionEntry | RedecisionEntry) & { seq: number } {
+  return (entry.type === "decision" || entry.type === "redecision") && entry.status === "pending_approval";
+}
+
+/**
+ * Returns the terms of the newest request for approval that has any; null if approval was never required. A request whose
+ * only cause is a change of pinned facts has none.
+ */
+export function findApprovalTerms(entries: readonly ActionEntry[]): DecisionEntry["decision"]["approval"] {
+  const requests = entries.filter(isRequestForApproval);
+  return requests.findLast(({ decision }) => decision.approval !== null)?.decision.approval ?? null;
+}
+
 /** The columns of an action's row that its entries determine. Member names are column names. */
 export interface RecordedAction {
   id: string;

@@ -68,8 +68,8 @@ export function intersectVisibility(a: GroupVisibility, b: GroupVisibility): Gro
 const ALL_ACTIONS: GroupLimits = { agents: ["*"], tools: null };
 
 /**
- * Returns the union of the user's own visibility and the actions that delegators let the user see. Limits stay limits:
- * even the delegation of a user without limits adds only actions.
+ * Returns the union of the user's own visibility and the actions that delegators let the user see. The user still has
+ * limits: a delegator without limits lends only the sight of all actions, not of entries without an action.
  */
 export function extendVisibility(
   own: Visibility,

@@ -20,7 +20,7 @@ export async function confirmCredential(
   return scope === "approvals:decide" ? confirmed : withoutDelegations(confirmed);
 }
 
-/** Returns the credential without the actions that only delegators let the user see. */
+/** Returns the credential with the visibility that the user has without delegators. */
 export function withoutDelegations(credential: Credential): Credential {
   const { session } = credential;
   return session === undefined ? credential : { ...credential, visibility: session.visibility };

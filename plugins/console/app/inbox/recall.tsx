@@ -58,7 +58,7 @@ function canWithdraw(action: Action): boolean {
   const { status, decision, approved_until } = action;
   const isOpen =
     status === "pending_approval" ||
-    // An action that was allowed first can have a permit.
+    // An action that was allowed at first may have a permit, which no entry records.
     (status === "approved" &&
       decision !== "allow" &&
       approved_until !== null &&

@@ -10,7 +10,7 @@ const COMPARISONS = ["_<_", "_<=_", "_>_", "_>=_", "_==_", "_!=_"];
 export interface ComparedNumber {
   /** Members of `params`. */
   path: readonly string[];
-  /** The operator with the parameter on its left. */
+  /** The operator, written with the parameter on its left: `<` for `100 > params.amount`. */
   operator: string;
   value: number;
 }
@@ -106,11 +106,8 @@ function readNumber(expr: Expr): Comparison["value"] | null {
     if (!isNumber) return null;
     const value = Number(constant.value);
     // A larger integer would be rounded.
-    return typeof constant.value === "bigint" && !Number.isSafeInteger(value)
-      ? null
-      : Number.isFinite(value)
-        ? value
-        : null;
+    const isExact = typeof constant.value === "bigint" ? Number.isSafeInteger(value) : Number.isFinite(value);
+    return isExact ? value : null;
   }
   return readNames(expr);
 }
