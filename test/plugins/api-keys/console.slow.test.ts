@@ -147,8 +147,8 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
     await page.goBack();
     await page.getByRole("link", { name: "1 required approval" }).click();
     await page.waitForURL(/#\/actions/);
+    await page.getByRole("button", { name: "Stop…", exact: true }).waitFor();
     await page.getByRole("region", { name: "Actions" }).locator("tbody tr").waitFor();
-    await page.getByRole("button", { name: "Stop…" }).waitFor();
     await page.goBack();
     await page.getByRole("button", { name: "Stop this agent…" }).click();
     assert.equal(await page.getByLabel("Agents", { exact: true }).inputValue(), "page-bot");
