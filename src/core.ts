@@ -90,11 +90,6 @@ export {
   commitQuestionText,
   decodeQuestions,
   encodeQuestions,
-  hasOpenQuestion,
-  MAX_ANSWER_LENGTH,
-  MAX_QUESTION_LENGTH,
-  MAX_QUESTIONS,
-  MAX_QUESTIONS_BEFORE_OWNER,
   questionsDigest,
   matchesRecordedQuestions,
   type RecordedQuestion,
@@ -131,6 +126,7 @@ export {
   isOfUnknownPerson,
   listKeyMakers,
   principalsOfKeys,
+  UNKNOWN_PERSON,
 } from "./domain/vote-people.ts";
 export { LINK_KEY_ID } from "./domain/vote-method.ts";
 export {
@@ -144,7 +140,6 @@ export {
 export { type GroupLimits, intersectLimits } from "./domain/groups.ts";
 export { type Visibility, canAdministerAgent, canSee, canSeeAgent, extendVisibility } from "./domain/visibility.ts";
 export { type PrincipalNames, readPrincipalNames } from "./identity/principal-names.ts";
-export { principalsBehindCredential, principalsBehindVote } from "./http/resource/vote-principals.ts";
 export { rightsReader } from "./http/resource/rights-reader.ts";
 export { confirmCredential, withoutDelegations } from "./http/resource/confirm-credential.ts";
 
@@ -161,8 +156,6 @@ export {
   reviewsApprove,
 } from "./domain/reviews.ts";
 export type { RequestForReview } from "./domain/action-history.ts";
-
-export { DEFAULT_REVIEW_TIMEOUT_MS, MAX_REVIEW_TIMEOUT_MS } from "./contract/reviewer.ts";
 
 // Plans
 export {
@@ -207,7 +200,6 @@ export {
   listFactCalls,
   toSourceFacts,
 } from "./domain/policy/decide/fact-reads.ts";
-export { findUnknownFactSources } from "./domain/policy/check/fact-faults.ts";
 export { givenRequesterFacts } from "./domain/policy/test/given-facts.ts";
 export { PreparationRequired } from "./contract/ledger.ts";
 export { matchesTerminalCode, terminalChallenge } from "./domain/terminal-code.ts";
@@ -221,13 +213,11 @@ export {
 // Policies and decisions
 export { findUnknownChannels } from "./domain/policy/check/unknown-channels.ts";
 export { listFunctions, listTools, listVariables } from "./domain/policy/check/expression-names.ts";
-export { findUnknownReviewers } from "./domain/policy/check/reviewer-faults.ts";
 export { findRuleWarnings } from "./domain/policy/check/rule-warnings.ts";
 export { findScopeFault } from "./domain/policy/check/scope-fault.ts";
 export { omitRedactedUsage } from "./domain/policy/check/redacted-reads.ts";
 export { type Alternative, findAlternative, readParameter } from "./domain/policy/decide/alternative.ts";
 export { describeComparisons } from "./domain/policy/condition/compared-numbers.ts";
-export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
 export {
   buildPolicySet,
   type CompiledLimit,
@@ -290,24 +280,9 @@ export type {
 } from "./domain/policy/policy-types.ts";
 export type { PolicyActivation } from "./contract/policies.ts";
 export type { PolicyState } from "./contract/policy-source.ts";
-export type {
-  CandidatePolicies,
-  ParsedPolicy,
-  SerializedPolicySet,
-  TrialContext,
-  TrialJob,
-  TrialWork,
-} from "./contract/trials.ts";
+export type { CandidatePolicies, ParsedPolicy, SerializedPolicySet, TrialContext } from "./contract/trials.ts";
 export { siblingModule } from "./policies/worker-thread.ts";
-export type { BacktestCounts, BacktestReport } from "./contract/backtest.ts";
-export {
-  BacktestResponse,
-  FlipFields,
-  BacktestRangeParams,
-  parseBacktestRange,
-  renderBacktest,
-} from "./http/resource/backtest-schemas.ts";
-export { EnforceField, parseCandidates } from "./http/resource/candidates.ts";
+export type { BacktestCounts, BacktestRange, BacktestReport } from "./contract/backtest.ts";
 
 export { isBaselinePolicy } from "./policies/baseline.ts";
 export { renderBacktestMarkdown } from "./policies/backtest-markdown.ts";
@@ -320,7 +295,6 @@ export {
   computeGrantUse,
   findGrantUsage,
   type GrantUsage,
-  grantUsageFacts,
   grantUseLimitPolicy,
   matchGrant,
 } from "./domain/policy/decide/grant.ts";

@@ -5,4 +5,5 @@ export { readRecordedName } from "./recorded-name.ts";
 export { ActionRecord, IdParams } from "./schemas.ts";
 export { findSelfApproval } from "./self-approval.ts";
 export { recordAlteredError, verifyAgainstLedger } from "./verify-record.ts";
+export { principalsBehindVote } from "./vote-principals.ts";
 export { assertNotErased, isOverdue, visibleAction } from "./visible-action.ts";

@@ -13,7 +13,6 @@ import {
   strictestOversightMode,
   listRequiredGroups,
   principalOfUser,
-  principalsBehindVote,
   principalsOfKeys,
   type RecordedApproval,
   type Snapshot,
@@ -23,6 +22,7 @@ import {
   type SelfRelation,
   userOfPrincipal,
 } from "../../src/core.ts";
+import { principalsBehindVote } from "./vote-principals.ts";
 
 /** Adds to each vote the principals that share it: those of its approver and of the user who delegated to them. */
 export function toCountedVotes(host: CoreHost, approvals: readonly RecordedApproval[]): CountedVote[] {

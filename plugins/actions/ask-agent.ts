@@ -7,20 +7,25 @@ import {
   decodeQuestions,
   encodeQuestions,
   type LedgerTransaction,
-  MAX_QUESTIONS,
-  MAX_QUESTIONS_BEFORE_OWNER,
   type StoredQuestion,
   toActor,
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { newSalt } from "./salt.ts";
+import { MAX_QUESTIONS } from "./schemas.ts";
 import { findSelfApproval } from "./self-approval.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotSelf } from "./voter.ts";
 import { isAgentOfAction } from "./wait-tracker.ts";
 import { approvalExpiredError, assertPending } from "./cast-vote.ts";
 import { assertNotErased, isOverdue, rereadAction, visibleAction } from "./visible-action.ts";
+
+/**
+ * Once an action has this many questions, the person behind the agent can no longer ask. The rest are reserved for
+ * other approvers.
+ */
+const MAX_QUESTIONS_BEFORE_OWNER = 2;
 
 /**
  * Asks the agent a question. If the approver repeats a question that has no answer yet, changes nothing and returns the

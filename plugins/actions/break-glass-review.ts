@@ -5,13 +5,13 @@ import {
   canSee,
   confirmCredential,
   type CoreHost,
-  principalsBehindCredential,
   SELF_RELATION_REASONS,
   toActor,
   withoutDelegations,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import { findSelfApproval } from "./self-approval.ts";
+import { principalsBehindCredential } from "./vote-principals.ts";
 
 /**
  * Closes the review. Throws REVIEWER_NOT_ELIGIBLE for the person who gave the emergency approval and for the person

@@ -23,7 +23,6 @@ import {
   isOfUnknownPerson,
   principalOfKey,
   principalOfUser,
-  principalsBehindVote,
   selectCountedLimits,
   toActor,
   displayPrincipal,
@@ -54,6 +53,7 @@ import { newSalt } from "./salt.ts";
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 import { verifyTokenVoter, type Voter } from "./voter.ts";
 import { assertNotErased, isOverdue, rereadAction, visibleAction } from "./visible-action.ts";
+import { principalsBehindVote } from "./vote-principals.ts";
 
 interface Edit {
   /** The approval token from the action's record. */

@@ -19,7 +19,6 @@ import {
   type LegalHolds,
   listActiveHolds,
   readVerifiedSubject,
-  principalsBehindVote,
   recordCreatedResource,
   recordedHoldTerms,
   toActor,
@@ -32,6 +31,7 @@ import { MAX_ACTIVE_HOLDS } from "./held-actions.ts";
 import { restartRetentionSweep } from "./retention.ts";
 import { newSalt } from "./salt.ts";
 import { visibleAction } from "./visible-action.ts";
+import { principalsBehindVote } from "./vote-principals.ts";
 
 type Tx = Parameters<UrgentJob<unknown>>[0];
 

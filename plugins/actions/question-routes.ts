@@ -1,5 +1,5 @@
 /** Routes for questions: an approver asks the agent of a pending action, and the agent answers. */
-import { type CoreHost, MAX_QUESTIONS } from "../../src/core.ts";
+import type { CoreHost } from "../../src/core.ts";
 import { defineRoute } from "../../src/plugin.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { answerQuestion, askQuestion } from "./ask-agent.ts";
@@ -20,7 +20,7 @@ export function questionRoutes(host: CoreHost, tag: string) {
       path: "/v1/actions/:id/questions",
       tag,
       summary: "Ask the agent a question",
-      description: `For an approver of a pending action. The action stays pending until its deadline. Approval tokens that were read before the question, or before its answer, are no longer valid. An action can have at most ${MAX_QUESTIONS} questions. Repeating a question that has no answer yet changes nothing.`,
+      description: `For an approver of a pending action. The action stays pending until its deadline. Approval tokens that were read before the question, or before its answer, are no longer valid. An action can have at most ${schema.MAX_QUESTIONS} questions. Repeating a question that has no answer yet changes nothing.`,
       scope: "approvals:decide",
       params: schema.IdParams,
       body: schema.QuestionBody,

@@ -1,10 +1,5 @@
 /** Calls machine reviewers, with a timeout per call. Limits the number of calls that still run after their timeout. */
-import {
-  DEFAULT_REVIEW_TIMEOUT_MS,
-  MAX_REVIEW_TIMEOUT_MS,
-  parseReviewAnswer,
-  type ReviewFault,
-} from "../../src/core.ts";
+import { parseReviewAnswer, type ReviewFault } from "../../src/core.ts";
 import type { ReviewAnswer, Reviewer, ReviewRequest } from "../../src/plugin.ts";
 
 /**
@@ -12,6 +7,9 @@ import type { ReviewAnswer, Reviewer, ReviewRequest } from "../../src/plugin.ts"
  * one of them ends.
  */
 const MAX_HANGING = 20;
+/** Default and maximum timeout of one call. Milliseconds. */
+const DEFAULT_TIMEOUT_MS = 15_000;
+const MAX_TIMEOUT_MS = 45_000;
 
 /** How a call ended. */
 export interface ReviewOutcome {
@@ -47,7 +45,7 @@ export function createReviewCalls(): ReviewCalls {
       if (reviewer === null) return outcome({ fault: "not_configured" });
       if ((hanging.get(reviewer.name) ?? 0) >= MAX_HANGING)
         return outcome({ fault: "error", error: `${MAX_HANGING} earlier calls of the reviewer have not ended` });
-      const timeoutMs = Math.min(reviewer.timeoutMs ?? DEFAULT_REVIEW_TIMEOUT_MS, MAX_REVIEW_TIMEOUT_MS);
+      const timeoutMs = Math.min(reviewer.timeoutMs ?? DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS);
       const aborter = new AbortController();
       const stop = (): void => aborter.abort(new Error("the service is stopping"));
       stopping.addEventListener("abort", stop, { once: true });

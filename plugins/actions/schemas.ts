@@ -5,9 +5,6 @@ import {
   ApproverPlans,
   EditableParameter,
   LedgerEntry,
-  MAX_ANSWER_LENGTH,
-  MAX_QUESTION_LENGTH,
-  MAX_QUESTIONS,
   orNull,
   REVIEW_ANSWERS,
   REVIEWER_FAILURES,
@@ -16,6 +13,12 @@ import {
 import { PAGE_QUERY } from "../../src/plugin.ts";
 import { DENIAL_RESPONSE_FIELDS } from "./rejection-schemas.ts";
 import { MAX_COMPARED_ACTIONS, MAX_DIFFERENCES, MAX_UNUSUAL_SENTENCES } from "./unusual.ts";
+
+/** Maximum number of questions about one action. Each question and each answer adds an entry to the ledger. */
+export const MAX_QUESTIONS = 5;
+/** Maximum number of characters of a question. */
+const MAX_QUESTION_LENGTH = 1000;
+const MAX_ANSWER_LENGTH = 2000;
 
 /** Names are compared, displayed and logged, so the format `name` excludes invisible and ambiguous characters. */
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });

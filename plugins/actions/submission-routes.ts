@@ -8,7 +8,6 @@ import {
   type Decision,
   encodeRequest,
   Evaluation,
-  isNeverAllowed,
   readIdempotencyKey,
   REPLAYED_HEADERS,
   rightsReader,
@@ -22,6 +21,7 @@ import { decideAction, type DecidedAction, type DecisionReader, findRejection } 
 import type { ExpiryTask } from "./expiry.ts";
 import { issueFirstPermit, grantPermit, type Permit } from "./grant-permit.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
+import { isNeverAllowed } from "./never-allowed.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { SESSION_HEADER } from "./schemas.ts";

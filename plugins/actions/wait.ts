@@ -1,5 +1,5 @@
 /** Lets requests wait while an action is pending. New ledger entries wake them; nothing polls. */
-import { callerId, type CoreHost, createSharedRead, hasOpenQuestion } from "../../src/core.ts";
+import { callerId, type CoreHost, createSharedRead, decodeQuestions } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { isAgentOfAction, type WaitTracker } from "./wait-tracker.ts";
@@ -124,4 +124,9 @@ export function createActionWaits(host: CoreHost, maxPerKey: number, tracker: Wa
     },
     stop: stopListening,
   };
+}
+
+/** Returns true if the agent has a question to answer. */
+function hasOpenQuestion(text: string | null): boolean {
+  return text !== null && decodeQuestions(text).some(({ answer }) => answer === null);
 }

@@ -7,9 +7,9 @@ import {
   type Facts,
   findGrantUsage,
   type GrantFact,
-  grantUsageFacts,
   type GrantUsage,
   grantUseLimitPolicy,
+  type LimitFact,
   matchGrant,
   type RelaxableAction,
   type Rights,
@@ -130,4 +130,18 @@ function isSignedByHeldPasskey({ state }: Pick<StepReader, "state">, { passkey, 
 export function canCreateGrants({ key, principal, hasScope }: Rights, { by }: Pick<Grant, "by">): boolean {
   const isSame = principal === by.principal && key.agent_id === null;
   return isSame && hasScope("approvals:decide") && hasScope("grants:write");
+}
+
+/**
+ * Returns the facts that record the usage, in the form of the usage of a limit. The limit's policy is `grant:<id>`,
+ * which cannot be the name of a real policy.
+ */
+function grantUsageFacts({ id, sum: cap }: Pick<GrantFact, "id" | "sum">, { count, sum }: GrantUsage): LimitFact[] {
+  const fact = (limit: string, used: number): LimitFact => ({
+    policy: grantUseLimitPolicy(id),
+    limit,
+    basis: "",
+    used,
+  });
+  return [fact("count", count), ...(cap === null ? [] : [fact("sum", sum)])];
 }

@@ -3,17 +3,16 @@ import { Type, type Static } from "@sinclair/typebox";
 import {
   type CoreHost,
   type Decision,
-  EnforceField,
   GivenAgent,
   GivenFacts,
   GivenPrincipal,
   givenRequesterFacts,
   type JsonObject,
   orNull,
-  parseCandidates,
   parseRfc3339,
 } from "../../src/core.ts";
 import { defineRoute, type Reply } from "../../src/plugin.ts";
+import { EnforceField, parseCandidates } from "./candidates.ts";
 import { EXAMPLE_DEFINITION } from "./schemas.ts";
 
 const SampleAction = Type.Object(

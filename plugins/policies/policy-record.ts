@@ -3,8 +3,6 @@ import {
   type CoreHost,
   findRuleWarnings,
   findUnknownChannels,
-  findUnknownFactSources,
-  findUnknownReviewers,
   isBaselinePolicy,
   type PolicyDocument,
 } from "../../src/core.ts";
@@ -13,6 +11,7 @@ import type { PolicyRow, PolicyVersionRow } from "../../src/storage/index.ts";
 import { policyEtag } from "./policy-changes.ts";
 import { parseStoredDocument, findVersion, findManagingSource } from "./stored-policies.ts";
 import * as schema from "./schemas.ts";
+import { findUnknownFactSources, findUnknownReviewers } from "./unknown-names.ts";
 
 export const POLICY_RESPONSE = { description: "The policy.", schema: schema.PolicyRecord };
 

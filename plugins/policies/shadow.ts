@@ -1,7 +1,8 @@
 /** Reports which decisions a policy in shadow mode would have changed, from its recorded results. */
 import { Type } from "@sinclair/typebox";
-import { type CoreHost, FlipFields, parseBacktestRange, renderBacktest, BacktestRangeParams } from "../../src/core.ts";
+import type { CoreHost } from "../../src/core.ts";
 import { defineRoute } from "../../src/plugin.ts";
+import { BacktestRangeParams, FlipFields, parseBacktestRange, renderBacktest } from "./backtest-schemas.ts";
 import { findPolicy } from "./stored-policies.ts";
 import { PolicyParams } from "./schemas.ts";
 

@@ -7,15 +7,17 @@ import {
   type BacktestReport,
   type CompiledPolicySet,
   type CoreHost,
-  EnforceField,
-  parseCandidates,
-  parseBacktestRange,
   policySetDigest,
-  renderBacktest,
   type SerializedPolicySet,
-  BacktestRangeParams,
 } from "../../src/core.ts";
 import { type Credential, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
+import {
+  BacktestRangeParams,
+  EnforceField,
+  parseBacktestRange,
+  parseCandidates,
+  renderBacktest,
+} from "../policies/api.ts";
 import { assertCandidatesReadNoRedacted } from "./redacted-candidates.ts";
 
 const PROGRESS_EVERY_MS = 500;

@@ -49,6 +49,7 @@ const BACKTEST_ERRORS = [
 
 export default defineCorePlugin({
   name: "replay",
+  needs: ["policies"],
   options: Options,
   setup: (host, options) => ({ routes: routes(host, createBacktests(host, options)) }),
 });

@@ -1,5 +1,5 @@
 import { Type, type Static } from "@sinclair/typebox";
-import { BacktestResponse } from "../../src/core.ts";
+import { FlipFields } from "../policies/api.ts";
 import { RangeFields } from "./backtest-requests.ts";
 
 export const ReplayBody = Type.Object(
@@ -140,6 +140,16 @@ export const ReplayAnswer = Type.Object(
     ),
   },
   { title: "Replay", additionalProperties: false },
+);
+
+const BacktestResponse = Type.Object(
+  {
+    policy_set: Type.Union([Type.String(), Type.Null()], {
+      description: "Digest of the policy set that evaluated the decisions.",
+    }),
+    ...FlipFields,
+  },
+  { additionalProperties: false },
 );
 
 export const ReplayedRange = Type.Composite(

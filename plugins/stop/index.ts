@@ -19,6 +19,7 @@ const READERS = ["actions:submit", "actions:read_own", "actions:execute", "appro
 
 export default defineCorePlugin({
   name: "stop",
+  needs: ["actions"],
   errors: ERRORS,
   options: StopOptions,
   records: { stop: STOP_ENTRY },

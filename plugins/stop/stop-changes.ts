@@ -10,12 +10,12 @@ import {
   type IdempotentCall,
   matchesAnyName,
   parseRfc3339,
-  principalsBehindVote,
   recordCreatedResource,
   toActor,
   type UrgentJob,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { principalsBehindVote } from "../actions/api.ts";
 import type { StopEntry } from "./entry.ts";
 import { ERRORS } from "./errors.ts";
 import type { StopBody } from "./schemas.ts";

@@ -7,10 +7,6 @@
 import { type JsonObject, type JsonValue, parseJson } from "../domain/json.ts";
 import type { ReviewAnswer } from "../domain/reviews.ts";
 
-/** Default and maximum timeout of one call. Milliseconds. */
-export const DEFAULT_REVIEW_TIMEOUT_MS = 15_000;
-export const MAX_REVIEW_TIMEOUT_MS = 45_000;
-
 /**
  * The request to a reviewer. Only the values in `action`, `comparison` and `text` contain text that the agent wrote.
  */

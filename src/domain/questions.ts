@@ -7,17 +7,6 @@ import { sha256Hex, utf8 } from "./hash.ts";
 import type { JsonValue } from "./json.ts";
 import { commitSalted } from "./salted-commitment.ts";
 
-/** Maximum number of questions about one action. Each question and each answer adds an entry to the ledger. */
-export const MAX_QUESTIONS = 5;
-/**
- * Once an action has this many questions, the person behind the agent can no longer ask. The rest are reserved for
- * other approvers.
- */
-export const MAX_QUESTIONS_BEFORE_OWNER = 2;
-/** Maximum number of characters of a question. */
-export const MAX_QUESTION_LENGTH = 1000;
-export const MAX_ANSWER_LENGTH = 2000;
-
 /** A question as the ledger records it. Its text is stored as commitments. */
 export interface RecordedQuestion {
   /** Principal of the approver. */
@@ -100,11 +89,6 @@ export function questionsDigest(questions: readonly Pick<RecordedQuestion, "ques
   if (questions.length === 0) return null;
   const pairs = questions.map(({ question, answer }) => [question, answer]);
   return sha256Hex(utf8(`assent-questions/1\n${canonicalText(pairs)}`));
-}
-
-/** Returns true if the agent has a question to answer. */
-export function hasOpenQuestion(text: string | null): boolean {
-  return text !== null && decodeQuestions(text).some(({ answer }) => answer === null);
 }
 
 function sameJson(a: unknown, b: unknown): boolean {

@@ -1,8 +1,7 @@
 /**
  * Finds faults in `approval.reviewers`: a machine reviewer may approve only where one unsigned vote would be enough.
  */
-import { findSimilarName } from "../../similar-name.ts";
-import type { PolicyDocument, RuleDocument } from "../policy-types.ts";
+import type { RuleDocument } from "../policy-types.ts";
 import { requiresSeveralPeople } from "./grant-faults.ts";
 
 interface ReviewerFault {
@@ -37,28 +36,4 @@ export function findReviewerFaults(
     if (requiresSeveralPeople(approval)) impossible("a machine has no vote, and this rule requires several people");
   }
   return faults;
-}
-
-/**
- * Returns a sentence for each reviewer of a policy that is not configured, in order of appearance.
- * @param configured the names of the configured reviewers
- */
-export function findUnknownReviewers(
-  documents: readonly PolicyDocument[],
-  configured: readonly string[],
-): { message: string }[] {
-  return documents.flatMap(({ policy, rules, limits = [] }) => {
-    const named = new Set(
-      [...rules, ...limits].flatMap(({ approval }) => approval?.reviewers ?? []).map(({ name }) => name),
-    );
-    return [...named]
-      .filter((name) => !configured.includes(name))
-      .map((name) => {
-        const suggestion = findSimilarName(name, configured);
-        const hint = suggestion === null ? "" : `; did you mean "${suggestion}"?`;
-        return {
-          message: `the policy "${policy}" names the reviewer "${name}", which is not configured, so people decide${hint}`,
-        };
-      });
-  });
 }

@@ -9,7 +9,7 @@ import { clipText } from "../../text.ts";
 import { parseRfc3339 } from "../../time.ts";
 import { findRedactedRead } from "../check/redacted-reads.ts";
 import { Activation, compileCondition, compileExpression } from "../condition/condition.ts";
-import type { Decision, Facts, GrantFact, LimitFact } from "../policy-types.ts";
+import type { Decision, Facts, GrantFact } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { findRedactedPaths } from "./redact.ts";
 import { MICROS_PER_UNIT, amountToMicros, type MatchedLimit } from "./limit-facts.ts";
@@ -22,23 +22,6 @@ const MAX_COMPILED = 1_000;
 export interface GrantUsage {
   count: number;
   sum: number;
-}
-
-/**
- * Returns the facts that record the usage, in the form of the usage of a limit. The limit's policy is `grant:<id>`,
- * which cannot be the name of a real policy.
- */
-export function grantUsageFacts(
-  { id, sum: cap }: Pick<GrantFact, "id" | "sum">,
-  { count, sum }: GrantUsage,
-): LimitFact[] {
-  const fact = (limit: string, used: number): LimitFact => ({
-    policy: grantUseLimitPolicy(id),
-    limit,
-    basis: "",
-    used,
-  });
-  return [fact("count", count), ...(cap === null ? [] : [fact("sum", sum)])];
 }
 
 /** Returns the name under which the uses of a grant are counted. */

@@ -1,8 +1,7 @@
 /** HTTP schemas of backtests: the range of past decisions, and the report. */
 import { Type } from "@sinclair/typebox";
-import { Refusal } from "../../contract/errors.ts";
-import { parseRfc3339, toRfc3339 } from "../../domain/time.ts";
-import type { BacktestRange, BacktestReport } from "../../contract/backtest.ts";
+import type { BacktestRange, BacktestReport } from "../../src/core.ts";
+import { parseRfc3339, Refusal, toRfc3339 } from "../../src/plugin.ts";
 
 const WEEK = 7 * 86_400_000;
 
@@ -125,13 +124,3 @@ export const FlipFields = {
       "Value of `before` to continue with, if the limit or the time limit of a request was reached; null if the range is complete.",
   }),
 };
-
-export const BacktestResponse = Type.Object(
-  {
-    policy_set: Type.Union([Type.String(), Type.Null()], {
-      description: "Digest of the policy set that evaluated the decisions.",
-    }),
-    ...FlipFields,
-  },
-  { additionalProperties: false },
-);

@@ -2,9 +2,7 @@
  * Determines the principals for whom a vote counts: the voter and, unless key creators are trusted, the creators of the
  * key.
  */
-import type { CoreHost } from "../../contract/core-host.ts";
-import type { Actor } from "../../domain/entries.ts";
-import { listKeyMakers, principalsOfKeys, UNKNOWN_PERSON } from "../../domain/vote-people.ts";
+import { type Actor, type CoreHost, listKeyMakers, principalsOfKeys, UNKNOWN_PERSON } from "../../src/core.ts";
 
 /**
  * Returns the principals for whom a vote counts. The `key_id` of a vote by link is not the id of a key, so only the

@@ -1,7 +1,7 @@
 /** Candidate policies in request bodies. */
 import { Type } from "@sinclair/typebox";
-import { Refusal } from "../../contract/errors.ts";
-import type { CandidatePolicies } from "../../contract/trials.ts";
+import type { CandidatePolicies } from "../../src/core.ts";
+import { Refusal } from "../../src/plugin.ts";
 
 /** Member of bodies with candidates. */
 export const EnforceField = Type.Optional(

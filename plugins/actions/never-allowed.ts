@@ -1,6 +1,5 @@
 /** Detects actions that the policies deny whatever their parameters are. */
-import type { CompiledPolicy } from "../compile/compile.ts";
-import type { Evaluation } from "../decide/evaluation.ts";
+import type { CompiledPolicy, Evaluation } from "../../src/core.ts";
 
 /**
  * Returns true if the rules deny every action with these names, for any parameters, context and time. Does not evaluate

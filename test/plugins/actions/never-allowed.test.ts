@@ -1,12 +1,12 @@
 /** Detects actions that are denied whatever their parameters, and no action that some parameters would allow. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { decide } from "../../src/domain/policy/decide/decide.ts";
-import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
-import { isNeverAllowed } from "../../src/domain/policy/check/never-allowed.ts";
-import type { RuleDocument } from "../../src/domain/policy/policy-types.ts";
-import { createRandom } from "../support/random.ts";
-import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
+import { decide } from "../../../src/domain/policy/decide/decide.ts";
+import { Evaluation } from "../../../src/domain/policy/decide/evaluation.ts";
+import { isNeverAllowed } from "../../../plugins/actions/never-allowed.ts";
+import type { RuleDocument } from "../../../src/domain/policy/policy-types.ts";
+import { createRandom } from "../../support/random.ts";
+import { action, compile, FACTS, NOW, policy, rule } from "../../support/policy.ts";
 
 const never = (operation: string, ...policies: Parameters<typeof compile>): boolean =>
   isNeverAllowed(new Evaluation(compile(...policies), action("t", operation), FACTS, NOW));
