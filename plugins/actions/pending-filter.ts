@@ -6,7 +6,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { canSee, type CoreHost, invalidCursor } from "../../src/core.ts";
 import { type Credential, decodeCursor } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
-import { findContainedText, matchesWords, splitWords } from "./match-words.ts";
+import { findContainedText, selectByWords, splitWords } from "./match-words.ts";
 import { findSelfApproval } from "./self-approval.ts";
 import { readVerifiedHistory } from "./verify-record.ts";
 import { describeVoting } from "./voting-capacity.ts";
@@ -37,7 +37,7 @@ export const PendingFilter = Type.Object({
     Type.String({
       maxLength: 200,
       description:
-        "Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id.",
+        "Words that each occur in the agent, the tool, the operation, the parameters, the context, the policy, the rule, the reason, a question or answer, the comment of a vote or of a lifted rejection, or the name of who gave it, in any case; or the first 8 or more characters of an id.",
     }),
   ),
   sort: Type.Optional(
@@ -116,15 +116,15 @@ export async function findMatchingActions(
   const words = splitWords(filter.q);
   const { compiled: set } = await host.policies.current();
   // A group member's search must not take longer because of actions that the member cannot see.
-  const text = "within" in credential.visibility ? undefined : findContainedText(words, set);
+  const text = "within" in credential.visibility ? undefined : await findContainedText(host, words, set);
   // The store searches all pending actions for the text at once. Use that only if this request may read all of them.
   const isBounded = text !== undefined && (await host.storage.pendingCount({ all: true }, now)) <= MAX_READ;
   const contained = isBounded ? text : undefined;
   for (let read = 0; read < MAX_READ; read += SLICE) {
     await host.waitForReadSlot(credential.key.id);
     const rows = await host.storage.pendingActions(credential.visibility, after, SLICE, contained);
-    for (const row of rows) {
-      if (!matchesFields(filter, row) || !matchesWords(words, row, set)) continue;
+    const candidates = rows.filter((row) => matchesFields(filter, row));
+    for (const row of await selectByWords(host, credential.key.id, words, candidates, set)) {
       if (filter.view === "second_vote" && !(await needsSecondVote(host, row))) continue;
       if (filter.view === "mine") {
         if (evaluated++ === MAX_EVALUATED) return { matches: matches.sort(byKey), isComplete: false };

@@ -216,7 +216,7 @@ export const ListQuery = Type.Object(
         minLength: 1,
         maxLength: 200,
         description:
-          "Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, including for `decision`, `policy`, `rule`, `has_rule` and `answer`, so a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`.",
+          "Words that each occur in the agent, the tool, the operation, the parameters, the context, the policy, the rule, the reason, a question or answer, the comment of a vote or of a lifted rejection, or the name of who gave it, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, including for `decision`, `policy`, `rule`, `has_rule` and `answer`, so a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`.",
       }),
     ),
     ...PAGE_QUERY,

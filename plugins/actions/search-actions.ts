@@ -4,7 +4,7 @@
  */
 import type { CompiledPolicySet, CoreHost } from "../../src/core.ts";
 import type { ActionFilter, ActionRow, ContainedText } from "../../src/storage/index.ts";
-import { findContainedText, matchesWords, splitWords } from "./match-words.ts";
+import { findContainedText, selectByWords, splitWords } from "./match-words.ts";
 import type { ListQuery } from "./schemas.ts";
 
 /** Maximum number of actions that one request searches. */
@@ -59,7 +59,7 @@ export function createActionSearch(
   /** Reads the next actions that can match. `end` is the last searched action, or null at the end of the list. */
   async function readSlice(before: number | undefined, set: CompiledPolicySet): Promise<Slice> {
     const older = before === undefined ? filter : { ...filter, before_seq: before };
-    const prefilter = createPrefilter(filter, searched, findContainedText(words, set));
+    const prefilter = createPrefilter(filter, searched, await findContainedText(host, words, set));
     if (prefilter === null) {
       range = null;
       const rows = await host.storage.actions({ ...older, limit: SLICE });
@@ -90,8 +90,10 @@ export function createActionSearch(
         await host.waitForReadSlot(keyId);
         const { compiled } = await host.policies.current();
         const { rows, count, end } = await readSlice(before, compiled);
+        const candidates = rows.filter((row) => matches(searched, row));
+        const selected = new Set(await selectByWords(host, keyId, words, candidates, compiled));
         for (const [i, row] of rows.entries()) {
-          if (matches(searched, row) && matchesWords(words, row, compiled)) found.push(row);
+          if (selected.has(row)) found.push(row);
           if (found.length < limit) continue;
           read += i + 1;
           range = null;

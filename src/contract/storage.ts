@@ -19,6 +19,7 @@ export type * from "./storage/limits.ts";
 export * from "./storage/methods.ts";
 export * from "./storage/past-actions.ts";
 export type * from "./storage/policies.ts";
+export * from "./storage/searched-text.ts";
 export type * from "./storage/store.ts";
 export type * from "./storage/transaction.ts";
 export * from "./storage/assert-contiguous.ts";

@@ -70,6 +70,42 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
+  it("answers from the search who approved an order, on what grounds, and what they saw", async () => {
+    const { call } = console_.service;
+    const people = { dora: "checked the receipt with the customer", emil: "counted the parcels" };
+    for (const [i, [name, reason]] of Object.entries(people).entries()) {
+      const body = { ...ASKED, params: { ...ASKED.params, order: `order-471${i + 1}` } };
+      const { id } = (await call("POST", "/v1/actions", { body })).body as { id: string };
+      const key = await console_.key(name, { preset: "approver", owner: name });
+      const { approval_token: token } = (await call("GET", `/v1/actions/${id}`, { key })).body;
+      await call("POST", `/v1/actions/${id}/approval`, { key, body: { token, approve: true, reason } });
+    }
+    const auditor = await console_.key("auditor", { scopes: ["actions:read", "users:read", "provenance:read"] });
+    const { page, complaints, strayed } = await console_.visit(auditor, "#/actions");
+    const rows = page.locator("tbody tr");
+    const search = async (text: string, count: number) => {
+      await page.getByLabel("Search", { exact: true }).fill(text);
+      await page.keyboard.press("Enter");
+      await page.waitForFunction((n) => document.querySelectorAll("tbody tr").length === n, count);
+    };
+    for (const [text, count] of [
+      ["order-471", 2],
+      ["dora", 1],
+      ["counted parcels", 1],
+      ["payments refunds order-4712", 1],
+      ["4711", 1],
+    ] as const)
+      await search(text, count);
+    await rows.first().getByRole("link").first().click();
+    await page.getByText("checked the receipt with the customer").first().waitFor();
+    const text = (await page.locator("main").textContent()) ?? "";
+    assert.match(text, /approved by dora/i, "who");
+    assert.match(text, /a person must approve refunds|payments/, "on what grounds: the rule");
+    assert.match(text, /order-4711/, "what they saw");
+    assert.match(text, /500/, "what they saw");
+    assert.deepEqual([complaints, strayed], [[], []]);
+  });
+
   it("shows a new action without being asked, and older ones when asked", async () => {
     for (let i = 0; i < 60; i++)
       await console_.service.call("POST", "/v1/actions", { body: { ...ALLOWED, agent_id: "busy-bot" } });

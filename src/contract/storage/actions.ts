@@ -122,8 +122,9 @@ export type IdempotencyLookup = Pick<IdempotencyRow, "key_id" | "route" | "idemp
 export type IdempotencyCursor = Pick<IdempotencyRow, "created_at" | "key_id" | "route" | "idempotency_key">;
 
 /**
- * Text that an action contains in its agent, tool, operation, `request`, or `effective` without its salt; or else the
- * beginning of its id.
+ * Text that `searchedText` of an action and its votes contains; or else the beginning of its id. A storage can also
+ * return other actions for which approval was required: those with questions, with a vote by a `key:` principal, or with
+ * `hasEarlierComments`. The caller compares these, because a storage knows neither names of keys nor entries.
  */
 export interface ContainedText {
   /** ASCII characters, in lowercase. A letter matches both cases. `_`, `%` and `\` match any one character. */
@@ -276,6 +277,8 @@ export interface ActionReads {
   nextExpiry(): Promise<number | null>;
   /** Lists the votes on an action, in the order of the ledger. */
   approvals(actionId: string): Promise<ApprovalRow[]>;
+  /** Returns the votes on these actions, in any order. */
+  approvalsOfActions(actionIds: readonly string[]): Promise<ApprovalRow[]>;
   idempotency(keyId: string, route: string, idempotencyKey: string): Promise<IdempotencyRow | null>;
   /** Returns the rows of these keys that exist, in any order. */
   idempotencies(names: readonly IdempotencyLookup[]): Promise<IdempotencyRow[]>;

@@ -33,6 +33,7 @@ export const READER_METHODS = namesOf<StorageReader>({
   oldestPending: true,
   nextExpiry: true,
   approvals: true,
+  approvalsOfActions: true,
   idempotency: true,
   idempotencies: true,
   idempotencyBefore: true,

@@ -70,6 +70,7 @@ function readsOf({ tx, entries, prefetched, written }: JobTransactionOptions): J
     oldestPending: (...args) => tx.oldestPending(...args),
     nextExpiry: (...args) => tx.nextExpiry(...args),
     approvals: (...args) => tx.approvals(...args),
+    approvalsOfActions: (...args) => tx.approvalsOfActions(...args),
     idempotency: (...args) => (prefetched() ?? tx).idempotency(...args),
     idempotencies: (...args) => tx.idempotencies(...args),
     idempotencyBefore: (...args) => tx.idempotencyBefore(...args),

@@ -1,14 +1,17 @@
 /** Reads of actions and their votes in the logged storage. */
-import type {
-  ActionFilter,
-  ActionOwner,
-  ActionRow,
-  AnalyticsQuery,
-  ApprovedCursor,
-  ContainedText,
-  DecisionFilter,
-  PendingCursor,
-  StoredVisibility,
+import {
+  type ActionFilter,
+  type ActionOwner,
+  type ActionRow,
+  type AnalyticsQuery,
+  type ApprovalRow,
+  type ApprovedCursor,
+  type ContainedText,
+  type DecisionFilter,
+  hasEarlierComments,
+  type PendingCursor,
+  searchedText,
+  type StoredVisibility,
 } from "../../contract/storage.ts";
 import type { ActionStatus } from "../../domain/actions.ts";
 import { sameName } from "../../domain/names.ts";
@@ -39,7 +42,7 @@ export function createActionReads(t: Tables) {
     actions: (filter: ActionFilter) =>
       selectRows(
         t.actions,
-        (row) => matches(row, filter),
+        (row) => matches(t, row, filter),
         (a, b) => b.decision_seq - a.decision_seq,
       ).slice(filter.offset ?? 0, (filter.offset ?? 0) + filter.limit),
     openActionsOf: (owner: ActionOwner, now: number, limit: number) =>
@@ -59,12 +62,8 @@ export function createActionReads(t: Tables) {
           (ends > after.approved_until || (ends === after.approved_until && seq > after.decision_seq)),
         (a, b) => (a.approved_until ?? 0) - (b.approved_until ?? 0) || a.decision_seq - b.decision_seq,
       ).slice(0, limit),
-    approvals: (id: string) =>
-      selectRows(
-        t.approvals,
-        (row) => row.action_id === id,
-        (a, b) => a.seq - b.seq,
-      ),
+    approvals: (id: string) => votesOn(t, [id]),
+    approvalsOfActions: (ids: readonly string[]) => votesOn(t, ids),
   };
 }
 
@@ -83,7 +82,7 @@ export function createDecisionReads(t: Tables) {
       selectRows(
         t.actions,
         (row) =>
-          matches(row, { visibility, since, until, before_seq, limit }) &&
+          matches(t, row, { visibility, since, until, before_seq, limit }) &&
           row.decision_seq >= from_seq &&
           row.decision_seq < readLedgerSize(t),
         (a, b) => b.decision_seq - a.decision_seq,
@@ -133,7 +132,7 @@ export function createPendingReads(t: Tables) {
             (expires_at ?? 0) > after.expires_at ||
             (expires_at === after.expires_at && decision_seq > after.decision_seq),
         )
-        .filter((row) => canSee(visibility, row) && containsText(row, contains))
+        .filter((row) => canSee(visibility, row) && containsText(t, row, contains))
         .slice(0, limit),
     pendingCount: (visibility: StoredVisibility, now: number) =>
       pending().filter((row) => (row.expires_at ?? 0) > now && canSee(visibility, row)).length,
@@ -174,13 +173,13 @@ const EQUAL = [
   "plan_id",
 ] as const;
 
-function matches(row: ActionRow, filter: ActionFilter): boolean {
+function matches(t: Tables, row: ActionRow, filter: ActionFilter): boolean {
   const { visibility: seen } = filter;
   return (
     ("all" in seen || ("agent_id" in seen ? row.agent_id === seen.agent_id : row.submitted_by === seen.key_id)) &&
     (filter.status === undefined || statusOf(row, filter.as_of) === filter.status) &&
     EQUAL.every((name) => filter[name] === undefined || row[name] === filter[name]) &&
-    containsText(row, filter.contains) &&
+    containsText(t, row, filter.contains) &&
     (filter.first_of_plan === undefined || row.plan_position === 1) &&
     (filter.since === undefined || row.created_at >= filter.since) &&
     (filter.until === undefined || row.created_at < filter.until) &&
@@ -189,18 +188,27 @@ function matches(row: ActionRow, filter: ActionFilter): boolean {
   );
 }
 
-function containsText(row: ActionRow, contains: ContainedText | undefined): boolean {
+const votesOn = (t: Tables, ids: readonly string[]): ApprovalRow[] =>
+  selectRows(
+    t.approvals,
+    (row) => ids.includes(row.action_id),
+    (a, b) => a.seq - b.seq,
+  );
+
+function containsText(t: Tables, row: ActionRow, contains: ContainedText | undefined): boolean {
   if (contains === undefined) return true;
   const { text, id_prefix } = contains;
   const pattern = new RegExp(
     text.replace(/\W|_/g, (each) => (/[_%\\]/.test(each) ? "." : `\\${each}`)),
     "is",
   );
+  const votes = row.quorum === null ? [] : votesOn(t, [row.id]);
   return (
-    [row.request, row.effective?.replace(/,"salt":[^,]*$/, "") ?? "", row.agent_id, row.tool, row.operation].some(
-      (value) => pattern.test(value),
-    ) ||
-    (id_prefix !== "" && row.id.startsWith(id_prefix))
+    pattern.test(searchedText(row, votes)) ||
+    (id_prefix !== "" && row.id.startsWith(id_prefix)) ||
+    (row.quorum !== null && row.questions !== null) ||
+    votes.some(({ principal }) => principal.startsWith("key:")) ||
+    hasEarlierComments(row)
   );
 }
 

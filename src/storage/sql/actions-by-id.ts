@@ -1,11 +1,11 @@
-/** Reads several actions by id in one statement. */
+/** Reads several actions by id, or the votes on them, in one statement. */
 import { sql, type Kysely } from "kysely";
-import type { ActionReads, ActionRow } from "../../contract/storage.ts";
+import type { ActionReads, ActionRow, ApprovalRow } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { toStoredActionId } from "./packed-columns.ts";
 import { joinGivenRows } from "./join-each.ts";
-import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
-import { encodeRowsParameter, param, prepare, readRows, type SqlReader } from "./statement.ts";
+import { ACTION_COLUMNS, APPROVAL_COLUMNS, type Tables } from "./table-schema.ts";
+import { encodeRowsParameter, param, prepare, readRows, type SqlReader, type SqlRow } from "./statement.ts";
 
 /** A name that no column of a table has, so that it is unambiguous in the join. */
 const ID = { wanted: "text" } as const;
@@ -15,22 +15,34 @@ export function prepareActionsById(
   dialect: Pick<SqlDialect, "given" | "types" | "usesGenericPlans">,
 ) {
   const given = dialect.given(param("ids"), ID) as never;
-  const isWanted = sql<boolean>`actions.id = ${toStoredActionId(dialect.types, "given.wanted")}`;
+  const wanted = toStoredActionId(dialect.types, "given.wanted");
+  const rowsOf = <Table extends "actions" | "approvals">(table: Table, column: string) =>
+    joinGivenRows(
+      db.selectFrom(given),
+      "inner",
+      table,
+      sql<boolean>`${sql.ref(`${table}.${column}`)} = ${wanted}`,
+      dialect,
+    );
   return {
-    actionsById: prepare(
-      joinGivenRows(db.selectFrom(given), "inner", "actions", isWanted, dialect).select(ACTION_COLUMNS as never),
-    ),
+    actionsById: prepare(rowsOf("actions", "id").select(ACTION_COLUMNS as never)),
+    approvalsOfActions: prepare(rowsOf("approvals", "action_id").select(APPROVAL_COLUMNS as never)),
   };
 }
 
 export function createActionsByIdReader(
-  { actionsById }: ReturnType<typeof prepareActionsById>,
+  { actionsById, approvalsOfActions }: ReturnType<typeof prepareActionsById>,
   db: SqlReader,
-): Pick<ActionReads, "actionsById"> {
+  decodeApproval: (row: SqlRow) => ApprovalRow,
+): Pick<ActionReads, "actionsById" | "approvalsOfActions"> {
+  const encodeIds = (ids: readonly string[]) => ({
+    ids: encodeRowsParameter(
+      Object.keys(ID),
+      [...new Set(ids)].map((wanted) => ({ wanted })),
+    ),
+  });
   return {
-    actionsById: async (ids) => {
-      const rows = [...new Set(ids)].map((wanted) => ({ wanted }));
-      return readRows<ActionRow>(db, actionsById, { ids: encodeRowsParameter(Object.keys(ID), rows) });
-    },
+    actionsById: (ids) => readRows<ActionRow>(db, actionsById, encodeIds(ids)),
+    approvalsOfActions: async (ids) => (await db.all(approvalsOfActions, encodeIds(ids))).map(decodeApproval),
   };
 }

@@ -220,7 +220,7 @@ export function createReader(reads: ReadStatements, db: Readable, bundles: Bundl
     checkpoint: () => one(reads.checkpoint, {}),
     ...createLedgerReader(reads, db, bundles),
     action: (id) => one<ActionRow>(reads.action, { id }),
-    ...createActionsByIdReader(reads, db),
+    ...createActionsByIdReader(reads, db, decodeApproval),
     async openAction(submitted_by, request_hash, now) {
       const values = { submitted_by, request_hash, now };
       const allowed = await one<ActionRow>(reads.openAction.allowed, values);

@@ -90,6 +90,7 @@ export async function readEverything(reader: StorageReader): Promise<Everything>
     oldestPending: await reader.oldestPending(0),
     nextExpiry: await reader.nextExpiry(),
     approvals: await reader.approvals("action-1"),
+    approvalsOfActions: await reader.approvalsOfActions(["action-1", "action-none"]),
     idempotency: await reader.idempotency("key-1", "POST /v1/actions", "a"),
     idempotencies: await reader.idempotencies([{ key_id: "key-1", route: "POST /v1/actions", idempotency_key: "a" }]),
     idempotencyBefore: await reader.idempotencyBefore(
@@ -161,6 +162,7 @@ export const EMPTY_STORE: Everything = {
   oldestPending: null,
   nextExpiry: null,
   approvals: [],
+  approvalsOfActions: [],
   idempotency: null,
   idempotencies: [],
   idempotencyBefore: [],

@@ -1,7 +1,8 @@
 /** Cases for lists of actions: every filter and every combination of filters, within the caller's visibility. */
 import assert from "./assert.ts";
 import type { ActionFilter, ActionRow, DecisionFilter, StoredVisibility } from "../../contract/storage.ts";
-import { actionRow, appendEntries, leafHashHex, BASE_TIME, type DefineCase } from "./rows.ts";
+import { CHANGED_BY_POLICIES, encodeEdit } from "../../domain/edited-request.ts";
+import { actionRow, appendEntries, approvalRow, leafHashHex, BASE_TIME, type DefineCase } from "./rows.ts";
 
 /** 48 actions whose members repeat with different periods. Each creation time belongs to two actions. */
 const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
@@ -169,13 +170,21 @@ export function listCases(test: DefineCase): void {
   }) => {
     const id = "019a17d2-0000-7000-8000-00000000000a";
     const erased = { request: "", request_hash: "", salt: "" };
+    const changed = (operation: string): string =>
+      encodeEdit({
+        at: BASE_TIME,
+        by: CHANGED_BY_POLICIES,
+        comment: null,
+        request: { agent_id: "a", tool: "t", operation, params: {}, context: {} },
+        salt: "5a17",
+      });
     const pending = { status: "pending_approval", decision: "require_approval", expires_at: BASE_TIME } as const;
     await storage.write(async (tx) => {
       await tx.insertAction(actionRow(0, { ...erased, ...pending, agent_id: "Agent-QX" }));
       await tx.insertAction(actionRow(1, { ...erased, ...pending, tool: "tool-qx\u0000", policy: "p", rule: "r" }));
       await tx.insertAction(actionRow(2, { ...erased, operation: "QX", policy: "p", rule: null }));
       await tx.insertAction(actionRow(3, { request: '{"a":"größe 300\u212a","b":"q%x"}' }));
-      await tx.insertAction(actionRow(4, { effective: '{"request":"qx","salt":"5a17"}' }));
+      await tx.insertAction(actionRow(4, { effective: changed("qx") }));
       await tx.insertAction(actionRow(5, { id, submitted_by: "key-2" }));
     });
     const seqs = async (filter: Partial<ActionFilter>): Promise<number[]> =>
@@ -215,6 +224,63 @@ export function listCases(test: DefineCase): void {
     assert.deepEqual(await seqs({ policy: "p" }), [2, 1]);
     assert.deepEqual(await seqs({ policy: "p", rule: "r", decision: "require_approval" }), [1]);
     assert.deepEqual(await seqs({ decision: "deny" }), []);
+  });
+
+  test("actions are found by comments of votes, and returned if only their entries or names can contain the text", async ({
+    storage,
+  }) => {
+    const asked = { decision: "require_approval", quorum: 1, status: "approved" } as const;
+    const edit = (by: string): string =>
+      encodeEdit({
+        at: BASE_TIME,
+        by,
+        comment: null,
+        request: { agent_id: "a", tool: "t", operation: "o", params: { by: "policies" }, context: {} },
+        salt: "00",
+      });
+    const rows: Partial<ActionRow>[] = [
+      { ...asked, reason: "over QX" },
+      { ...asked, policy: "qx", rule: null },
+      { ...asked, policy: "p", rule: "the qx" },
+      asked,
+      { ...asked, status: "denied", rejection_until: BASE_TIME },
+      { ...asked, effective: edit(CHANGED_BY_POLICIES) },
+      // Other text can be in votes and entries of these.
+      asked,
+      { ...asked, status: "denied" },
+      { ...asked, effective: edit("user:1") },
+      { ...asked, plan_id: "p" },
+      { ...asked, reason_code: "MORE_APPROVALS_NEEDED" },
+      { ...asked, questions: '[{"answer":null}]' },
+      // No one was asked, so no one voted.
+      { status: "denied" },
+      { effective: edit("user:1") },
+    ];
+    const votes = [
+      approvalRow("action-3", "user:1", { reason: "said Qx on the phone" }),
+      approvalRow("action-4", "user:1", { reason: `${"x".repeat(3000)}`, approve: false }),
+      approvalRow("action-5", "user:1", { reason: "qy" }),
+      approvalRow("action-6", "key:1"),
+      approvalRow("action-0", "user:2", { seq: 2 }),
+    ];
+    await storage.write(async (tx) => {
+      for (const [n, row] of rows.entries()) await tx.insertAction(actionRow(n, row));
+      for (const vote of votes) await tx.insertApproval(vote);
+    });
+    const found = async (text: string): Promise<number[]> =>
+      (await storage.actions({ visibility: everything, limit: 99, contains: { text, id_prefix: "" } }))
+        .map((row) => row.decision_seq)
+        // Whether a long comment is compared is for the storage to decide.
+        .filter((seq) => seq !== 4)
+        .reverse();
+    assert.deepEqual(await found("qx"), [0, 1, 2, 3, 6, 7, 8, 9, 10, 11]);
+    assert.deepEqual(await found("phone"), [3, 6, 7, 8, 9, 10, 11]);
+    const both = await storage.approvalsOfActions(["action-0", "action-3", "action-3", "action-9"]);
+    assert.deepEqual(
+      both.sort((a, b) => b.seq - a.seq),
+      [votes[4], votes[0]],
+    );
+    assert.deepEqual(await storage.approvalsOfActions([]), []);
   });
 
   filled("limit and offset select from the same list", async (list) => {
