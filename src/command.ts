@@ -4,6 +4,7 @@
  * const { values } = parseArguments(args, { json: { type: "boolean" } });
  */
 import { EXIT_CODES, type Output } from "./cli/command.ts";
+import { listBuiltInCommands } from "./config/built-in-plugins.ts";
 import type { EffectSource } from "./contract/effects.ts";
 import type { StorageReader } from "./contract/storage.ts";
 
@@ -15,6 +16,7 @@ export {
   parseArguments,
   parsePort,
   printJson,
+  printTable,
   readCheckpointFlag,
   toPrintable,
   usageError,
@@ -23,11 +25,12 @@ export {
   type Output,
   type Subcommand,
 } from "./cli/command.ts";
-export type { ApproveAddition } from "./cli/approve-addition.ts";
+export { serviceUrl } from "./cli/credentials.ts";
 export {
+  actionExitCode,
   createClient,
   createPrivilegedClient,
-  printAction,
+  decodeText,
   readAllPages,
   readJsonFlag,
   readSecretFlag,
@@ -36,8 +39,26 @@ export {
   withServiceErrors,
 } from "./cli/remote.ts";
 export { parseTimeWindow } from "./cli/time-window.ts";
-export { parseFuture, parsePast } from "./cli/times.ts";
+export { parseFuture, parsePast, parseSeconds } from "./cli/times.ts";
+export { askYesOrNo, canAsk, isYes } from "./cli/yes-or-no.ts";
+export { requestSections } from "./delivery/approval-message-text.ts";
+export { rankParameters } from "./domain/headline.ts";
+export { isJsonObject, type JsonObject, parseJson } from "./domain/json.ts";
+export { reachesSite } from "./domain/loopback.ts";
+export { displayPrincipal } from "./domain/principals.ts";
+export { terminalChallenge, terminalCode } from "./domain/terminal-code.ts";
 export { parseDuration, toRfc3339 } from "./domain/time.ts";
+export { renderMarkedText } from "./domain/visible-text.ts";
+
+/**
+ * Loads what plugins add to a command: the default exports of `plugins/<folder>/commands/<command>/<name>`, by name.
+ * @example
+ * const options = await loadCommandAdditions("approve");
+ */
+export async function loadCommandAdditions(command: string): Promise<unknown[]> {
+  const loads = Object.values(listBuiltInCommands(command));
+  return (await Promise.all(loads.map((load) => load()))).map((module) => module.default);
+}
 
 /**
  * Returns the effect source with this name, from the plugins of the configuration. Throws CommandError if there is not

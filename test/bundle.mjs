@@ -16,7 +16,8 @@ const ENTRIES = ["clients/hook/worker.js", "clients/hook/daemon.js", "src/polici
  * bundles, so a client command or a ledger test loads only a part.
  */
 const BUNDLES = {
-  commands: /^src\/cli\/(?:main|actions|plans|schema|service-status|verify)\.js$/,
+  commands:
+    /^src\/(?:command|cli\/(?:main|schema|service-status|verify))\.js$|^plugins\/actions\/cli\/(?:actions|plan)\.js$/,
   domain: /^src\/domain\//,
   ledger: /^src\/(?:testing|ledger|storage)\/|^plugins\/storage-sqlite\//,
   // The plugins that test/support/service.ts imports.

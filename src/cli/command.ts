@@ -51,6 +51,8 @@ export type Subcommand = Omit<ListedCommand, "subcommands">;
 /** A line in the list of commands. */
 export interface CommandEntry {
   group: CommandGroup;
+  /** Position in its group. Commands without a position follow, those of the core first. */
+  position?: number;
   /** Short description for the list of commands. */
   summary: string;
   /** Loads the command's code, which the list of commands does not need. */

@@ -43,56 +43,6 @@ const CORE: Readonly<Record<CoreCommand, CommandEntry>> = {
     summary: "create, list and revoke API keys; rotate the signing keys",
     load: async () => (await import("./keys.ts")).keys,
   },
-  submit: {
-    group: "actions",
-    summary: "submit an action",
-    load: async () => (await import("./actions.ts")).submit,
-  },
-  approve: {
-    group: "actions",
-    summary: "approve a pending action",
-    load: async () => (await import("./actions.ts")).createApprove(),
-  },
-  deny: {
-    group: "actions",
-    summary: "deny a pending action",
-    load: async () => (await import("./actions.ts")).deny,
-  },
-  watch: {
-    group: "actions",
-    summary: "list requests as they arrive, and vote on them",
-    load: async () => (await import("./watch/index.ts")).watch,
-  },
-  plan: {
-    group: "actions",
-    summary: "submit several actions as a plan, list and show plans, vote on them and cancel them",
-    load: async () => (await import("./plans.ts")).plan,
-  },
-  edit: {
-    group: "actions",
-    summary: "change parameters of a pending action, where its rules allow it",
-    load: async () => (await import("./actions.ts")).edit,
-  },
-  ask: {
-    group: "actions",
-    summary: "ask the agent of a pending action a question",
-    load: async () => (await import("./actions.ts")).ask,
-  },
-  answer: {
-    group: "actions",
-    summary: "answer an approver's question about a pending action",
-    load: async () => (await import("./actions.ts")).answer,
-  },
-  lift: {
-    group: "actions",
-    summary: "lift the rejection of an action",
-    load: async () => (await import("./actions.ts")).liftRejection,
-  },
-  actions: {
-    group: "actions",
-    summary: "list actions, or show one",
-    load: async () => (await import("./actions.ts")).actions,
-  },
   verify: {
     group: "record",
     summary: "check a proof, offline",
@@ -174,6 +124,8 @@ export async function listEntries(): Promise<[name: string, entry: CommandEntry]
     await loadEntry(load),
   ]);
   const entries = [...Object.entries(CORE), ...(await Promise.all(features))];
+  const positionOf = ([, { position }]: [string, CommandEntry]): number => position ?? entries.length;
+  entries.sort((a, b) => positionOf(a) - positionOf(b));
   return COMMAND_GROUPS.flatMap((group) => entries.filter(([, entry]) => entry.group === group));
 }
 

@@ -13,12 +13,13 @@ type Load = () => Promise<{ default?: unknown }>;
 /** Returns the built-in plugins, keyed by the name of their folder, in alphabetical order. */
 export function listBuiltIn(): Readonly<Record<string, Load>> {
   const urlOf = (folder: string): URL => new URL(`${folder}/index.${EXTENSION}`, FOLDER);
-  return loadersOf(listFolders(urlOf));
+  const folders = readdirSync(fileURLToPath(FOLDER)).filter((folder) => existsSync(urlOf(folder)));
+  return loadersOf(folders.map((folder) => [folder, urlOf(folder)]));
 }
 
 /**
  * Returns the commands of the built-in plugins: `plugins/<folder>/commands/<name>`, keyed by name.
- * @param command if given, returns the subcommands that plugins add to this command: `plugins/<folder>/commands/<command>/<name>`
+ * @param command if given, returns what plugins add to this command, such as subcommands: `plugins/<folder>/commands/<command>/<name>`
  */
 export function listBuiltInCommands(command = ""): Readonly<Record<string, Load>> {
   return loadersOf(
@@ -28,19 +29,6 @@ export function listBuiltInCommands(command = ""): Readonly<Record<string, Load>
       const files = readdirSync(fileURLToPath(commands)).filter((file) => /^[\w-]+\.[jt]s$/.test(file));
       return files.map((file): [string, URL] => [file.slice(0, -3), new URL(file, commands)]);
     }),
-  );
-}
-
-/** Returns what features add to `assent approve`: `plugins/<folder>/approve-command`, keyed by folder. */
-export function listApproveAdditions(): Readonly<Record<string, Load>> {
-  const urlOf = (folder: string): URL => new URL(`${folder}/approve-command.${EXTENSION}`, FOLDER);
-  return loadersOf(listFolders(urlOf));
-}
-
-/** Returns the folders that have the file. */
-function listFolders(urlOf: (folder: string) => URL): [folder: string, url: URL][] {
-  return readdirSync(fileURLToPath(FOLDER)).flatMap((folder): [string, URL][] =>
-    existsSync(urlOf(folder)) ? [[folder, urlOf(folder)]] : [],
   );
 }
 

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { needs } from "../support/features.ts";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { signInTerminal } from "../../src/cli/watch/terminal-session.ts";
+import { signInTerminal } from "../../plugins/actions/cli/watch/terminal-session.ts";
 import type { ApprovalMessage } from "../../src/contract/notifier.ts";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { accessibilityFindings } from "../support/axe.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ActionRecord } from "../../clients/typescript/index.ts";
-import { requestSummary } from "../../src/cli/request-summary.ts";
+import { requestSummary } from "../../plugins/actions/cli/request-summary.ts";
 import { findHeadline } from "../../src/domain/headline.ts";
 
 type Params = Record<string, unknown>;

@@ -4,7 +4,6 @@ import {
   parseArguments,
   parseDuration,
   parsePast,
-  printAction,
   printJson,
   readSecretFlag,
   toRfc3339,
@@ -13,6 +12,7 @@ import {
   type Command,
   type Output,
 } from "../../../src/command.ts";
+import { printAction } from "./print-action.ts";
 
 interface Count {
   looked_at: number;

@@ -59,7 +59,7 @@ const fold = (...bodies: object[]): void => {
       state: (wanted: unknown) => (wanted === grantState ? grants : tasks) as never,
       placedBar: ({ tool }, after) =>
         bar !== null && tool === "mail" && bar > after ? { at: Date.parse(at(5)), by, reason: "drill" } : null,
-      coverageOf: ({ type }) => (type === "stop" ? () => true : null),
+      coverageOf: ({ type }) => ((type as string) === "stop" ? () => true : null),
     });
     if (entry.type === "grant") grants = applyGrantEntry(grants, entry as never);
     if (entry.type === "task") tasks = applyTaskEntry(tasks, entry as never);

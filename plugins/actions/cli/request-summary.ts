@@ -1,7 +1,6 @@
 /** Summarizes an action in one line. */
-import type { ActionRecord } from "../../clients/typescript/index.ts";
-import { rankParameters } from "../domain/headline.ts";
-import { renderMarkedText } from "../domain/visible-text.ts";
+import type { ActionRecord } from "../../../clients/typescript/index.ts";
+import { rankParameters, renderMarkedText } from "../../../src/command.ts";
 
 const MAX_LENGTH = 160;
 /** Maximum length of one parameter, so that a long parameter does not displace the next parameter. */

@@ -1,9 +1,8 @@
 /** The commands of `assent watch`, which list, show and vote on the numbered requests. */
-import type { ActionRecord, Assent } from "../../../clients/typescript/index.ts";
-import { CommandError, toPrintable, type Output } from "../command.ts";
-import { nameIn } from "../remote.ts";
-import { showForVote, voteOnShown, type ShownRequest } from "../vote-on-shown.ts";
-import { isYes } from "../yes-or-no.ts";
+import type { ActionRecord, Assent } from "../../../../clients/typescript/index.ts";
+import { CommandError, isYes, type Output, toPrintable } from "../../../../src/command.ts";
+import { nameIn } from "../print-action.ts";
+import { showForVote, type ShownRequest, voteOnShown } from "../vote-on-shown.ts";
 import type { PendingChanges } from "./follow-pending.ts";
 import { requestLine } from "./rows.ts";
 

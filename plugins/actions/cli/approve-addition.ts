@@ -1,9 +1,9 @@
 /** What a feature adds to the command `assent approve`. */
 import type { ParseArgsConfig } from "node:util";
-import type { ActionRecord, ApproveOptions } from "../../clients/typescript/index.ts";
-import type { Output } from "./command.ts";
+import type { ActionRecord, ApproveOptions } from "../../../clients/typescript/index.ts";
+import type { Output } from "../../../src/command.ts";
 
-/** Options of `assent approve` that a feature adds: the default export of `plugins/<name>/approve-command.ts`. */
+/** Options of `assent approve` that a feature adds: the default export of a module in its folder `commands/approve`. */
 export interface ApproveAddition {
   /** The options in the first line of the help, a section of the help, and the options of an example. */
   usage: string;

@@ -1,28 +1,28 @@
-import type { ActionQuery, ActionRecord, ApproveOptions } from "../../clients/typescript/index.ts";
+/** Commands that submit, list and vote on actions. */
+import type { ActionQuery, ActionRecord, ApproveOptions } from "../../../clients/typescript/index.ts";
 import {
-  CommandError,
-  EXIT_CODES,
-  parseArguments,
-  toPrintable,
-  printTable,
-  usageError,
-  printJson,
+  actionExitCode,
+  askYesOrNo,
+  canAsk,
   type Command,
-} from "./command.ts";
-import type { ApproveAddition } from "./approve-addition.ts";
-import { listApproveAdditions } from "../config/built-in-plugins.ts";
-import {
+  CommandError,
   createClient,
   createPrivilegedClient,
-  actionExitCode,
+  EXIT_CODES,
+  loadCommandAdditions,
+  parseArguments,
+  parseSeconds,
+  printJson,
+  printTable,
   readJsonFlag,
+  toPrintable,
+  usageError,
   withServiceErrors,
-  printAction,
-} from "./remote.ts";
+} from "../../../src/command.ts";
+import type { ApproveAddition } from "./approve-addition.ts";
+import { printAction } from "./print-action.ts";
 import { requestSummary } from "./request-summary.ts";
-import { parseSeconds } from "./times.ts";
 import { showForVote, voteOnShown } from "./vote-on-shown.ts";
-import { askYesOrNo, canAsk } from "./yes-or-no.ts";
 
 /** Maximum value of `--wait`. Seconds. */
 const MAX_WAIT = 86_400;
@@ -126,11 +126,7 @@ ${additions.map(({ example }) => `  assent ${verb} 019346a0-0000-7000-8000-00000
 
 /** Returns the command with what features add. */
 export async function createApprove(): Promise<Command> {
-  const modules = await Promise.all(Object.values(listApproveAdditions()).map((load) => load()));
-  return voteCommand(
-    true,
-    modules.map((module) => module.default as ApproveAddition),
-  );
+  return voteCommand(true, (await loadCommandAdditions("approve")) as ApproveAddition[]);
 }
 
 export const deny = voteCommand(false, []);

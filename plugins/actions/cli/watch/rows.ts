@@ -2,8 +2,8 @@
  * Renders lines about pending requests. Makes hidden characters in the agent's text visible, so that they cannot
  * control the terminal.
  */
-import type { ActionRecord } from "../../../clients/typescript/index.ts";
-import { renderMarkedText } from "../../domain/visible-text.ts";
+import type { ActionRecord } from "../../../../clients/typescript/index.ts";
+import { renderMarkedText } from "../../../../src/command.ts";
 import { requestSummary } from "../request-summary.ts";
 
 const MINUTE = 60_000;

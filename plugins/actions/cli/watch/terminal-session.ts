@@ -5,11 +5,17 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import { AssentError, createAssent, ServiceUnavailable, type Assent } from "../../../clients/typescript/index.ts";
-import { reachesSite } from "../../domain/loopback.ts";
-import { terminalChallenge, terminalCode } from "../../domain/terminal-code.ts";
-import { CommandError, EXIT_CODES, toPrintable, type Output } from "../command.ts";
-import { withServiceErrors } from "../remote.ts";
+import { AssentError, createAssent, ServiceUnavailable, type Assent } from "../../../../clients/typescript/index.ts";
+import {
+  CommandError,
+  EXIT_CODES,
+  type Output,
+  reachesSite,
+  terminalChallenge,
+  terminalCode,
+  toPrintable,
+  withServiceErrors,
+} from "../../../../src/command.ts";
 
 /** Timeout of one request in seconds. Short, because a person waits at the terminal. */
 const TIMEOUT = 10;

@@ -2,7 +2,12 @@
  * Follows the requests that wait for approval. Reads the service's list again whenever an event may have changed it.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { AssentError, ServiceUnavailable, type ActionRecord, type Assent } from "../../../clients/typescript/index.ts";
+import {
+  AssentError,
+  ServiceUnavailable,
+  type ActionRecord,
+  type Assent,
+} from "../../../../clients/typescript/index.ts";
 
 /** Minimum time between two reads of the list, however many events there are. Milliseconds. */
 const READ_EVERY_MS = 1000;

@@ -1,8 +1,9 @@
 /** Options of `assent approve` that create a grant. */
-import { type ApproveAddition, findFreeMembers, parseDuration, toPrintable, usageError } from "../../src/command.ts";
-import { type GrantView, showGrant } from "./grants-command.ts";
-import type { GrantTermsBody } from "./schemas.ts";
-import { describeFreeMembers } from "./scope-words.ts";
+import { findFreeMembers, parseDuration, toPrintable, usageError } from "../../../../src/command.ts";
+import type { ApproveAddition } from "../../../actions/api.ts";
+import { type GrantView, showGrant } from "../../grants-command.ts";
+import type { GrantTermsBody } from "../../schemas.ts";
+import { describeFreeMembers } from "../../scope-words.ts";
 
 const OPTIONS = {
   for: { type: "string" },

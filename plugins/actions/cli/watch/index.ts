@@ -1,18 +1,19 @@
 /** `assent watch`: lists the requests that wait for approval as they arrive, and votes on them. */
 import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from "node:readline";
-import { type ActionRecord, type Assent, AssentError } from "../../../clients/typescript/index.ts";
+import { type ActionRecord, type Assent, AssentError } from "../../../../clients/typescript/index.ts";
 import {
+  type Command,
   CommandError,
+  createClient,
   EXIT_CODES,
+  type Output,
   parseArguments,
   printJson,
+  serviceUrl,
   toPrintable,
   usageError,
-  type Command,
-  type Output,
-} from "../command.ts";
-import { serviceUrl } from "../credentials.ts";
-import { createClient, withServiceErrors } from "../remote.ts";
+  withServiceErrors,
+} from "../../../../src/command.ts";
 import { HELP, WatchCommands } from "./commands.ts";
 import { followPending, type PendingQuery } from "./follow-pending.ts";
 import { requestCells } from "./rows.ts";

@@ -1,24 +1,23 @@
 /** Commands for plans, which are lists of actions that are submitted together and approved with one vote. */
 import { readFile } from "node:fs/promises";
-import type { ActionRequest, PlanQuery, PlanRecord, PlanSummary } from "../../clients/typescript/index.ts";
-import { isJsonObject, parseJson } from "../domain/json.ts";
-import {
-  EXIT_CODES,
-  parseArguments,
-  toPrintable,
-  usageError,
-  printJson,
-  type Command,
-  type Output,
-} from "./command.ts";
+import type { ActionRequest, PlanQuery, PlanRecord, PlanSummary } from "../../../clients/typescript/index.ts";
 import {
   actionExitCode,
+  type Command,
   createClient,
   createPrivilegedClient,
   decodeText,
+  EXIT_CODES,
+  isJsonObject,
+  type Output,
+  parseArguments,
+  parseJson,
+  printJson,
   readTextFlag,
+  toPrintable,
+  usageError,
   withServiceErrors,
-} from "./remote.ts";
+} from "../../../src/command.ts";
 
 export const plan: Command = {
   help: `usage: assent plan submit FILE [--idempotency-key KEY] [--json]

@@ -1,7 +1,7 @@
 /** Shows a request before a vote, and votes on exactly what it showed. */
-import type { ActionRecord, ApproveOptions, Assent } from "../../clients/typescript/index.ts";
-import { CommandError, type Output } from "./command.ts";
-import { printAction, withServiceErrors } from "./remote.ts";
+import type { ActionRecord, ApproveOptions, Assent } from "../../../clients/typescript/index.ts";
+import { CommandError, type Output, withServiceErrors } from "../../../src/command.ts";
+import { printAction } from "./print-action.ts";
 
 /** A pending request as the approver saw it, with the token that binds the vote to it. */
 export type ShownRequest = ActionRecord & { approval_token: string };

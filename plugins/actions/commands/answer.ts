@@ -1,0 +1,8 @@
+import type { CommandEntry } from "../../../src/command.ts";
+
+export default {
+  group: "actions",
+  position: 8,
+  summary: "answer an approver's question about a pending action",
+  load: async () => (await import("../cli/actions.ts")).answer,
+} satisfies CommandEntry;
