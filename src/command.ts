@@ -30,7 +30,6 @@ export {
   actionExitCode,
   createClient,
   createPrivilegedClient,
-  decodeText,
   readAllPages,
   readJsonFlag,
   readSecretFlag,

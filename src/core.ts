@@ -52,9 +52,10 @@ export { callerId } from "./domain/caller-id.ts";
 export { syncFolder } from "./ledger/sign/checkpoint-file.ts";
 
 // Actions, approvals and their history
-export { ACTION_STATUSES, type ActionRequest } from "./domain/actions.ts";
+export { ACTION_STATUSES, type ActionRequest, type ActionStatus, actionStatusAt } from "./domain/actions.ts";
 export {
   type ActionEntry,
+  type ActionHistory,
   type ApprovalRequirement,
   type RecordedApproval,
   type RecordedEdit,
@@ -137,7 +138,7 @@ export {
   digestAddress,
   makeToken,
 } from "./domain/tokens.ts";
-export { type GroupLimits, intersectLimits } from "./domain/groups.ts";
+export { type GroupLimits, intersectLimits, isWithinLimits } from "./domain/groups.ts";
 export { type Visibility, canAdministerAgent, canSee, canSeeAgent, extendVisibility } from "./domain/visibility.ts";
 export { type PrincipalNames, readPrincipalNames } from "./identity/principal-names.ts";
 export { rightsReader } from "./http/resource/rights-reader.ts";
@@ -156,19 +157,6 @@ export {
   reviewsApprove,
 } from "./domain/reviews.ts";
 export type { RequestForReview } from "./domain/action-history.ts";
-
-// Plans
-export {
-  actionListDigest,
-  findPlanFailure,
-  findPlanObstacle,
-  MAX_PLAN_ACTIONS,
-  type PlanMember,
-  toPlanMember,
-  type PlanObstacle,
-  remainingMembers,
-  type PlanTerms,
-} from "./domain/action-plan.ts";
 
 // Limits and permits
 export {
@@ -332,21 +320,14 @@ export { renderCsvCell } from "./domain/csv.ts";
 export { foldName, sameName } from "./domain/names.ts";
 export { shiftAt, shiftsBetween } from "./domain/rota.ts";
 
-export {
-  legalHoldState,
-  commitHoldSubject,
-  HELD_SUBJECT_DOCUMENTS,
-  type LegalHold,
-  type LegalHolds,
-  listActiveHolds,
-  holdNamesAction,
-  readVerifiedSubject,
-  recordedHoldTerms,
-} from "./domain/legal-holds.ts";
-
 // Users
-export { delegationState, type Delegation, delegationStatus, MAX_DELEGATION_MS } from "./domain/delegations.ts";
-export { breakGlassState, type BreakGlassUse } from "./domain/break-glass.ts";
+export {
+  delegationState,
+  type Delegation,
+  delegationStatus,
+  limitsOfDelegation,
+  MAX_DELEGATION_MS,
+} from "./domain/delegations.ts";
 export { type Role, ROLE_NAMES, scopesBeyondOwner, scopesOfRoles } from "./domain/roles.ts";
 export {
   userState,
@@ -356,6 +337,7 @@ export {
   createEnrolmentLinkRecord,
   hasEnrolled,
   newUser,
+  toRecordedKey,
   type Passkey,
   type User,
   type Users,
@@ -367,6 +349,7 @@ export {
   type AgentEntry,
   type ApiKeyEntry,
   type ApprovalEntry,
+  type BreakGlassEntry,
   type DecisionEntry,
   type DelegationEntry,
   type EntryType,

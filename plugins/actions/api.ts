@@ -1,5 +1,6 @@
 /** `assent/actions`: what features that name `actions` in `needs` may use of this one. */
 export { maySelfConfirm, readApproverEligibility } from "./approver-plans.ts";
+export { breakGlassState } from "./break-glass-uses.ts";
 export type { ApproveAddition } from "./cli/approve-addition.ts";
 export { readRequest } from "./prefetch-redecision.ts";
 export { readRecordedName } from "./recorded-name.ts";

@@ -1,7 +1,5 @@
 /** Closes the review of an emergency approval. The reviewer must be another person and give a comment. */
 import {
-  breakGlassState,
-  type BreakGlassUse,
   canSee,
   confirmCredential,
   type CoreHost,
@@ -10,6 +8,7 @@ import {
   withoutDelegations,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { breakGlassState, type BreakGlassUse } from "./break-glass-uses.ts";
 import { findSelfApproval } from "./self-approval.ts";
 import { principalsBehindCredential } from "./vote-principals.ts";
 

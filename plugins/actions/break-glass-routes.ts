@@ -1,15 +1,8 @@
 /** Routes that list emergency approvals and close their reviews. */
-import {
-  breakGlassState,
-  type BreakGlassUse,
-  closed,
-  type CoreHost,
-  orNull,
-  textSchema,
-  timeSchema,
-} from "../../src/core.ts";
+import { closed, type CoreHost, orNull, textSchema, timeSchema } from "../../src/core.ts";
 import { defineRoute, nextLink, PAGE_QUERY, slicePage, type Static, toRfc3339, Type } from "../../src/plugin.ts";
 import { canSeeUse, reviewBreakGlass } from "./break-glass-review.ts";
+import { breakGlassState, type BreakGlassUse } from "./break-glass-uses.ts";
 
 const Status = Type.Union([Type.Literal("open"), Type.Literal("reviewed")]);
 const Query = Type.Object({ status: Type.Optional(Status), ...PAGE_QUERY }, closed);

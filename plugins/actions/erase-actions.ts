@@ -3,7 +3,6 @@
  */
 import { setImmediate } from "node:timers/promises";
 import {
-  legalHoldState,
   actionEntryFields,
   canSee,
   commitRejectionDigests,
@@ -20,6 +19,7 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { ContentFilter } from "./content-filter.ts";
+import { legalHoldState } from "./legal-holds.ts";
 import { digestRejection } from "./rejection.ts";
 import { actionHeldError, createHoldFinder } from "./held-actions.ts";
 import { verifyAgainstLedger, verifyStoredContent } from "./verify-record.ts";

@@ -1,10 +1,11 @@
 /** Routes that erase one action, or all matching actions. */
 import { Type, type Static } from "@sinclair/typebox";
-import { type CoreHost, legalHoldState, parseRfc3339 } from "../../src/core.ts";
+import { type CoreHost, parseRfc3339 } from "../../src/core.ts";
 import { type Credential, defineRoute } from "../../src/plugin.ts";
 import { selectVisibleHolds } from "./hold-changes.ts";
 import { eraseAction, eraseMatching } from "./erase-actions.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
+import { legalHoldState } from "./legal-holds.ts";
 import { IdParams } from "./schemas.ts";
 import { createContentFilter, createErasureSubjectFilter, validationError } from "./content-filter.ts";
 

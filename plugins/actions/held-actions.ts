@@ -1,17 +1,17 @@
 /** Finds the legal hold that prevents the erasure of an action. */
-import {
-  legalHoldState,
-  type CoreHost,
-  HELD_SUBJECT_DOCUMENTS,
-  type LegalHold,
-  type LegalHolds,
-  listActiveHolds,
-  holdNamesAction,
-  readVerifiedSubject,
-} from "../../src/core.ts";
+import type { CoreHost } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { createSubjectFilter } from "./content-filter.ts";
+import {
+  heldSubjectKey,
+  holdNamesAction,
+  type LegalHold,
+  type LegalHolds,
+  legalHoldState,
+  listActiveHolds,
+  readVerifiedSubject,
+} from "./legal-holds.ts";
 
 type DocumentReader = Pick<CoreHost["documents"], "list">;
 
@@ -31,7 +31,7 @@ export async function createHoldFinder(
 ): Promise<FindHold> {
   const active = listActiveHolds(holds);
   const stored = active.some(({ subject }) => subject !== null)
-    ? await documents.list({ prefix: HELD_SUBJECT_DOCUMENTS.key(""), limit: MAX_ACTIVE_HOLDS })
+    ? await documents.list({ prefix: heldSubjectKey(), limit: MAX_ACTIVE_HOLDS })
     : [];
   const checks = active.map((hold) => {
     if (hold.subject === null)
@@ -53,13 +53,13 @@ export async function createHoldFinder(
 export async function hasUnreadableHold({ state, documents }: Pick<CoreHost, "state" | "documents">): Promise<boolean> {
   const held = listActiveHolds(await state(legalHoldState)).filter(({ subject }) => subject !== null);
   if (held.length === 0) return false;
-  const stored = await documents.list({ prefix: HELD_SUBJECT_DOCUMENTS.key(""), limit: MAX_ACTIVE_HOLDS });
+  const stored = await documents.list({ prefix: heldSubjectKey(), limit: MAX_ACTIVE_HOLDS });
   return held.some((hold) => readSubject(hold, stored) === null);
 }
 
 /** Returns the identifier of the person; null if it is missing or was altered. */
 function readSubject(hold: LegalHold, stored: Awaited<ReturnType<DocumentReader["list"]>>): string | null {
-  return readVerifiedSubject(hold, stored.find(({ key }) => key === HELD_SUBJECT_DOCUMENTS.key(hold.id))?.value);
+  return readVerifiedSubject(hold, stored.find(({ key }) => key === heldSubjectKey(hold.id))?.value);
 }
 
 export function actionHeldError(id: string, hold: string): Refusal {

@@ -3,24 +3,16 @@
  * for the ledger.
  */
 import {
-  legalHoldState,
   canSee,
-  commitHoldSubject,
   confirmCredential,
   type CoreHost,
   countPeople,
   isNewPerson,
   findCreatedResource,
-  HELD_SUBJECT_DOCUMENTS,
   type IdempotentCall,
   idempotencyConflict,
-  type LegalHold,
   type LegalHoldEntry,
-  type LegalHolds,
-  listActiveHolds,
-  readVerifiedSubject,
   recordCreatedResource,
-  recordedHoldTerms,
   toActor,
   type UrgentJob,
 } from "../../src/core.ts";
@@ -28,6 +20,16 @@ import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { StorageReader } from "../../src/storage/index.ts";
 import { createSubjectFilter } from "./content-filter.ts";
 import { MAX_ACTIVE_HOLDS } from "./held-actions.ts";
+import {
+  heldSubjectKey,
+  commitHoldSubject,
+  type LegalHold,
+  type LegalHolds,
+  legalHoldState,
+  listActiveHolds,
+  readVerifiedSubject,
+  recordedHoldTerms,
+} from "./legal-holds.ts";
 import { restartRetentionSweep } from "./retention.ts";
 import { newSalt } from "./salt.ts";
 import { visibleAction } from "./visible-action.ts";
@@ -86,7 +88,7 @@ export function placeHold(
     const hold = { id, action, agent, subject: held === null ? null : commitHoldSubject(held), reason };
     const by = toActor(current.key, current.principal);
     record(tx, { change: "placed", hold, comment: null, approvals: 0, needed: 0, by });
-    if (held !== null && (await host.documents.within(tx).put(HELD_SUBJECT_DOCUMENTS.key(id), held, null)) === null)
+    if (held !== null && (await host.documents.within(tx).put(heldSubjectKey(id), held, null)) === null)
       throw new Error(`the identifier of the legal hold ${id} is already stored`);
     await recordCreatedResource(tx, current, call, id);
     return { hold: findHold(tx.state(legalHoldState), id), replayed: false };
@@ -177,7 +179,7 @@ export async function readSubject(
   hold: LegalHold,
 ): Promise<string | null> {
   if (hold.subject === null || hold.released_at !== null) return null;
-  return readVerifiedSubject(hold, (await documents.get(HELD_SUBJECT_DOCUMENTS.key(hold.id)))?.value);
+  return readVerifiedSubject(hold, (await documents.get(heldSubjectKey(hold.id)))?.value);
 }
 
 async function isSameHold(host: CoreHost, tx: Tx, hold: LegalHold, requestedHold: RequestedHold): Promise<boolean> {
@@ -200,7 +202,7 @@ async function isKnownAgent(host: CoreHost, tx: Tx, agent: string): Promise<bool
 
 async function deleteSubject(host: CoreHost, tx: Tx, id: string): Promise<void> {
   const documents = host.documents.within(tx);
-  const stored = await documents.get(HELD_SUBJECT_DOCUMENTS.key(id));
+  const stored = await documents.get(heldSubjectKey(id));
   if (stored !== null) await documents.delete(stored.key, stored.version);
 }
 

@@ -1,19 +1,10 @@
 /** Routes that place, list and release legal holds. */
 import { Type, type Static } from "@sinclair/typebox";
-import {
-  legalHoldState,
-  closed,
-  type CoreHost,
-  type LegalHold,
-  listActiveHolds,
-  orNull,
-  readIdempotencyKey,
-  REPLAYED_HEADERS,
-  timeSchema,
-} from "../../src/core.ts";
+import { closed, type CoreHost, orNull, readIdempotencyKey, REPLAYED_HEADERS, timeSchema } from "../../src/core.ts";
 import { type Credential, defineRoute, toRfc3339 } from "../../src/plugin.ts";
 import { selectVisibleHolds, findVisibleHold, placeHold, readSubject, releaseHold } from "./hold-changes.ts";
 import { validationError } from "./content-filter.ts";
+import { type LegalHold, legalHoldState, listActiveHolds } from "./legal-holds.ts";
 
 /** Scopes of people who place holds, erase and audit. Agents cannot read holds. */
 const READERS = ["holds:write", "actions:erase", "provenance:read"] as const;

@@ -2,7 +2,9 @@
 import { Type } from "@sinclair/typebox";
 import { defineCorePlugin } from "../../src/core.ts";
 import { agentSessionRoutes } from "./agent-sessions.ts";
+import { createBreakGlassAuditor } from "./break-glass-audit.ts";
 import { breakGlassRoutes } from "./break-glass-routes.ts";
+import { breakGlassState } from "./break-glass-uses.ts";
 import { createWaitTracker } from "./wait-tracker.ts";
 import { erasureRoutes } from "./erasure-routes.ts";
 import { executionRoutes } from "./execution-routes.ts";
@@ -10,7 +12,10 @@ import { createCredentialEndingTask } from "./credential-ending.ts";
 import { CREDENTIAL_ENTRIES } from "./credential-entries.ts";
 import { createFactWrites } from "./fact-writes.ts";
 import { createExpiryTask } from "./expiry.ts";
+import { holdAuditor } from "./hold-audit.ts";
 import { holdRoutes } from "./hold-routes.ts";
+import { legalHoldState } from "./legal-holds.ts";
+import { createPlanAuditor } from "./plan-audit.ts";
 import { planRoutes } from "./plan-routes.ts";
 import { readRoutes } from "./read-routes.ts";
 import { createRetentionTask } from "./retention.ts";
@@ -46,6 +51,8 @@ export default defineCorePlugin({
   name: "actions",
   options: Options,
   entries: CREDENTIAL_ENTRIES,
+  folds: [legalHoldState, breakGlassState],
+  auditors: [() => holdAuditor, createBreakGlassAuditor, createPlanAuditor],
   setup(host, options) {
     const expiry = createExpiryTask(host);
     const waitTracker = createWaitTracker(host);
@@ -66,6 +73,14 @@ export default defineCorePlugin({
         ...erasureRoutes(host, TAG),
         ...holdRoutes(host, TAG),
         ...breakGlassRoutes(host, TAG),
+      ],
+      gauges: [
+        {
+          name: "assent_break_glass_reviews_open",
+          help: "Emergency approvals that no one has reviewed.",
+          labels: [],
+          read: async () => [{ labels: {}, value: (await host.state(breakGlassState)).open.size }],
+        },
       ],
       async start() {
         await expiry.start();

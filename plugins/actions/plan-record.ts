@@ -1,13 +1,8 @@
 /** Renders a plan for the API. */
-import {
-  type CompiledPolicySet,
-  type CoreHost,
-  findPlanFailure,
-  makeToken,
-  requiresSignature,
-} from "../../src/core.ts";
+import { type CompiledPolicySet, type CoreHost, makeToken, requiresSignature } from "../../src/core.ts";
 import type { Credential, Reply } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { findPlanFailure } from "./action-plan.ts";
 import { createApprovalMac, readActionRecord } from "./action-record.ts";
 import { PlanRecord } from "./plan-schemas.ts";
 import { verifyPlan, type VerifiedPlan } from "./plan-state.ts";

@@ -1,7 +1,8 @@
 /** Schemas of plans. */
 import { Type, type Static } from "@sinclair/typebox";
-import { closed, MAX_PLAN_ACTIONS, orNull, textSchema, timeSchema } from "../../src/core.ts";
+import { closed, orNull, textSchema, timeSchema } from "../../src/core.ts";
 import { PAGE_QUERY } from "../../src/plugin.ts";
+import { MAX_PLAN_ACTIONS } from "./action-plan.ts";
 import { Nonce, PasskeyResponse } from "./signed-vote-schemas.ts";
 import { ActionBody, ActionRecord } from "./schemas.ts";
 

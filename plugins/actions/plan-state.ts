@@ -3,23 +3,25 @@
  * actions.
  */
 import {
-  actionListDigest,
   canSee,
   type CoreHost,
   decodeEntry,
   equalBytes,
-  findPlanObstacle,
   hashLeaf,
-  MAX_PLAN_ACTIONS,
   type PlanEntry,
-  type PlanMember,
-  toPlanMember,
-  type PlanObstacle,
-  type PlanTerms,
   type RecordedApproval,
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import { type ActionRow, nullIfCorrupt, type StorageReader } from "../../src/storage/index.ts";
+import {
+  actionListDigest,
+  findPlanObstacle,
+  MAX_PLAN_ACTIONS,
+  type PlanMember,
+  type PlanObstacle,
+  type PlanTerms,
+  toPlanMember,
+} from "./action-plan.ts";
 import { recordAlteredError, verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 
 type Reader = Pick<StorageReader, "actions" | "entries" | "entriesOfAction">;

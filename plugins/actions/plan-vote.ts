@@ -1,6 +1,5 @@
 /** Votes on a plan: one transaction rejects the actions that the approver struck out, and approves the others. */
 import {
-  actionListDigest,
   checkToken,
   type CompiledPolicySet,
   confirmCredential,
@@ -8,15 +7,14 @@ import {
   type VoteSignature,
   type LedgerTransaction,
   type PinChange,
-  type PlanMember,
   questionsDigest,
-  remainingMembers,
   sha256Hex,
   type TokenClaims,
   utf8,
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { actionListDigest, type PlanMember, remainingMembers } from "./action-plan.ts";
 import { createApprovalMac, commitPreview } from "./action-record.ts";
 import {
   findVotedPinChanges,

@@ -1,7 +1,7 @@
 /** Serves metrics for Prometheus (text format 0.0.4). */
 import { Type } from "@sinclair/typebox";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { breakGlassState, type CoreHost, defineCorePlugin, isCoreEntry, type RecordedEntry } from "../../src/core.ts";
+import { type CoreHost, defineCorePlugin, isCoreEntry, type RecordedEntry } from "../../src/core.ts";
 import { defineRoute } from "../../src/plugin.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -216,9 +216,6 @@ function addCoreGauges(host: CoreHost, register: Registry): void {
       if (since === null) metric.remove();
       else metric.set(age(since));
     },
-  );
-  gauge("assent_break_glass_reviews_open", "Emergency approvals that no one has reviewed.", async (metric) =>
-    metric.set((await host.state(breakGlassState)).open.size),
   );
   gauge(
     "assent_deliveries",

@@ -8,6 +8,7 @@ import { signInPages } from "./sign-in-pages.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { Provider } from "./provider.ts";
 import { providerRoutes } from "./provider-routes.ts";
+import { createDelegationAuditor } from "./delegation-audit.ts";
 import { delegationRoutes } from "./delegation-routes.ts";
 import { createPushNotifier } from "./push/push-notifier.ts";
 import { pushRoutes } from "./push/routes.ts";
@@ -21,7 +22,9 @@ const Nullable = Type.Union([Type.String(), Type.Null()]);
 
 export default defineCorePlugin({
   name: "users",
+  needs: ["actions"],
   options: Options,
+  auditors: [createDelegationAuditor],
   scopes: SCOPES,
   errors: ERRORS,
   entries: {

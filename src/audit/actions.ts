@@ -18,7 +18,6 @@ import { pinsMatchEntry } from "../domain/pins.ts";
 import { matchesRecordedQuestions } from "../domain/questions.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { commitDigest, commitResult, encodeRequest } from "../domain/request.ts";
-import type { ExceptionalVotesAuditor } from "./exceptional-votes.ts";
 import { createRecordedHistoriesCheck, type CheckRecordedHistories } from "./recorded-histories.ts";
 import {
   prefixFaults,
@@ -52,7 +51,6 @@ interface ActionsAudit {
   compiled(digest: string | null): Promise<CompiledPolicySet | null>;
   /** Checks of features. */
   auditors: readonly FeatureAuditor[];
-  exceptional: ExceptionalVotesAuditor;
   progress(done: number): void;
   fault: ReportFault;
 }
@@ -119,7 +117,6 @@ async function auditAction(
   }
   history.faults.forEach(fault);
   checkSignedDecisions(actionRows, fault);
-  checkDelegatedVotes(audit, actionRows.map(entryOf), fault);
   for (const auditor of audit.auditors) auditor.checkVotes?.(history.action, actionRows.map(entryOf), fault);
   reportDifferences(history.action, row, fault);
   for (const { seq, submitted_by } of rows)
@@ -174,16 +171,6 @@ function checkSignedDecisions(rows: readonly EntryRow[], fault: ReportFault): vo
     if ((entry.type === "decision" || entry.type === "redecision") && entry.status === "pending_approval")
       requests.push(toHex(row.leaf_hash));
     previous = entry;
-  }
-}
-
-/** Checks that the delegation of a vote on behalf of another user covers the agent and the tool. */
-function checkDelegatedVotes({ exceptional }: ActionsAudit, entries: readonly ActionEntry[], fault: ReportFault): void {
-  const [decision] = entries;
-  if (decision?.type !== "decision") return;
-  for (const entry of entries) {
-    const uncovered = entry.type === "approval" ? exceptional.findUncovered(entry, decision) : null;
-    if (uncovered !== null) fault(`the vote of entry ${entry.seq} ${uncovered}`);
   }
 }
 

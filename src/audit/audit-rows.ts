@@ -35,8 +35,6 @@ import { recomputeLimitUses } from "../domain/limit-uses.ts";
 import { effectiveRequest } from "../domain/edited-request.ts";
 import { prefixFaults, reportDifferences, checkEachRow, type AuditedStore, type ReportFault } from "./report.ts";
 import type { PoliciesAuditor } from "./policies.ts";
-import type { LegalHoldsAuditor } from "./legal-holds.ts";
-import type { PlansAuditor } from "./plans.ts";
 import { createProofReader } from "../ledger/reader.ts";
 import { UNRECORDED_META_NAMES } from "./unrecorded-columns.ts";
 
@@ -49,10 +47,8 @@ interface RowsAudit {
   /** See `FeatureAuditor.created`, for all features. */
   created: Created;
   notices: readonly NoticeKind[];
-  holds: LegalHoldsAuditor;
   /** Checks of features. */
   auditors: readonly FeatureAuditor[];
-  plans: PlansAuditor;
   /** Returns the log's keys. The member is null if checkpoints are not verified. */
   keys: (() => LogKeys) | null;
   verify: Vault["verify"];
@@ -152,7 +148,7 @@ async function findDecidedAction(
 
 /** Checks that the resource of an idempotency key was created by the same API key at the same time. */
 async function checkIdempotency(
-  { store, policies, states, created, holds, plans }: RowsAudit,
+  { store, policies, states, created }: RowsAudit,
   row: IdempotencyRow,
   fault: ReportFault,
 ): Promise<void> {
@@ -167,16 +163,6 @@ async function checkIdempotency(
     },
     "POST /v1/agents": async () => creationOf(await store.agent(resource_id)),
     "POST /v1/api-keys": async () => creationOf(await store.key(resource_id)),
-    "POST /v1/holds": async () => {
-      const { placed_by, placed_at } = holds.hold(resource_id) ?? {};
-      return placed_by === undefined ? null : { key_id: placed_by.key_id, created_at: placed_at, body_hash: "" };
-    },
-    // The row has no hash of the request, because the plan's actions contain the requests.
-    "POST /v1/plans": async () => {
-      const submission = plans.submission(resource_id);
-      if (submission === undefined) return null;
-      return { key_id: submission.key_id, created_at: submission.created_at, body_hash: "" };
-    },
     "POST /v1/policies": async () => {
       if ((await store.policy(resource_id)) === null) return null;
       if (!policies.wasStoredBy(resource_id, key_id, created_at))

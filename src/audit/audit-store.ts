@@ -118,7 +118,7 @@ function checkCurrent(
 
 /** Audits all actions. Resolves to the number of actions. */
 async function checkActions({ store, entries, options, faults }: TablesAudit): Promise<number> {
-  const { totals, policies, auditors, exceptional } = entries;
+  const { totals, policies, auditors } = entries;
   const fault = createFaultCollector(faults);
   let actions = 0;
   await reportUnreadableData("the actions", fault, async () => {
@@ -127,7 +127,6 @@ async function checkActions({ store, entries, options, faults }: TablesAudit): P
       totals,
       compiled: (digest) => policies.compiled(digest),
       auditors,
-      exceptional,
       progress: (done) => options.progress?.("actions", done, totals.decisions),
       fault,
     });
@@ -137,13 +136,12 @@ async function checkActions({ store, entries, options, faults }: TablesAudit): P
 }
 
 async function checkDirectory(audit: TablesAudit): Promise<void> {
-  const { directory, holds, signing, auditors } = audit.entries;
+  const { directory, signing, auditors } = audit.entries;
   await checkCurrent(audit, "the API keys and agents", (fault) => directory.check(fault));
   for (const auditor of auditors)
     await checkCurrent(audit, "the data of features", async (fault) =>
       auditor.compare?.(audit.store, fault, audit.entries.statesAt(audit.entries.totals.latest)),
     );
-  await checkCurrent(audit, "the legal holds", (fault) => holds.check(audit.store, fault));
   await checkCurrent(audit, "the keys that sign", (fault) => signing.check(fault));
 }
 
@@ -161,7 +159,7 @@ async function checkCopiedTables(
   copying: StorageCopying,
   size: number,
 ): Promise<void> {
-  const { policies, holds, auditors, plans, signing, changes } = entries;
+  const { policies, auditors, signing, changes } = entries;
   const states = entries.statesAt(entries.totals.latest);
   const created = Object.assign({}, ...entries.auditors.map((auditor) => auditor.created ?? {})) as Created;
   const keys = options.vkey === undefined ? null : signing.logKeys;
@@ -172,9 +170,7 @@ async function checkCopiedTables(
     states,
     created,
     notices: options.features.notices,
-    holds,
     auditors,
-    plans,
     keys,
     verify,
     seals,

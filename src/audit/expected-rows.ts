@@ -10,10 +10,7 @@ import { States } from "../ledger/states.ts";
 import type { LedgerTotals } from "./actions.ts";
 import { createCredentialsAuditor } from "./credentials.ts";
 import { DirectoryAuditor } from "./directory.ts";
-import { createExceptionalVotesAuditor, type ExceptionalVotesAuditor } from "./exceptional-votes.ts";
-import { createLegalHoldsAuditor } from "./legal-holds.ts";
 import type { KeysAuditor } from "./log-keys.ts";
-import { createPlansAuditor } from "./plans.ts";
 import { PoliciesAuditor } from "./policies.ts";
 import type { AuditedStore, EntryBody, ReportFault } from "./report.ts";
 import { createUsersAuditor } from "./users.ts";
@@ -23,10 +20,7 @@ const PAGE = 256;
 export class ExpectedRows {
   readonly directory: DirectoryAuditor;
   readonly policies: PoliciesAuditor;
-  readonly holds = createLegalHoldsAuditor();
-  readonly plans = createPlansAuditor();
   readonly users: ReturnType<typeof createUsersAuditor>;
-  readonly exceptional: ExceptionalVotesAuditor;
   readonly credentials = createCredentialsAuditor();
   readonly signing: KeysAuditor;
   readonly totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
@@ -66,7 +60,6 @@ export class ExpectedRows {
     this.directory = new DirectoryAuditor(store);
     this.policies = new PoliciesAuditor(store);
     this.users = createUsersAuditor(origin);
-    this.exceptional = createExceptionalVotesAuditor(this.users.users);
   }
 
   /**
@@ -103,11 +96,8 @@ export class ExpectedRows {
       this.directory.fold(row, body);
       this.policies.fold(row, body);
       this.checkFeatures(row, body);
-      this.holds.fold(body);
-      this.exceptional.fold(body);
       this.users.fold(body);
       this.credentials.fold(body);
-      this.plans.fold(body);
       this.signing.fold(row, body);
     } catch (error) {
       this.fault(
@@ -130,12 +120,18 @@ export class ExpectedRows {
   private checkFeatures({ seq, created_at }: EntryRow, body: EntryBody): void {
     const entry = { ...body, seq } as unknown as LedgerEntry & { seq: number };
     const before = this.statesAt(created_at);
-    // Apply the entry even if a check fails, so that the entries after it are compared with the whole ledger.
-    try {
-      for (const auditor of this.auditors) auditor.check?.(entry, before);
-    } finally {
-      this.states = this.states.after(entry);
-    }
+    let failure: unknown = null;
+    const attempt = (work: () => void): void => {
+      try {
+        work();
+      } catch (error) {
+        failure ??= error;
+      }
+    };
+    // Every feature reads the entry even if a check fails, so that later entries are compared with the whole ledger.
+    for (const auditor of this.auditors) attempt(() => auditor.check?.(entry, before));
+    attempt(() => (this.states = this.states.after(entry)));
+    if (failure !== null) throw failure;
   }
 
   private checkColumns(row: EntryRow, body: EntryBody): void {

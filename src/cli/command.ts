@@ -129,7 +129,11 @@ export function parseFormat<const T extends string>(
   return parseChoice("--format", format ?? (json === true ? "json" : undefined), words);
 }
 
-/** Prints rows with bold headings on a terminal, and as tab-separated values elsewhere. */
+/**
+ * Prints rows with bold headings on a terminal, and as tab-separated values elsewhere.
+ * @example
+ * printTable(io, ["id", "status"], [[id, "active"]]);
+ */
 export function printTable(io: Output, headings: string[], rows: string[][]): void {
   if (!io.fancy) {
     for (const row of rows) io.out(row.join("\t"));

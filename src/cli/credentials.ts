@@ -86,6 +86,8 @@ function readFile(path: string): string | null {
  * Returns ASSENT_URL, or else the URL from `assent login`, or else the address of the service that `assent.yaml` or the
  * environment configures here. Throws a usage error if `assent.yaml` is not valid, because the command would talk to
  * another service.
+ * @example
+ * const url = serviceUrl(); // "http://localhost:8000"
  */
 export function serviceUrl(): string {
   const url = process.env["ASSENT_URL"];

@@ -117,7 +117,11 @@ function replacePrincipals<T>(value: T, replace: (principal: string, id: string)
   ) as T;
 }
 
-/** Returns the exit code of a command that submitted the action. */
+/**
+ * Returns the exit code of a command that submitted the action.
+ * @example
+ * return actionExitCode(await service.submit(request));
+ */
 export function actionExitCode(action: ActionRecord): number {
   if (action.status === "pending_approval") return EXIT_CODES.pending;
   return ["denied", "expired", "cancelled", "failed"].includes(action.status) ? EXIT_CODES.denied : EXIT_CODES.ok;
@@ -168,7 +172,7 @@ export async function readTextFlag(value: string, plain: (value: string) => stri
 }
 
 /** Decodes UTF-8, without the byte order mark that editors and shells of Windows write. */
-export const decodeText = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
+const decodeText = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
 /**
  * Reads a secret, which can be given as `@file` or `-`. Removes the newline at the end of a file.

@@ -67,6 +67,8 @@ export interface Creation {
   key_id: string;
   /** Milliseconds. */
   created_at: number;
+  /** Hash of the request; absent if the feature does not know it. */
+  body_hash?: string;
 }
 
 /** The declarations of features that an audit uses. */

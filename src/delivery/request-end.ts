@@ -1,7 +1,6 @@
 /** Changes to earlier requests for approval: sends them sooner, passes them to the next action of the plan, or closes them. */
 import { DELIVERY_RETRY_MS } from "../contract/notifier.ts";
 import type { ActionRow, DeliveryRow, StorageTransaction } from "../contract/storage.ts";
-import { MAX_PLAN_ACTIONS } from "../domain/action-plan.ts";
 import { listStageChannels } from "../domain/approvers.ts";
 import type { ApprovalEntry, EntryBody, RedecisionEntry, ReviewEntry } from "../domain/entries.ts";
 import type { Recipient } from "./channels.ts";
@@ -18,6 +17,9 @@ import {
 import { listApproverPlans, readActionEntries } from "./opened-stages.ts";
 import { computeNoticeTime } from "./request-schedule.ts";
 import { genuineDeliveriesOfAction } from "./genuine-deliveries.ts";
+
+/** Plans have fewer actions. */
+const MAX_ACTIONS_OF_PLAN = 1000;
 
 type EndingEntry = ApprovalEntry | RedecisionEntry | ReviewEntry;
 
@@ -127,7 +129,7 @@ async function findNextOfPlan(
   const { channels } = options;
   const plan = (await tx.action(action_id))?.plan_id ?? null;
   if (plan === null) return null;
-  const rows = await tx.actions({ visibility: { all: true }, plan_id: plan, limit: MAX_PLAN_ACTIONS });
+  const rows = await tx.actions({ visibility: { all: true }, plan_id: plan, limit: MAX_ACTIONS_OF_PLAN });
   const action = rows
     .filter(({ id, status }) => id !== action_id && status === "pending_approval")
     .toSorted((a, b) => a.decision_seq - b.decision_seq)

@@ -17,7 +17,11 @@ export type JsonFaultCode =
   | "TOO_DEEP"
   | "TOO_MANY_VALUES";
 
-/** Returns true if a JSON value is an object. */
+/**
+ * Returns true if a JSON value is an object.
+ * @example
+ * isJsonObject([]); // false
+ */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -63,7 +63,11 @@ export function addressAtSite(origin: string | null, request: Request): string |
   return isElsewhere ? `${origin}${pathname}${search}` : null;
 }
 
-/** Returns true if a request to the URL reaches the service at `origin`: the same origin, or another name of this machine. */
+/**
+ * Returns true if a request to the URL reaches the service at `origin`: the same origin, or another name of this machine.
+ * @example
+ * reachesSite("http://127.0.0.1:8000", "http://localhost:8000"); // true
+ */
 export function reachesSite(url: string, origin: string): boolean {
   const [requested, site] = [new URL(url), new URL(origin)];
   const areLocal = [requested, site].every(

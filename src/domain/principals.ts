@@ -28,6 +28,8 @@ export function principalOfKey({ id, owner }: { id: string; owner: string | null
 /**
  * Formats a principal for sentences: `Ada Lovelace` for a user, `the key laptop` for a key without an owner, and
  * `the user 0193…` or `the key 0193…` without a name.
+ * @example
+ * displayPrincipal(`user:${id}`, "Ada Lovelace"); // "Ada Lovelace"
  */
 export function displayPrincipal(principal: string, name: string | null = null): string {
   if (name !== null) return principal.startsWith("key:") ? `the key ${name}` : name;

@@ -1,12 +1,10 @@
 /** Commands for plans, which are lists of actions that are submitted together and approved with one vote. */
-import { readFile } from "node:fs/promises";
 import type { ActionRequest, PlanQuery, PlanRecord, PlanSummary } from "../../../clients/typescript/index.ts";
 import {
   actionExitCode,
   type Command,
   createClient,
   createPrivilegedClient,
-  decodeText,
   EXIT_CODES,
   isJsonObject,
   type Output,
@@ -100,9 +98,7 @@ async function submitFile(path: string, idempotencyKey: string | undefined): Pro
 }
 
 async function readPlanFile(path: string): Promise<PlanFile> {
-  const text =
-    path === "-" ? await readTextFlag("-", (value) => value) : await readFile(path).then(decodeText, () => null);
-  if (text === null) throw usageError(`the file ${path} cannot be read`);
+  const text = await readTextFlag(path === "-" ? path : `@${path}`, (value) => value);
   let file: unknown;
   try {
     file = parseJson(text);

@@ -1,7 +1,6 @@
 /** The access review: who can approve what, who approved, and which keys and users are unused. */
 import {
   userState,
-  breakGlassState,
   canSee,
   canSeeAgent,
   type CoreHost,
@@ -18,6 +17,7 @@ import { type Credential, toRfc3339 } from "../../../src/plugin.ts";
 import type { KeyRow } from "../../../src/storage/index.ts";
 import type { Sessions } from "../sessions.ts";
 import { readVotingActivity, type Votes } from "./votes.ts";
+import { breakGlassState } from "../../actions/api.ts";
 
 const DAY = 24 * 3_600_000;
 

@@ -1,6 +1,9 @@
 /** Attempts to get more out of delegations and emergency approvals than they allow. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { createDelegationAuditor } from "../../../plugins/users/delegation-audit.ts";
+import { delegationState } from "../../../src/domain/delegations.ts";
+import { NO_USERS } from "../../../src/domain/users.ts";
 import { auditStore } from "../../../src/testing/index.ts";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, type Answer, type Service, addPerson } from "../../support/service.ts";
@@ -171,4 +174,14 @@ test("the audit finds a vote that was forged with a delegation that does not cov
   } finally {
     await forging.close();
   }
+});
+
+test("the audit names a vote on behalf of a user without a delegation", () => {
+  const by = { key_id: "u", principal: "user:u", agent_id: null, owner: "user:u" };
+  const vote = { type: "approval", delegation: { id: "d", from: "user:x" }, action_id: "a", by };
+  const state = (fold: unknown) => (fold === delegationState ? delegationState.initial : NO_USERS);
+  assert.throws(
+    () => createDelegationAuditor().check?.(vote as never, { state } as never),
+    /the delegation d, which does not exist/,
+  );
 });

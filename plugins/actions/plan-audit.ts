@@ -3,32 +3,25 @@
  * actions, and no action may start before its plan permits it. Uses about 300 bytes of memory for each action of a
  * plan.
  */
-import { parseEntryTime } from "../domain/time.ts";
 import {
-  actionListDigest,
-  findPlanObstacle,
-  toPlanMember,
-  type PlanMemberHistory,
-  type PlanMember,
-  type PlanTerms,
-} from "../domain/action-plan.ts";
-import {
-  ENTRY_TYPES,
   type ApprovalEntry,
   type DecisionEntry,
   type ExecutionEntry,
+  isCoreEntry,
+  parseEntryTime,
   type PlanEntry,
   type RedecisionEntry,
   type ReviewEntry,
-} from "../domain/entries.ts";
-import type { EntryBody } from "./report.ts";
-
-export interface PlansAuditor {
-  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier entries. */
-  fold(body: EntryBody): void;
-  /** Returns the plan's submitter and the time of its submission; undefined if the plan does not exist. */
-  submission(id: string): { key_id: string; created_at: number } | undefined;
-}
+} from "../../src/core.ts";
+import type { EntryBody, FeatureAuditor } from "../../src/plugin.ts";
+import {
+  actionListDigest,
+  findPlanObstacle,
+  type PlanMember,
+  type PlanMemberHistory,
+  type PlanTerms,
+  toPlanMember,
+} from "./action-plan.ts";
 
 type Member = PlanMemberHistory & { action: { id: string } };
 
@@ -45,19 +38,20 @@ interface Plan {
   struck: { list: string; at: number } | null;
 }
 
-type AuditedEntry = DecisionEntry | ApprovalEntry | RedecisionEntry | ReviewEntry | ExecutionEntry;
-const CHANGING: readonly string[] = ["approval", "redecision", "review", "execution"] satisfies AuditedEntry["type"][];
+type ChangingEntry = ApprovalEntry | RedecisionEntry | ReviewEntry | ExecutionEntry;
+const CHANGING: readonly string[] = ["approval", "redecision", "review", "execution"] satisfies ChangingEntry["type"][];
+const isChanging = (entry: EntryBody): entry is ChangingEntry => CHANGING.includes(entry.type);
 
 /**
  * Whether the entry can come from a step of the newest decision of the plan: its type belongs to a feature, and it refers
  * to the action of that decision.
  */
-function isOfStep(body: EntryBody, { members }: Plan): boolean {
-  const isOfFeature = !(ENTRY_TYPES as readonly unknown[]).includes(body["type"]);
-  return isOfFeature && members.length > 0 && body["related_action"] === members.at(-1)?.action.id;
+function isOfStep(entry: EntryBody, { members }: Plan): boolean {
+  const { related_action } = entry as { related_action?: unknown };
+  return !isCoreEntry(entry) && members.length > 0 && related_action === members.at(-1)?.action.id;
 }
 
-export function createPlansAuditor(): PlansAuditor {
+export function createPlanAuditor(): FeatureAuditor {
   const plans = new Map<string, Plan>();
   const planOf = new Map<string, Plan>();
   /** The plan whose decisions must be the next entries; null if there is none. */
@@ -102,7 +96,7 @@ export function createPlansAuditor(): PlansAuditor {
     if (!isListed) throw new RangeError(`it is not the decision on action ${position} of the plan ${entry.plan.id}`);
   }
 
-  function foldChange(entry: Exclude<AuditedEntry, DecisionEntry>): void {
+  function foldChange(entry: ChangingEntry): void {
     const plan = planOf.get(entry.action_id);
     const i = plan?.members.findIndex(({ action }) => action.id === entry.action_id) ?? -1;
     const member = plan?.members[i];
@@ -114,20 +108,22 @@ export function createPlansAuditor(): PlansAuditor {
   }
 
   return {
-    fold(body) {
-      if (open !== null && body["type"] !== "decision" && !isOfStep(body, open.plan)) {
+    created: {
+      // The row has no hash of the request, because the plan's actions contain the requests.
+      "POST /v1/plans"(_states, id) {
+        const plan = plans.get(id);
+        return plan === undefined ? null : { key_id: plan.key_id, created_at: plan.created_at, body_hash: "" };
+      },
+    },
+    check(entry) {
+      if (open !== null && entry.type !== "decision" && !isOfStep(entry, open.plan)) {
         const { id } = open.plan.terms;
         open = null;
         throw new RangeError(`it is between the plan ${id} and the decisions on its actions`);
       }
-      if (body["type"] === "plan") foldPlan(body as unknown as PlanEntry);
-      else if (body["type"] === "decision") foldDecision(body as unknown as DecisionEntry);
-      else if (CHANGING.includes(String(body["type"])))
-        foldChange(body as unknown as Exclude<AuditedEntry, DecisionEntry>);
-    },
-    submission(id) {
-      const plan = plans.get(id);
-      return plan && { key_id: plan.key_id, created_at: plan.created_at };
+      if (entry.type === "plan") foldPlan(entry);
+      else if (entry.type === "decision") foldDecision(entry);
+      else if (isChanging(entry)) foldChange(entry);
     },
   };
 }
@@ -137,12 +133,7 @@ function membersAt({ members }: Plan, at: number): PlanMember[] {
 }
 
 /** Returns the fault of an entry about an action of the plan; null if the entry is valid. */
-function findFault(
-  plan: Plan,
-  { action }: Member,
-  entry: Exclude<AuditedEntry, DecisionEntry>,
-  at: number,
-): string | null {
+function findFault(plan: Plan, { action }: Member, entry: ChangingEntry, at: number): string | null {
   const { terms, struck } = plan;
   const isStrike = entry.type === "approval" && entry.verdict === "deny" && entry.plan !== null;
   if (struck !== null && !(isStrike && struck.list === entry.plan)) {
@@ -165,7 +156,7 @@ function findFault(
 }
 
 /** Returns the state of the plan's action after the entry. */
-function changed(member: Member, entry: Exclude<AuditedEntry, DecisionEntry>): Member {
+function changed(member: Member, entry: ChangingEntry): Member {
   const { status } = entry;
   const action = { ...member.action, status };
   if (entry.type === "redecision") {

@@ -3,10 +3,8 @@
  * which stays open until another person closes it. The approvals are stored only as ledger entries and are rebuilt from
  * these entries.
  */
-import type { Actor, BreakGlassEntry } from "./entries.ts";
-import type { Fold } from "./fold.ts";
-import { PersistentMap } from "./persistent-map.ts";
-import { parseEntryTime } from "./time.ts";
+import { type Actor, type BreakGlassEntry, parseEntryTime } from "../../src/core.ts";
+import { type Fold, PersistentMap } from "../../src/plugin.ts";
 
 export interface BreakGlassUse {
   id: string;
@@ -26,17 +24,15 @@ export interface BreakGlassUse {
   review: { by: Actor; at: number; comment: string } | null;
 }
 
-export interface BreakGlassUses {
+interface BreakGlassUses {
   /** All uses, keyed by id, in the order of the ledger. */
   readonly all: PersistentMap<string, BreakGlassUse>;
   /** The uses without a review. */
   readonly open: ReadonlyMap<string, BreakGlassUse>;
 }
 
-export const NO_BREAK_GLASS: BreakGlassUses = { all: PersistentMap.of(), open: new Map() };
-
 /** Returns the uses after an entry. Throws RangeError if the entry contradicts earlier entries. */
-export function applyBreakGlassEntry(
+function applyBreakGlassEntry(
   { all, open }: BreakGlassUses,
   { seq, change, agent_id, use, related_action, comment, by, ...entry }: BreakGlassEntry & { seq: number },
 ): BreakGlassUses {
@@ -59,6 +55,6 @@ export function applyBreakGlassEntry(
 
 export const breakGlassState: Fold<BreakGlassUses> = {
   name: "break_glass",
-  initial: NO_BREAK_GLASS,
+  initial: { all: PersistentMap.of(), open: new Map() },
   on: { break_glass: applyBreakGlassEntry },
 };

@@ -3,10 +3,15 @@
  * their approval becomes void when that list changes. Each action is evaluated and started by itself, and its result is
  * reported by itself.
  */
-import type { ActionHistory, RecordedApproval } from "./action-history.ts";
-import { actionStatusAt, type ActionStatus } from "./actions.ts";
-import { canonicalText } from "./canonical.ts";
-import { sha256Hex, utf8 } from "./hash.ts";
+import {
+  type ActionHistory,
+  type ActionStatus,
+  actionStatusAt,
+  canonicalText,
+  type RecordedApproval,
+  sha256Hex,
+  utf8,
+} from "../../src/core.ts";
 
 /** Largest number of actions in a plan. */
 export const MAX_PLAN_ACTIONS = 100;

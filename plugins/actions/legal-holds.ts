@@ -2,14 +2,16 @@
  * Legal holds prevent the erasure of actions. They are stored only as ledger entries and are rebuilt from these
  * entries, so no write to the database can release a hold.
  */
-import { canonicalText } from "./canonical.ts";
-import type { Actor, LegalHoldEntry } from "./entries.ts";
-import type { Fold } from "./fold.ts";
-import type { JsonObject } from "./json.ts";
-import { commitSalted } from "./salted-commitment.ts";
-import { sameName } from "./names.ts";
-import { PersistentMap } from "./persistent-map.ts";
-import { parseEntryTime } from "./time.ts";
+import {
+  type Actor,
+  canonicalText,
+  commitSalted,
+  type JsonObject,
+  type LegalHoldEntry,
+  parseEntryTime,
+  sameName,
+} from "../../src/core.ts";
+import { type Fold, PersistentMap } from "../../src/plugin.ts";
 
 /** The hold as it was when it was placed. */
 type LegalHoldTerms = LegalHoldEntry["hold"];
@@ -28,10 +30,8 @@ export interface LegalHold extends LegalHoldTerms {
 /** All holds, including released ones, keyed by id, in ledger order. */
 export type LegalHolds = PersistentMap<string, LegalHold>;
 
-export const NO_LEGAL_HOLDS: LegalHolds = PersistentMap.of();
-
 /** Returns the holds after an entry. Throws RangeError if the entry contradicts earlier entries. */
-export function applyLegalHoldEntry(holds: LegalHolds, entry: LegalHoldEntry & { seq: number }): LegalHolds {
+function applyLegalHoldEntry(holds: LegalHolds, entry: LegalHoldEntry & { seq: number }): LegalHolds {
   const { id } = entry.hold;
   const before = holds.get(id);
   const at = parseEntryTime(entry.at);
@@ -58,7 +58,7 @@ export function applyLegalHoldEntry(holds: LegalHolds, entry: LegalHoldEntry & {
 
 export const legalHoldState: Fold<LegalHolds> = {
   name: "legal_holds",
-  initial: NO_LEGAL_HOLDS,
+  initial: PersistentMap.of(),
   on: { legal_hold: applyLegalHoldEntry },
 };
 
@@ -105,5 +105,5 @@ export function readVerifiedSubject({ subject }: Pick<LegalHoldTerms, "subject">
   }
 }
 
-/** The plugin whose documents contain the identifiers, and the key of a hold's document. */
-export const HELD_SUBJECT_DOCUMENTS = { plugin: "actions", key: (id: string): string => `hold/${id}` } as const;
+/** Returns the key of the document with the identifier of a hold's person. Without an id, returns the prefix of all. */
+export const heldSubjectKey = (id = ""): string => `hold/${id}`;

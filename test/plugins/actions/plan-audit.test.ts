@@ -1,9 +1,9 @@
 /** The audit finds forged plans: other actions, positions and orders, votes on other lists, and starts that a plan held back. */
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { createPlansAuditor, type PlansAuditor } from "../../src/audit/plans.ts";
-import { actionListDigest, type PlanMember, type PlanTerms } from "../../src/domain/action-plan.ts";
-import { person } from "../support/service.ts";
+import { createPlanAuditor } from "../../../plugins/actions/plan-audit.ts";
+import { actionListDigest, type PlanMember, type PlanTerms } from "../../../plugins/actions/action-plan.ts";
+import { person } from "../../support/service.ts";
 
 const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString();
 const by = { key_id: "k", principal: person("ada"), agent_id: null, owner: person("ada") };
@@ -63,23 +63,24 @@ const start = (action_id: string, minute = 2) => ({
 });
 const result = (action_id: string, status = "succeeded") => ({ ...start(action_id, 3), phase: "result", status });
 
-let audit: PlansAuditor;
+let audit: ReturnType<typeof createPlanAuditor>;
 const fold = (...bodies: object[]): void => {
-  for (const body of bodies) audit.fold({ ...body });
+  for (const body of bodies) audit.check?.({ ...body } as never, {} as never);
 };
 const refuses = (expected: RegExp, ...bodies: object[]): void => assert.throws(() => fold(...bodies), expected);
 const decided = (): void => fold(...[...IDS].map((id) => decision(id)));
 const open = (terms: object = {}): void => (fold(plan({}, terms)), decided());
 
 beforeEach(() => {
-  audit = createPlansAuditor();
+  audit = createPlanAuditor();
 });
 
 test("a plan in order is accepted: a strike, votes on the rest, and starts one after another", () => {
   open();
   const rest = list(["a", "c"]);
   fold(strike("b", rest), vote("a", rest), vote("c", rest), start("a"), result("a"), start("c", 4));
-  assert.deepEqual(audit.submission("p"), { key_id: "k", created_at: Date.UTC(2026, 0, 1, 12) });
+  const created = { key_id: "k", created_at: Date.UTC(2026, 0, 1, 12), body_hash: "" };
+  assert.deepEqual(audit.created?.["POST /v1/plans"]?.({} as never, "p"), created);
 });
 
 test("decisions that are not those of the plan", () => {
@@ -95,14 +96,14 @@ test("decisions that are not those of the plan", () => {
     [/is between the plan p/, { type: "stop" }],
   ];
   for (const [expected, more] of forged) {
-    audit = createPlansAuditor();
+    audit = createPlanAuditor();
     fold(plan());
     refuses(expected, decision("a", more));
   }
-  audit = createPlansAuditor();
+  audit = createPlanAuditor();
   fold(plan());
   refuses(/action 1 of the plan p/, decision("b"));
-  audit = createPlansAuditor();
+  audit = createPlanAuditor();
   refuses(/no such action/, decision("a"));
   open();
   refuses(/no such action/, decision("d"));
@@ -121,7 +122,7 @@ test("votes on a list that did not remain", () => {
     ["the list before its time to approve had passed", [vote("a", list(IDS), { at: at(51) })]],
   ];
   for (const [what, bodies] of forged) {
-    audit = createPlansAuditor();
+    audit = createPlanAuditor();
     open();
     assert.throws(() => fold(...bodies), /a list that differs/, what);
   }
@@ -157,11 +158,11 @@ test("starts and permits that the plan held back", () => {
   fold(vote("a", all), vote("b", all), vote("c", all));
   refuses(/although action 1 of the plan p was approved/, start("b"));
   refuses(/although action 1/, permit("c"));
-  audit = createPlansAuditor();
+  audit = createPlanAuditor();
   open();
   fold(vote("a", all), vote("b", all), vote("c", all), start("a"), result("a", "failed"));
   refuses(/although action 1 of the plan p was failed/, start("b", 4));
-  audit = createPlansAuditor();
+  audit = createPlanAuditor();
   open();
   fold(vote("b", all), vote("c", all));
   refuses(/although action 1/, start("b", 51));

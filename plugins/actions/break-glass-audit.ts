@@ -1,0 +1,72 @@
+/**
+ * Checks emergency approvals and their reviews: each follows its vote, and is of a person who could give it. The person
+ * who gave it must not have reviewed it.
+ */
+import {
+  type ApiKeyEntry,
+  type ApprovalEntry,
+  type BreakGlassEntry,
+  hasScope,
+  listKeyMakers,
+  principalsOfKeys,
+  type RecordedKey,
+  scopesOfRoles,
+  toRecordedKey,
+  type Users,
+  userState,
+} from "../../src/core.ts";
+import type { FeatureAuditor } from "../../src/plugin.ts";
+import { breakGlassState } from "./break-glass-uses.ts";
+
+export function createBreakGlassAuditor(): FeatureAuditor {
+  const keys = new Map<string, RecordedKey>();
+  /** The emergency approval that the next entry must record; null if none is due. */
+  let expected: ApprovalEntry | null = null;
+
+  function foldKey({ change, key, by }: ApiKeyEntry): void {
+    if (change !== "created" || keys.has(key.id)) return;
+    keys.set(key.id, { ...key, created_by: by?.key_id ?? null, expires_at: null, revoked: false });
+  }
+
+  function assertReviewedByOther({ use, by }: BreakGlassEntry, approver: typeof by, users: Users): void {
+    const keyOf = (id: string): RecordedKey | null => {
+      const user = users.get(id);
+      return keys.get(id) ?? (user === undefined ? null : toRecordedKey(user));
+    };
+    const people = ({ principal, key_id }: typeof by): string[] => [
+      principal,
+      ...principalsOfKeys(listKeyMakers(key_id, keyOf)),
+    ];
+    if (people(by).some((principal) => people(approver).includes(principal)))
+      throw new RangeError(`the emergency approval ${use.id} is reviewed by the person who gave it`);
+  }
+
+  return {
+    check(entry, { state }) {
+      const vote = expected;
+      expected = null;
+      if (vote !== null && (entry.type !== "break_glass" || entry.change !== "used"))
+        throw new RangeError(`the entry before is an emergency approval of ${vote.action_id}, which nothing records`);
+      if (entry.type === "api_key") foldKey(entry);
+      if (entry.type === "approval" && entry.break_glass) expected = entry;
+      if (entry.type !== "break_glass") return;
+      if (entry.change === "used") assertUse(entry, vote, state(userState));
+      else {
+        const approver = state(breakGlassState).all.get(entry.use.id)?.by;
+        if (approver !== undefined) assertReviewedByOther(entry, approver, state(userState));
+      }
+    },
+  };
+}
+
+/** @param vote the entry before, if it is an emergency approval */
+function assertUse(entry: BreakGlassEntry, vote: ApprovalEntry | null, users: Users): void {
+  const isSame =
+    vote?.action_id === entry.related_action &&
+    vote.by?.principal === entry.by.principal &&
+    vote.comment === entry.comment;
+  if (!isSame) throw new RangeError(`the emergency approval ${entry.use.id} does not follow its vote`);
+  const user = users.get(entry.by.key_id);
+  if (user === undefined || user.ended_at !== null || !hasScope(scopesOfRoles(user.roles), "approvals:break_glass"))
+    throw new RangeError(`the emergency approval ${entry.use.id} is of ${entry.by.principal}, who could not give it`);
+}
