@@ -276,8 +276,9 @@ export {
   type PolicyFile,
   type PolicyFolder,
 } from "./policies/folder.ts";
-export { listCandidates as listUnloadedCandidates } from "./policies/unloaded-files.ts";
+export { listCandidates as listUnloadedCandidates, listUnloaded } from "./policies/unloaded-files.ts";
 export {
+  listFilesBeside,
   listPolicyTree,
   readPolicyTree,
   readUnloadedFiles,

@@ -77,7 +77,7 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
         onInvalidMessage(fault, send) {
           log(`rejected a message of the client: ${fault.message}`);
           // An error with the id of a response would look like the reply to a request of the client.
-          if (fault.request === null && fault.answers.length > 0) return;
+          if (fault.request === null && typeof fault.answers !== "string" && fault.answers.length > 0) return;
           const reply = replyToInvalidMessage(fault);
           send(
             fault.request === null

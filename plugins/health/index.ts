@@ -108,7 +108,12 @@ const Ready = Type.Object(
             {
               source: Type.String(),
               file: Type.String(),
-              reason: Type.Union([Type.Literal("ending"), Type.Literal("hidden"), Type.Literal("subfolder")]),
+              reason: Type.Union([
+                Type.Literal("ending"),
+                Type.Literal("hidden"),
+                Type.Literal("subfolder"),
+                Type.Literal("beside"),
+              ]),
             },
             { additionalProperties: false },
           ),

@@ -21,35 +21,39 @@ interface Watching {
  * has a signature.
  */
 export async function folderSignature(path: string, recursive: boolean): Promise<string> {
-  try {
-    const lines = [await realpath(path)];
-    const visit = async (folder: string, above: readonly string[]): Promise<void> => {
-      const real = await realpath(folder);
-      // The entry links to a parent folder. `checkPolicyFolder` reports that as a fault.
-      if (above.includes(real)) return;
-      const names = (await readdir(folder)).filter((name) => !name.startsWith(".")).sort();
-      for (const name of names) {
-        const file = join(folder, name);
-        const stats = await stat(file, { bigint: true }).catch(() => null);
-        if (stats?.isDirectory() === true) {
-          if (recursive) await visit(file, [...above, real]);
-        } else if (/\.ya?ml$/.test(name)) {
-          lines.push(
-            `${file} ${stats === null ? "gone" : [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(" ")}`,
-          );
-        }
-      }
-    };
-    await visit(path, []);
-    // A file that looks like a policy and is not loaded is reported, so it belongs to the content.
-    for (const name of await listUnloadedCandidates(path, recursive)) {
-      const stats = await stat(join(path, name)).catch(() => null);
-      lines.push(`${name} ${stats === null ? "gone" : [stats.size, stats.mtimeMs].join(" ")}`);
-    }
-    return lines.join("\n");
-  } catch (error) {
-    return `unreadable: ${(error as NodeJS.ErrnoException).code ?? String(error)}`;
+  const lines = await listStates(path, recursive).catch((error: unknown) => [
+    `unreadable: ${(error as NodeJS.ErrnoException).code ?? String(error)}`,
+  ]);
+  // A file that looks like a policy and is not loaded is reported, so it belongs to the content.
+  for (const name of await listUnloadedCandidates(path, recursive)) {
+    const stats = await stat(join(path, name)).catch(() => null);
+    lines.push(`${name} ${stats === null ? "gone" : [stats.size, stats.mtimeMs].join(" ")}`);
   }
+  return lines.join("\n");
+}
+
+/** Returns a line for the folder and for the state of each of its policy files. */
+async function listStates(path: string, recursive: boolean): Promise<string[]> {
+  const lines = [await realpath(path)];
+  const visit = async (folder: string, above: readonly string[]): Promise<void> => {
+    const real = await realpath(folder);
+    // The entry links to a parent folder. `checkPolicyFolder` reports that as a fault.
+    if (above.includes(real)) return;
+    const names = (await readdir(folder)).filter((name) => !name.startsWith(".")).sort();
+    for (const name of names) {
+      const file = join(folder, name);
+      const stats = await stat(file, { bigint: true }).catch(() => null);
+      if (stats?.isDirectory() === true) {
+        if (recursive) await visit(file, [...above, real]);
+      } else if (/\.ya?ml$/.test(name)) {
+        lines.push(
+          `${file} ${stats === null ? "gone" : [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(" ")}`,
+        );
+      }
+    }
+  };
+  await visit(path, []);
+  return lines;
 }
 
 /** Calls `changed` once for each state of the folder that was not loaded, when the folder has settled. */

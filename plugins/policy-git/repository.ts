@@ -5,7 +5,9 @@
  */
 import { MAX_FILE_LENGTH } from "../../src/core.ts";
 import {
+  listFilesBeside,
   listPolicyTree,
+  listUnloaded,
   type PolicyFile,
   readPolicyTree,
   readUnloadedFiles,
@@ -148,14 +150,18 @@ class GitClone implements Clone {
     const { commit } = this;
     await this.verify(accepted);
     const tree = path === "" ? `${commit}^{tree}` : `${commit}:${path}`;
+    const findUnloaded = async (others: Awaited<ReturnType<typeof listFilesBeside>>): Promise<UnloadedFile[]> => {
+      const beside = await listFilesBeside(this.run, commit, path).catch(() => []);
+      return readUnloadedFiles(this.run, [...beside, ...others], (files) => this.sizes(files));
+    };
     const listing = await listPolicyTree(
       this.run,
       tree,
       recursive,
       "links in a repository are not followed; replace the link with the file",
-    ).catch((error: unknown) => {
+    ).catch(async (error: unknown) => {
       if (error instanceof GitError && error.code !== null)
-        throw new CommitError(`the commit ${commit} has no folder "${path}"`);
+        throw new CommitError(`the commit ${commit} has no folder "${path}"${listUnloaded(await findUnloaded([]))}`);
       throw new RemoteError(`the folders of commit ${commit} could not be read: ${String(error)}`);
     });
     const bytes = await this.sizes(listing.files).catch((error: unknown) => {
@@ -178,7 +184,7 @@ class GitClone implements Clone {
     return {
       files: files.map(({ name }, i) => ({ name, content: contents[i] as Uint8Array })),
       faults: [...listing.faults, ...tooLarge],
-      unloaded: await readUnloadedFiles(this.run, listing.others, (files) => this.sizes(files)),
+      unloaded: await findUnloaded(listing.others),
     };
   }
 

@@ -13,8 +13,8 @@ export type SourceLocation = Readonly<Record<string, string>>;
 export interface UnloadedFile {
   /** Path relative to the source's folder. */
   file: string;
-  /** Why it is not loaded: its ending, its name or folder begins with a dot, or it is in a subfolder. */
-  reason: "ending" | "hidden" | "subfolder";
+  /** Why it is not loaded: its ending, a dot before its name or folder, or its place in a subfolder or next to the folder. */
+  reason: "ending" | "hidden" | "subfolder" | "beside";
 }
 
 /** All policies of a source. Either all or none of them are activated. */

@@ -28,7 +28,7 @@ import { failedTest, type TestResult } from "../domain/policy/test/test-result.t
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
 import type { SourcePosition } from "../domain/yaml.ts";
 import { runPolicyTestWithYields } from "./run-test-with-yields.ts";
-import { explainUnloaded, findUnloadedFiles } from "./unloaded-files.ts";
+import { findUnloadedFiles, listUnloaded } from "./unloaded-files.ts";
 import { createYieldIfSlow, type YieldIfSlow } from "./yield-if-slow.ts";
 
 /** Maximum number of decisions of all tests of a folder, because a service runs them on its main thread. */
@@ -71,6 +71,7 @@ export async function loadPolicyFolder(
   path: string,
   options: Pick<FolderOptions, "recursive" | "environment"> = {},
 ): Promise<PolicyFolder> {
+  const unloaded = await findUnloadedFiles(path, options.recursive === true);
   let names: string[];
   try {
     names = await listPolicyFiles(path, options);
@@ -79,10 +80,10 @@ export async function loadPolicyFolder(
     const fault = folderFault(
       path,
       missing
-        ? "the folder does not exist; create it and put policies into it, or set ASSENT_POLICIES"
+        ? `the folder does not exist; create it and put policies into it, or set ASSENT_POLICIES${listUnloaded(unloaded)}`
         : `the folder cannot be read: ${(error as Error).message}`,
     );
-    return { ...parsePolicyFolder(path, []), faults: [fault] };
+    return { ...parsePolicyFolder(path, [], { unloaded }), faults: [fault] };
   }
   const files: PolicyFile[] = [];
   const faults: TextFault[] = [];
@@ -99,7 +100,6 @@ export async function loadPolicyFolder(
       });
     }
   }
-  const unloaded = await findUnloadedFiles(path, options.recursive === true);
   return parsePolicyFolder(path, files, { unread: faults, unloaded, environment: options.environment ?? null });
 }
 
@@ -168,10 +168,7 @@ export function parsePolicyFolder(
     folder.faults.push(
       folderFault(
         path,
-        `the folder contains no policy: there is no *.yaml or *.yml file except tests and data${unloaded
-          .slice(0, 5)
-          .map((each) => `; ${each.file} ${explainUnloaded(each)}`)
-          .join("")}`,
+        `the folder contains no policy: there is no *.yaml or *.yml file except tests and data${listUnloaded(unloaded)}`,
       ),
     );
   else folder.faults.push(...findSetFaults(folder));

@@ -4,7 +4,7 @@
  */
 import type { UnloadedFile } from "../contract/policy-source.ts";
 import type { TextFault } from "../domain/policy/parse/parse.ts";
-import { findReason, looksLikePolicy, MAX_UNLOADED_BYTES } from "./unloaded-files.ts";
+import { findReason, isMistakenFor, looksLikePolicy, MAX_UNLOADED_BYTES } from "./unloaded-files.ts";
 
 export type RunGit = (args: readonly string[], input?: string) => Promise<Uint8Array>;
 
@@ -14,6 +14,9 @@ export interface TreeFile {
   /** Path of the file relative to the folder. */
   name: string;
 }
+
+/** A file that can be an unloaded policy. */
+type UnreadFile = TreeFile & Pick<UnloadedFile, "reason">;
 
 const SUBMODULE = "a submodule is not followed, so its policies would be missing; put them into this repository";
 
@@ -32,24 +35,66 @@ export async function listPolicyTree(
   tree: string,
   recursive: boolean,
   linkFault: string,
-): Promise<{ files: TreeFile[]; others: (TreeFile & Pick<UnloadedFile, "reason">)[]; faults: TextFault[] }> {
-  const listing = await run(["ls-tree", "-z", "--full-tree", "-r", tree]);
+): Promise<{ files: TreeFile[]; others: UnreadFile[]; faults: TextFault[] }> {
   const files: TreeFile[] = [];
-  const others: (TreeFile & Pick<UnloadedFile, "reason">)[] = [];
+  const others: UnreadFile[] = [];
   const faults: TextFault[] = [];
-  for (const entry of new TextDecoder().decode(listing).split("\0")) {
-    const [, mode, type, id = "", name = ""] = /^(\d+) (\w+) ([0-9a-f]+)\t([^]+)$/.exec(entry) ?? [];
+  for (const { mode, type, id, name } of await listTree(run, tree, ["-r"])) {
     const reason = findReason(name, recursive);
-    if (reason !== null && type === "blob" && mode !== "120000") others.push({ id, name, reason });
+    if (reason !== null && type === "blob" && mode !== LINK_MODE) others.push({ id, name, reason });
     if (name.split("/").some((part) => part.startsWith(".")) || (name.includes("/") && !recursive)) continue;
     const fault = (message: string): void => void faults.push({ file: name, line: null, column: null, message });
     if (recursive && type === "commit") fault(SUBMODULE);
-    if (recursive && mode === "120000" && !/\.ya?ml$/.test(name)) fault(linkFault);
+    if (recursive && mode === LINK_MODE && !/\.ya?ml$/.test(name)) fault(linkFault);
     if (type !== "blob" || !/\.ya?ml$/.test(name)) continue;
-    if (mode === "120000") fault(linkFault);
+    if (mode === LINK_MODE) fault(linkFault);
     else files.push({ id, name });
   }
   return { files, others, faults };
+}
+
+/**
+ * Lists the files next to a folder of a commit that can be unloaded policies.
+ * @param folder path of the folder in the commit; the empty path is the commit's root
+ * @example
+ * const others = await listFilesBeside(git, commit, "policies"); // [{ id, name: "../policies.yaml", reason: "beside" }]
+ */
+export async function listFilesBeside(run: RunGit, commit: string, folder: string): Promise<UnreadFile[]> {
+  const [, parent = "", name = ""] = /^(?:(.*)\/)?([^/]*)$/s.exec(folder) ?? [];
+  if (name === "") return [];
+  const parents = await listTree(run, `${commit}:${parent}`, []);
+  const mistaken = parents.filter(
+    (entry) => entry.name !== name && isMistakenFor(entry.name, name, entry.type === "tree"),
+  );
+  const files = await Promise.all(
+    mistaken.map(async (entry) =>
+      entry.type === "tree"
+        ? (await listTree(run, entry.id, ["-r"])).map((file) => ({ ...file, name: `${entry.name}/${file.name}` }))
+        : [entry],
+    ),
+  );
+  return files
+    .flat()
+    .filter(({ type, mode }) => type === "blob" && mode !== LINK_MODE)
+    .map((file) => ({ id: file.id, name: `../${file.name}`, reason: "beside" }));
+}
+
+interface TreeEntry extends TreeFile {
+  mode: string;
+  type: string;
+}
+
+const LINK_MODE = "120000";
+
+async function listTree(run: RunGit, tree: string, options: readonly string[]): Promise<TreeEntry[]> {
+  const listing = await run(["ls-tree", "-z", "--full-tree", ...options, tree]);
+  return new TextDecoder()
+    .decode(listing)
+    .split("\0")
+    .flatMap((line) => {
+      const [, mode = "", type = "", id = "", name = ""] = /^(\d+) (\w+) ([0-9a-f]+)\t([^]+)$/.exec(line) ?? [];
+      return name === "" ? [] : [{ mode, type, id, name }];
+    });
 }
 
 /** Maximum number of files that are read because they can be policies. */
@@ -65,7 +110,7 @@ const MAX_OTHERS = 100;
  */
 export async function readUnloadedFiles(
   run: RunGit,
-  others: readonly (TreeFile & Pick<UnloadedFile, "reason">)[],
+  others: readonly UnreadFile[],
   sizes: (files: readonly TreeFile[]) => Promise<readonly (number | null)[]>,
 ): Promise<UnloadedFile[]> {
   try {

@@ -27,6 +27,45 @@ test("a server's message that is nested too deep is rejected, and names the requ
   removeMarks(reply(999));
 });
 
+test("a wrong reply names the request that it answers, or says that it answers one; other objects answer none", () => {
+  const result = { content: [] };
+  const answersOf = (value: unknown): unknown => {
+    const [message] = parseServerMessages(JSON.stringify(value));
+    return message instanceof MessageError ? message.answers : "valid";
+  };
+  for (const value of [
+    { JSONRPC: "2.0", ID: 7, RESULT: result },
+    { "json-rpc": "2.0", Id: "7", response: result },
+    { id: 7, result },
+    { id: 7 },
+    { id: 7, data: "done" },
+  ])
+    assert.deepEqual(JSON.stringify(answersOf(value)).replace('"7"', "7"), "[7]", JSON.stringify(value));
+  for (const value of [
+    { JSONRPC: "2.0", RESULT: result },
+    { jsonrpc: "2.0" },
+    { jsonrpc: "2.0", id: [7], result },
+    { jsonrpc: "2.0", id: 7.5, Result: result },
+    { result },
+    { error: "it broke" },
+    result,
+    {},
+  ])
+    assert.equal(answersOf(value), "unknown", JSON.stringify(value));
+  for (const value of [
+    { level: 30, id: 7, msg: "a line of a log" },
+    { timestamp: "2026-01-15", error: "a line of a log" },
+    { METHOD: "notifications/progress", PARAMS: {} },
+    { method: 1, id: 7 },
+    { progress: 50 },
+    "done",
+    7,
+    null,
+    [],
+  ])
+    assert.deepEqual(answersOf(value), [], JSON.stringify(value));
+});
+
 test("a handler that throws loses its message, and not the process", () => {
   const input = new PassThrough();
   const faults: MessageError[] = [];

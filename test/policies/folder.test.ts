@@ -7,7 +7,7 @@ import policyFiles from "../../plugins/policy-files/index.ts";
 import { defaultConfig } from "../../src/config/index.ts";
 import { PolicySourceError, type PolicySource } from "../../src/contract/policy-source.ts";
 import { checkPolicyFolder, loadPolicyFolder } from "../../src/policies/folder.ts";
-import { listPolicyTree, readUnloadedFiles, sizePolicyTree } from "../../src/policies/git-tree.ts";
+import { listFilesBeside, listPolicyTree, readUnloadedFiles, sizePolicyTree } from "../../src/policies/git-tree.ts";
 import type { Host } from "../../src/plugin.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -306,6 +306,67 @@ test("files that look like policies and are not loaded are listed with the reaso
     empty.faults[0]?.message ?? "",
     /contains no policy.*; refunds\.YAML looks like a policy and is not loaded, because its name does not end in \.yaml or \.yml/,
   );
+});
+
+test("policies next to the folder, and policies in other encodings, are listed", async (t) => {
+  const root = folderOf(t, {
+    "policies/a.yaml": good("a"),
+    "policies/utf-16.txt": Buffer.from(`\ufeff${good("b")}`, "utf16le"),
+    "policies/utf-16-big-endian": Buffer.from(good("b"), "utf16le").swap16(),
+    "policies/latin-1.conf": Buffer.from(`# für alle\n${good("b")}`, "latin1"),
+    "policies/large.yaml.old": `${good("b")}${"# a comment\n".repeat(30_000)}`,
+    "policies.yaml": good("c"),
+    "policy.yml": good("c"),
+    "assent-policies.json": JSON.stringify({ policy: "c", rules: [] }),
+    ".policies.yaml": good("c"),
+    "team-policy.yaml.bak": good("c"),
+    "policy/d.yaml": good("d"),
+    "policy/team/e.txt": good("d"),
+    "Policies/d.yaml": good("d"),
+    "policies.d/d.yaml": good("d"),
+    // No policies, or names of other things.
+    "policy.md": good("c"),
+    "policy.txt": "a text about policies",
+    "other.yaml": good("c"),
+    "policies-staging/a.yaml": good("a"),
+    "policy/.git/f.yaml": good("d"),
+  });
+  const listed = async (folder: string): Promise<string[]> =>
+    (await loadPolicyFolder(join(root, folder))).unloaded.map(({ file, reason }) => `${file} ${reason}`).sort();
+  const beside = [
+    "../.policies.yaml beside",
+    "../Policies/d.yaml beside",
+    "../assent-policies.json beside",
+    "../policies.d/d.yaml beside",
+    "../policies.yaml beside",
+    "../policy.yml beside",
+    "../policy/d.yaml beside",
+    "../policy/team/e.txt beside",
+    "../team-policy.yaml.bak beside",
+  ];
+  const inside = ["large.yaml.old", "latin-1.conf", "utf-16-big-endian", "utf-16.txt"].map((name) => `${name} ending`);
+  assert.deepEqual(await listed("policies"), [...beside, ...inside]);
+  const missing = await loadPolicyFolder(join(root, "rules"));
+  assert.match(
+    missing.faults[0]?.message ?? "",
+    /the folder does not exist.*; \.\.\/\.policies\.yaml looks like a policy and is not loaded, because it is next to the folder/,
+  );
+  assert.equal(missing.unloaded.length, beside.length + 5);
+
+  const git = (args: readonly string[], input?: string): Buffer =>
+    execFileSync("git", ["-C", root, ...args], input === undefined ? {} : { input });
+  git(["init", "--quiet"]);
+  git(["add", "-A", "-f"]);
+  const tree = git(["write-tree"]).toString().trim();
+  const run = async (args: readonly string[], input?: string): Promise<Buffer> => git(args, input);
+  const found = async (folder: string): Promise<string[]> => {
+    const others = await listFilesBeside(run, tree, folder);
+    const unloaded = await readUnloadedFiles(run, others, (files) => sizePolicyTree(run, files));
+    return unloaded.map(({ file, reason }) => `${file} ${reason}`).sort();
+  };
+  assert.deepEqual(await found("policies"), beside);
+  assert.equal((await found("rules")).length, beside.length + 4);
+  assert.deepEqual(await found(""), []);
 });
 
 test("a git tree lists the files that can be unloaded policies, and its policies are the same", async (t) => {

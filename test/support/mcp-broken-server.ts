@@ -24,6 +24,15 @@ export const READABLE: Record<string, (id: number) => void> = {
     send({ jsonrpc: "2.0", id: null, error: { code: -32601, message: "notifications are not supported" } });
     send(ok(id));
   },
+  "log-with-id": (id) => {
+    send({ level: 30, id, msg: "a line of a log" });
+    setTimeout(() => send(ok(id)), 2500);
+  },
+  "no-line-break": (id) => void process.stdout.write(JSON.stringify(ok(id))),
+  "content-length": (id) => {
+    const text = JSON.stringify(ok(id));
+    process.stdout.write(`Content-Length: ${text.length}\r\n\r\n${text}`);
+  },
   stderr: (id) => {
     for (let i = 0; i < 200; i++) process.stderr.write("x".repeat(10_000));
     process.stderr.write("\n", () => send(ok(id)));
@@ -42,6 +51,14 @@ export const UNREADABLE: Record<string, (id: number) => void> = {
   "jsonrpc-1": (id) => send({ ...ok(id), jsonrpc: "1.0" }),
   "both-null": (id) => send({ jsonrpc: "2.0", id, result: null, error: null }),
   both: (id) => send({ ...ok(id), error: { code: 1, message: "it broke" } }),
+  capitals: (id) => send({ JSONRPC: "2.0", ID: id, RESULT: RESULT }),
+  "capital-id": (id) => send({ jsonrpc: "2.0", Id: id, result: RESULT }),
+  "other-names": (id) => send({ "json-rpc": "2.0", id, response: RESULT }),
+  "only-id": (id) => send({ id }),
+  "id-name": () => send(ok("the last request")),
+  "id-later": (id) => send(ok(id + 1000)),
+  python: (id) => write(`{'jsonrpc': '2.0', 'id': ${id}, 'result': {'content': []}}`),
+  javascript: (id) => write(`{ jsonrpc: '2.0', id: ${id}, result: { content: [] } }`),
   neither: (id) => send({ jsonrpc: "2.0", id }),
   "result-list": (id) => send({ jsonrpc: "2.0", id, result: [1] }),
   "with-method": (id) => send({ ...ok(id), method: "tools/call" }),

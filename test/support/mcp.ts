@@ -70,7 +70,7 @@ export async function setUp(policy: string = POLICY): Promise<Setup> {
       .split("\n")
       .filter((line) => line !== "");
   const actions = async (): Promise<Record<string, unknown>[]> =>
-    (await service.call("GET", "/v1/actions", { key: service.admin })).body.actions;
+    (await service.call("GET", "/v1/actions?limit=200", { key: service.admin })).body.actions;
   return {
     service,
     listening,

@@ -5,9 +5,11 @@ import {
   ERROR_CODE,
   errorReply,
   isRequest,
+  isResponse,
   MessageError,
   META_KEY,
   readMeta,
+  toRequestNumber,
   type Message,
   type RequestId,
 } from "./rpc-message.ts";
@@ -65,7 +67,11 @@ export async function openHttpChannel(
     if (!response.ok && facts?.isModern === true && requestId !== null)
       return consumeErrorReply(response, requestId, (message) => channel.onmessage(message as Message));
     const consumed = await consumeMessages(response, (message) =>
-      message instanceof MessageError ? handleInvalid(message, requestId) : channel.onmessage(message),
+      message instanceof MessageError
+        ? handleInvalid(message, requestId)
+        : requestId !== null && isResponse(message) && toRequestNumber(message.id) !== requestId
+          ? handleInvalid(foreignReply(message.id), requestId)
+          : channel.onmessage(message),
     );
     if (facts !== undefined) facts.isStreamed = consumed.isStreamed;
     return consumed.response;
@@ -76,7 +82,8 @@ export async function openHttpChannel(
     const { request, code, message, answers } = fault;
     if (request !== null)
       void channel.send({ jsonrpc: "2.0", id: request.id, ...errorReply(code, message) }).catch(() => {});
-    const isReply = answers.length > 0 || code === ERROR_CODE.parse;
+    // The response to a request contains its reply, so whatever is no question and no notification is the reply.
+    const isReply = answers.length > 0 || !fault.isMethod;
     channel.onInvalidMessage?.(
       requestId !== null && isReply ? new MessageError(message, code, { answers: [requestId] }) : fault,
     );
@@ -156,6 +163,11 @@ export async function openHttpChannel(
   await transport.start();
   return channel;
 }
+
+const foreignReply = (id: RequestId): MessageError =>
+  new MessageError(`the reply has the id ${JSON.stringify(id)} of another request`, ERROR_CODE.invalidRequest, {
+    answers: "unknown",
+  });
 
 function describeError(error: unknown): string {
   if (error instanceof UnauthorizedError) return "it rejected the credentials; set `headers` in its configuration";

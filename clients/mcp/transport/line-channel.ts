@@ -16,6 +16,11 @@ import { NotSentError, type Channel } from "./peer.ts";
 export const MAX_LINE_BYTES = 10 * 1024 * 1024;
 /** Size of the beginning and of the end of a longer line that are searched for an id. Bytes. */
 const EDGE_BYTES = 4096;
+/**
+ * Delay after which a whole JSON value counts as a line although no line break follows it. Some servers write none, or
+ * write the length of a message before it. Milliseconds.
+ */
+const UNENDED_LINE_MS = 2000;
 /** Notifications are dropped while the other side has not read this many bytes. */
 const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
 
@@ -113,6 +118,7 @@ export function createLineChannel({
 
   let line: Buffer[] = [];
   let lineBytes = 0;
+  let unended: NodeJS.Timeout | undefined;
 
   function addToLine(chunk: Buffer): void {
     line.push(chunk);
@@ -139,8 +145,22 @@ export function createLineChannel({
       start = newline + 1;
     }
     if (start < chunk.length) addToLine(chunk.subarray(start));
+    clearTimeout(unended);
+    if (onTooLong === "skip" && chunk.at(-1) === CLOSING_BRACE)
+      unended = setTimeout(() => isJson(Buffer.concat(line)) && endLine(), UNENDED_LINE_MS).unref();
   });
   for (const event of ["end", "close", "error"]) input.on(event, () => markClosed(closeReason()));
   output.on("error", () => markClosed(closeReason()));
   return channel;
+}
+
+const CLOSING_BRACE = "}".charCodeAt(0);
+
+function isJson(bytes: Buffer): boolean {
+  try {
+    JSON.parse(bytes.toString());
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -7,6 +7,7 @@ import {
   isResponse,
   MessageError,
   readMeta,
+  toRequestNumber,
   withMeta,
   type RequestId,
   type JsonObject,
@@ -111,6 +112,8 @@ export class Peer {
       if (isResponse(message)) {
         const pending = this.takePending(message.id);
         pending?.settle("result" in message ? { result: message.result } : { error: message.error });
+        if (pending === undefined && !this.wasSent(message.id))
+          this.loseUnreadable("unknown", `its id ${JSON.stringify(message.id)} is of no request`);
       } else if (isRequest(message)) {
         const answering = this.answer(message).finally(() => this.answering.delete(answering));
         this.answering.add(answering);
@@ -135,14 +138,7 @@ export class Peer {
       } else handlers.onnotification(message);
     };
     channel.onAnswerLost = (id, reason) => this.takePending(id)?.lose(reason);
-    channel.onInvalidMessage = ({ answers, message }) => {
-      const ids = answers === "unknown" ? [...this.pendingRequests.keys()] : answers;
-      if (ids.length === 0) return;
-      const loseRequests = (): void => {
-        for (const id of ids) this.takePending(id)?.lose(`the reply was not readable: ${message}`);
-      };
-      setTimeout(loseRequests, UNREADABLE_REPLY_MS).unref();
-    };
+    channel.onInvalidMessage = ({ answers, message }) => this.loseUnreadable(answers, message);
     channel.onclose = (reason) => {
       if (this.isClosed !== null) return;
       this.isClosed = reason;
@@ -223,9 +219,25 @@ export class Peer {
     return this.channel.close();
   }
 
-  /** Removes and returns the pending request that a reply with this id answers. Some servers send ids as strings. */
+  /** Ends requests whose reply cannot be read, if no other reply arrives. */
+  private loseUnreadable(answers: MessageError["answers"], reason: string): void {
+    const ids = answers === "unknown" ? [...this.pendingRequests.keys()] : answers;
+    if (ids.length === 0) return;
+    const loseRequests = (): void => {
+      for (const id of ids) this.takePending(id)?.lose(`the reply was not readable: ${reason}`);
+    };
+    setTimeout(loseRequests, UNREADABLE_REPLY_MS).unref();
+  }
+
+  /** Returns true for the id of a request that was sent, including one that has its reply or was cancelled. */
+  private wasSent(id: RequestId): boolean {
+    const number = toRequestNumber(id);
+    return number !== null && number <= this.lastId;
+  }
+
+  /** Removes and returns the pending request that a reply with this id answers. */
   private takePending(id: RequestId): PendingRequest | undefined {
-    const key = typeof id === "string" && /^\d+$/.test(id) ? Number(id) : id;
+    const key = toRequestNumber(id) ?? id;
     const pending = this.pendingRequests.get(key);
     this.pendingRequests.delete(key);
     return pending;

@@ -118,15 +118,22 @@ export class MessageError extends Error {
   readonly request: Request | null;
   /** Ids of the receiver's requests that the string seems to answer; "unknown" if it answers one that it does not name. */
   readonly answers: readonly RequestId[] | "unknown";
+  /** Whether the message names a method, so that it is no reply. */
+  readonly isMethod: boolean;
   constructor(
     message: string,
     code: number,
-    { request = null, answers = [] }: Partial<Pick<MessageError, "request" | "answers">> = {},
+    {
+      request = null,
+      answers = [],
+      isMethod = false,
+    }: Partial<Pick<MessageError, "request" | "answers" | "isMethod">> = {},
   ) {
     super(message);
     this.code = code;
     this.request = request;
     this.answers = answers;
+    this.isMethod = isMethod;
   }
 }
 
@@ -168,7 +175,9 @@ export function parseServerMessages(text: string): (Message | MessageError)[] {
     return [new MessageError("the line is not JSON", ERROR_CODE.parse, { answers: findAnsweredIds(text) })];
   }
   const deep = isTooDeep(text);
-  return (Array.isArray(value) ? value : [value]).map((each: unknown) => {
+  const batch: unknown[] = Array.isArray(value) ? value : [value];
+  if (batch.length === 0) return [new MessageError("the batch is empty", ERROR_CODE.invalidRequest)];
+  return batch.map((each: unknown) => {
     try {
       if (deep) throw invalidMessage(each, `it is nested more than ${MAX_DEPTH} deep`);
       return validateMessage(withoutNulls(each));
@@ -190,12 +199,16 @@ function isTooDeep(text: string): boolean {
 
 /**
  * Returns the ids of the responses in a text that is not JSON: for example, a response that contains `NaN`, is formatted
- * over several lines, or follows other output on its line.
+ * over several lines, is written as an object of Python or JavaScript, or follows other output on its line.
  */
 export function findAnsweredIds(text: string): number[] {
-  const isIdLine = /^\s*"id"\s*:\s*"?\d+"?\s*,?\s*$/.test(text);
-  if (!isIdLine && (!/"(?:result|error|jsonrpc)"\s*:/.test(text) || /"method"\s*:/.test(text))) return [];
-  return [...text.matchAll(/"id"\s*:\s*"?(\d{1,15})(?!\d)/g)].map(([, id]) => Number(id));
+  // Other quotes are read only where the whole line can be an object, because a log can contain `id: 7`.
+  const quote = text.trimStart().startsWith("{") ? `["']?` : `"`;
+  const isMember = (names: string): boolean => new RegExp(`${quote}\\b(?:${names})${quote}\\s*:`, "i").test(text);
+  const isIdLine = /^\s*"id"\s*:\s*"?\d+"?\s*,?\s*$/i.test(text);
+  if (!isIdLine && (!isMember("result|error|jsonrpc") || isMember("method"))) return [];
+  const ids = new RegExp(`${quote}\\bid${quote}\\s*:\\s*["']?(\\d{1,15})(?!\\d)`, "gi");
+  return [...text.matchAll(ids)].map(([, id]) => Number(id));
 }
 
 /** Removes `error: null` beside a result, and `result: null` beside an error, which some servers send. */
@@ -212,10 +225,12 @@ function withoutNulls(value: unknown): unknown {
 const readId = (value: unknown): RequestId | null => (isObject(value) && isId(value["id"]) ? value["id"] : null);
 
 function invalidMessage(value: unknown, reason: string): MessageError {
-  const id = readId(value);
+  const members = readMembers(value);
+  const id = readId(members);
   return new MessageError(`invalid JSON-RPC message: ${reason}`, ERROR_CODE.invalidRequest, {
     answers: answeredIds(value),
-    request: id === null || isResponseLike(value) ? null : { jsonrpc: "2.0", id, method: "" },
+    isMethod: members !== null && "method" in members,
+    request: id === null || (members !== null && isReplyLike(members)) ? null : { jsonrpc: "2.0", id, method: "" },
   });
 }
 
@@ -240,20 +255,51 @@ function validateMessage(value: unknown): Message {
 
 const isId = (value: unknown): value is RequestId => typeof value === "string" || Number.isSafeInteger(value);
 
+/**
+ * Returns the number of the proxy's request with this id; null if the proxy gives no request such an id. Some servers
+ * send ids as strings.
+ */
+export function toRequestNumber(id: RequestId): number | null {
+  const number = typeof id === "string" && /^\d{1,15}$/.test(id) ? Number(id) : id;
+  return typeof number === "number" && number > 0 ? number : null;
+}
+
 const isFailure = (value: unknown): boolean =>
   isObject(value) && Number.isSafeInteger(value["code"]) && typeof value["message"] === "string";
 
-const isResponseLike = (value: unknown): boolean => isObject(value) && ("result" in value || "error" in value);
+/** Returns an object's members by their names in small letters, such as `jsonrpc` for `JSON-RPC`; null for other values. */
+function readMembers(value: unknown): JsonObject | null {
+  if (!isObject(value)) return null;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name.toLowerCase().replaceAll(/[^a-z]/g, ""), member]),
+  );
+}
 
-/** Returns the requests that an invalid message answers. */
+const isReplyLike = (members: JsonObject): boolean => "result" in members || "error" in members;
+
+/** Returns true for the result of a tool without the message around it. */
+const isBareResult = ({ content, iserror, structuredcontent }: JsonObject): boolean =>
+  Array.isArray(content) || typeof iserror === "boolean" || isObject(structuredcontent);
+
+/** Returns true for a line of a log, which some servers write between their messages. */
+const isLogLine = (members: JsonObject): boolean =>
+  ["level", "severity", "msg", "time", "timestamp", "ts", "logger"].some((name) => name in members);
+
+/**
+ * Returns the requests that an invalid message answers. An object with an id is a reply if it is neither a request nor a
+ * line of a log, whatever its members are called.
+ */
 function answeredIds(value: unknown): MessageError["answers"] {
-  if (!isObject(value)) return [];
-  if (!isResponseLike(value) && ("method" in value || value["jsonrpc"] !== "2.0")) return [];
-  const { id, error } = value;
-  if (typeof id === "string" || typeof id === "number") return [id];
+  const members = readMembers(value);
+  if (members === null) return [];
+  const { id, error, jsonrpc } = members;
+  if ("method" in members && !isReplyLike(members)) return [];
+  if (jsonrpc === undefined && isLogLine(members)) return [];
+  if (isId(id) && toRequestNumber(id) !== null) return [id];
   // A server that replies to notifications says in this way that it does not support them.
-  const rejectsNotification = isObject(error) && error["code"] === ERROR_CODE.methodNotFound;
-  return value["jsonrpc"] === "2.0" && isResponseLike(value) && !rejectsNotification ? "unknown" : [];
+  if (isObject(error) && error["code"] === ERROR_CODE.methodNotFound) return [];
+  const isEmpty = Object.keys(members).length === 0;
+  return isEmpty || jsonrpc !== undefined || isReplyLike(members) || isBareResult(members) ? "unknown" : [];
 }
 
 /** Reads id and method of an invalid message, so that a reply can be sent. */
