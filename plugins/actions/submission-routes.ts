@@ -354,13 +354,24 @@ async function describeAlternative(
   if (decided?.decision.effect !== "deny") return null;
   const found = findAlternative(decided.evaluation, decided.given, decided.decision.reason_code);
   if (found === null) return null;
-  const { path, value, decision, request, obliged } = found;
-  if (decision === "require_approval") {
-    const reader = snapshotReader(host, await host.snapshot());
-    if ((await findRejection(host, reader, encodeRequest(request).hash, obliged)) !== null) return null;
-  }
+  const { path, value, decision } = found;
+  if (decision === "require_approval" && (await mayBeRejected(host, found))) return null;
   const outcome = decision === "allow" ? "be allowed" : "need approval";
   return { path, value, decision, text: `with ${path} = ${value}, this action would ${outcome}` };
+}
+
+/**
+ * Whether a person rejected the request. Returns true if the service cannot tell: the denial is recorded already, and an
+ * error would suggest that it was not.
+ */
+async function mayBeRejected(host: CoreHost, { request, obliged }: Alternative): Promise<boolean> {
+  try {
+    const reader = snapshotReader(host, await host.snapshot());
+    return (await findRejection(host, reader, encodeRequest(request).hash, obliged)) !== null;
+  } catch (error) {
+    host.log.warn("could not check an alternative to a denied action", { error: String(error) });
+    return true;
+  }
 }
 
 type RecordedDecision = Pick<

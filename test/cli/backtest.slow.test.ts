@@ -71,6 +71,24 @@ describe("assent policy backtest", () => {
     );
   });
 
+  it("evaluates a candidate in shadow mode as if it were enforced only with --enforce", async () => {
+    const shadow = join(folder, "shadow");
+    mkdirSync(shadow);
+    writeFileSync(
+      join(shadow, "payments.yaml"),
+      "policy: payments\nmode: shadow\nrules:\n  - { name: nobody pays, tool: stripe, effect: deny }\n",
+    );
+    for (const against of [[], ["--against", "store"]]) {
+      const reasons = async (...flags: string[]): Promise<string[]> => {
+        const run = await assent(shadow, "--format", "json", ...against, ...flags);
+        assert.equal(run.code, 0, run.err);
+        return JSON.parse(run.out).flips.map(({ to }: { to: { policy: string | null } }) => to.policy);
+      };
+      assert.ok(!(await reasons()).includes("payments"));
+      assert.deepEqual([...new Set(await reasons("--enforce"))], ["payments"]);
+    }
+  });
+
   it("prints for people and for pull requests, and text of an action cannot become markup", async () => {
     const text = await assent(candidate, "--examples", "1");
     assert.match(

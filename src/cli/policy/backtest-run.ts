@@ -38,6 +38,7 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
     examples: { type: "string" },
     format: { type: "string" },
     json: { type: "boolean" },
+    enforce: { type: "boolean" },
     "fail-on-flips": { type: "boolean" },
     ...FOLDER_OPTIONS,
     config: { type: "string" },
@@ -52,7 +53,7 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
 
   const folder = await checkPolicyFolder(path, folderOptions(values));
   assertNoFaults(path, folder.faults, "nothing was evaluated", EXIT_CODES.failure, io);
-  const range = { since, until, limit, examples };
+  const range = { since, until, limit, examples, enforce: values.enforce === true };
   const against = values.against ?? serviceUrl();
   const result =
     against === "store"
@@ -78,6 +79,8 @@ interface Span {
   until: number;
   limit: number;
   examples: number;
+  /** Whether candidates in shadow mode are evaluated as if they were enforced. */
+  enforce: boolean;
 }
 
 async function backtestStore(
@@ -88,7 +91,10 @@ async function backtestStore(
 ): Promise<DatedReport> {
   return withStore(loadServeConfig(process.env, file), { readOnly: true }, async (storage) => {
     await assertCurrentSchema(storage);
-    const candidates = documents.map((definition) => ({ policy: definition.policy, version: 1, definition }));
+    const candidates = documents.map((document) => {
+      const definition = span.enforce ? { ...document, mode: "enforce" as const } : document;
+      return { policy: definition.policy, version: 1, definition };
+    });
     const apiPolicies = await readApiPolicies(storage, new Set(candidates.map(({ policy }) => policy)));
     let compiled;
     try {
@@ -127,7 +133,7 @@ async function readApiPolicies(
 async function backtestService(
   url: string,
   policies: readonly { document: PolicyDocument; path: string }[],
-  { since, until, limit, examples }: Span,
+  { since, until, limit, examples, enforce }: Span,
   io: Output,
 ): Promise<DatedReport> {
   const apiKey = findAvailableKey(url);
@@ -156,6 +162,7 @@ async function backtestService(
           ...span,
           yaml,
           replace_sources: true,
+          enforce,
           examples,
           limit: Math.min(1_000_000, limit - total.evaluated),
           ...(before === null ? {} : { before }),

@@ -2,7 +2,7 @@
 import type { Subcommand } from "../command.ts";
 
 const HELP = `usage: assent policy backtest [FOLDER] [--against URL|store] [--since TIME] [--until TIME] [--limit N]
-                              [--examples N] [--format text|json|markdown] [--fail-on-flips] [--recursive] [--environment NAME] [--config FILE]
+                              [--examples N] [--format text|json|markdown] [--enforce] [--fail-on-flips] [--recursive] [--environment NAME] [--config FILE]
 
 Replays past decisions with the policies of FOLDER (./policies) instead of those from files and git, each with its
 recorded request, facts and clock, and prints which would flip, grouped by rule, with examples. Policies that came
@@ -16,6 +16,7 @@ through the API stay, unless FOLDER has one of the same name.
   --examples N      number of examples for each kind of flip (3)
   --format FORMAT   text, json, or markdown for a pull request
   --json            the same as --format json
+  --enforce         evaluate policies of FOLDER in shadow mode as if they were enforced
   --fail-on-flips   exit with 1 if any decision flips
 
 examples:

@@ -1,7 +1,10 @@
 /** What an agent may do, the nearest alternative of a denial, and proposals that change nothing. */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { annotateTools } from "../../../clients/mcp/decisions/authority-tools.ts";
+import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
+import type { Storage } from "../../../src/contract/storage.ts";
 import { makeKey, startService, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: refunds
@@ -50,10 +53,21 @@ rules:
 `;
 
 let service: Service;
+/** Called before the store is asked for a rejection. */
+let failRejections = (): void => undefined;
 let bot: string;
 let reader: string;
 before(async () => {
-  service = await startService({ policy: POLICY });
+  const storage = (folder: string): Storage => {
+    const store = sqliteStorage({ path: join(folder, "assent.db") });
+    const { rejectedAction } = store;
+    store.rejectedAction = async (...args) => {
+      failRejections();
+      return rejectedAction.apply(store, args);
+    };
+    return store;
+  };
+  service = await startService({ policy: POLICY, storage });
   ({ key: bot } = await makeKey(service, {
     name: "bot",
     scopes: ["actions:submit", "actions:execute"],
@@ -200,6 +214,17 @@ test("a denial names the nearest value that is not denied, and only one that the
     params: { amount: 900 },
   });
   assert.equal(preview.body.alternative, undefined, "without params.customer, the first rule cannot be evaluated");
+});
+
+test("a denial is answered without an alternative if the service cannot read whether a person rejected it", async (t) => {
+  let reads = 0;
+  t.after(() => (failRejections = () => undefined));
+  failRejections = () => {
+    reads++;
+    throw new Error("the store failed");
+  };
+  const denied = await submit("wire", "send", { amount: 11 });
+  assert.deepEqual([denied.decision, denied.alternative, reads > 0], ["deny", undefined, true]);
 });
 
 test("an alternative that a person rejected, or that the denial or an effect key denies, is not offered", async () => {
