@@ -70,11 +70,10 @@ export {
   decodeEdit,
   matchesRecordedEdit,
   combineEditableParameters,
-  editRequest,
-  type EditedValue,
   effectiveRequestHash,
   effectiveRequest,
   encodeEdit,
+  findParameter,
 } from "./domain/edited-request.ts";
 export { applyDecisionObligations } from "./domain/obligations.ts";
 export {
@@ -105,7 +104,6 @@ export {
   parseCompleteRequest,
   parseStoredRequest,
 } from "./domain/request.ts";
-export { MAX_META_BYTES, commitMeta, countMetaBytes, decodeMeta } from "./domain/meta.ts";
 export {
   commitFacts,
   commitSaltedFacts,
@@ -116,14 +114,12 @@ export {
   type SaltedFacts,
 } from "./domain/salted-facts.ts";
 export type { Pin } from "./domain/policy/policy-types.ts";
-export { commitPins, comparePins, type PinChange, type PinnedValue, readPins } from "./domain/pins.ts";
-export { commitSalted, decodeSalted, matchesCommitment } from "./domain/salted-commitment.ts";
-export { ERASABLE_PARTS, type ErasablePart, findErasureBlocker } from "./domain/erasure.ts";
-export { commitRejectionDigests, matchesRejectionDigests, NO_REJECTION_DIGESTS } from "./domain/erased-rejection.ts";
+export { commitPins, type PinnedValue, readPins } from "./domain/pins.ts";
+export { commitSalted, decodeSalted, encodeSalted, matchesCommitment } from "./domain/salted-commitment.ts";
+export { ERASABLE_PARTS, type ErasablePart } from "./domain/erasure.ts";
+export { commitRejectionDigests, matchesRejectionDigests } from "./domain/erased-rejection.ts";
 export {
   type RecordedKey,
-  countPeople,
-  isNewPerson,
   isOfUnknownPerson,
   listKeyMakers,
   principalsOfKeys,
@@ -148,8 +144,6 @@ export {
   describeReviewDenial,
   findOutstandingReviewers,
   MAX_REVIEW_REASON,
-  parseReviewAnswer,
-  principalOfReviewer,
   type RequiredReviewer,
   REVIEW_ANSWERS,
   REVIEWER_FAILURES,
@@ -174,9 +168,7 @@ export {
   PERMIT_TYPE,
   type PermitSubject,
   type PermitTerms,
-  computePermitTimes,
   readCheckedPermit,
-  shiftPermitTimes,
 } from "./domain/permit.ts";
 export { findEffects, findMemberships, toEffectFact } from "./domain/policy/decide/effect-keys.ts";
 export { findHistoryReads, toHistoryFact } from "./domain/policy/decide/history-facts.ts";
@@ -218,7 +210,6 @@ export {
   policySetDigest,
 } from "./domain/policy/compile/compile.ts";
 export {
-  celHasMember,
   celLiteral,
   celMember,
   celPath,
@@ -290,10 +281,9 @@ export {
 // Keys and agents
 export { assertAgentUnaltered } from "./identity/agents.ts";
 export { registeredAgentState } from "./domain/registered-agents.ts";
-export { SCOPE_PRESETS, type ScopePreset, canCreateApprovers, hasScope } from "./domain/scopes.ts";
+export { SCOPE_PRESETS, canCreateApprovers, hasScope } from "./domain/scopes.ts";
 export { buildKeyEntry, toPolicyChange } from "./domain/change-entries.ts";
 export {
-  assertionCounter,
   findAssertionFault,
   type VoteSignature,
   MAX_SIGNED_VOTES,
@@ -333,7 +323,6 @@ export {
   userState,
   findUser,
   findUserByIdentity,
-  findUserByPasskey,
   createEnrolmentLinkRecord,
   hasEnrolled,
   newUser,
@@ -370,18 +359,13 @@ export {
 export { findFirstEntry } from "./ledger/find-first-entry.ts";
 export { readFollowedPages } from "./ledger/followed-pages.ts";
 export { toActor } from "./domain/actor.ts";
-export { LedgerEntry } from "./http/resource/entry-schemas.ts";
 export {
-  ApproverPlans,
   Actor as ActorSchema,
   closed,
-  EditableParameter,
   countSchema,
-  GrantSum,
   orNull,
   textSchema,
   timeSchema,
-  VOTED_GRANT,
 } from "./http/resource/entry-parts.ts";
 export {
   isNoteName,
@@ -437,7 +421,6 @@ export {
   countApproversNeeded,
   evaluatePlanProgress,
   strictestOversightMode,
-  listRequiredGroups,
   requiresSignature,
   areSamePlans,
   satisfiesPlans,
@@ -487,6 +470,3 @@ export type {
 // Features that place bars
 export { parseEntryTime } from "./domain/time.ts";
 export type { Bar } from "./domain/policy/policy-types.ts";
-
-// Votes in the forms of chat services
-export { codeOf, describeStatus, detailOf, linkToken, type LinkResponse, listLinkFacts } from "./delivery/chat-vote.ts";

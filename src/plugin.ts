@@ -219,7 +219,6 @@ export {
   type MessageSheet,
   type PersonalMessage,
 } from "./delivery/message-sheet.ts";
-export { answerButton, type ButtonAnswer, openButtons } from "./delivery/chat-vote.ts";
 export type { Notice, NoticeKind } from "./contract/notice.ts";
 
 // Machine reviewers
@@ -256,7 +255,7 @@ export { credentialIssuerOptions } from "./domain/credential-options.ts";
 
 // Traces
 export type { RequestTrace, TracedAction, TracedExecution, Tracer, TraceStage } from "./contract/tracer.ts";
-export { isTraceparent } from "./domain/meta.ts";
+export { isTraceparent } from "./domain/traceparent.ts";
 
 // Policy sources
 export {

@@ -7,7 +7,6 @@ import {
   type CoreHost,
   type Decision,
   decodeEntry,
-  decodeMeta,
   decodeEdit,
   decodeQuestions,
   effectiveRequestHash,
@@ -33,6 +32,7 @@ import {
 import { type Credential, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import { type ComparedMember, compareRequest } from "./compare-request.ts";
+import { decodeMeta } from "./meta.ts";
 import { hasWaitingAgent } from "./wait-tracker.ts";
 import type { PermitOutcome, Permit } from "./grant-permit.ts";
 import type { UnrecordedCredential } from "./issue-credential.ts";

@@ -1,7 +1,20 @@
 /** `assent/actions`: what features that name `actions` in `needs` may use of this one. */
 export { maySelfConfirm, readApproverEligibility } from "./approver-plans.ts";
 export { breakGlassState } from "./break-glass-uses.ts";
+export {
+  answerButton,
+  codeOf,
+  describeStatus,
+  detailOf,
+  linkToken,
+  type LinkResponse,
+  listLinkFacts,
+  openButtons,
+} from "./chat-vote.ts";
 export type { ApproveAddition } from "./cli/approve-addition.ts";
+export { countPeople, isNewPerson } from "./count-people.ts";
+export { GrantSum } from "./entry-parts.ts";
+export { LedgerEntry } from "./entry-schemas.ts";
 export { readRequest } from "./prefetch-redecision.ts";
 export { readRecordedName } from "./recorded-name.ts";
 export { ActionRecord, IdParams } from "./schemas.ts";

@@ -11,7 +11,6 @@ import {
   type VoteSignature,
   listKeyMakers,
   strictestOversightMode,
-  listRequiredGroups,
   principalOfUser,
   principalsOfKeys,
   type RecordedApproval,
@@ -183,4 +182,10 @@ export function countPlansAcceptingVote(
   if (vote.break_glass) return approvers.length;
   const all = [...votes, vote];
   return approvers.filter((plan) => evaluatePlanProgress(plan, all, since, now).counted.has(votes.length)).length;
+}
+
+/** Returns the groups in the plans. Sorted. */
+function listRequiredGroups(plans: readonly ApproverPlan[]): string[] {
+  const groups = plans.flatMap(({ stages }) => stages.flatMap(({ approvers }) => approvers.map(({ group }) => group)));
+  return [...new Set(groups.filter((group) => group !== null))].sort();
 }

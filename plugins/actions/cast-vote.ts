@@ -11,12 +11,10 @@ import {
   confirmCredential,
   type CoreHost,
   type CountedVote,
-  countPeople,
   type Decision,
   type GrantTerms,
   type LedgerTransaction,
   NON_VOTE_FIELDS,
-  type PinChange,
   questionsDigest,
   rejectionHoldMs,
   areSamePlans,
@@ -26,6 +24,8 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow, ApprovedCursor } from "../../src/storage/index.ts";
+import type { PinChange } from "./compare-pins.ts";
+import { countPeople } from "./count-people.ts";
 import {
   requireMoreApprovals,
   reevaluateAction,

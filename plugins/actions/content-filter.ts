@@ -1,7 +1,6 @@
 /** Selects actions, for erasures and legal holds, by the content of their request, result and other stored data. */
 import {
   decodeEdit,
-  decodeMeta,
   decodeSaltedFacts,
   decodeQuestions,
   type JsonObject,
@@ -10,6 +9,7 @@ import {
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { decodeMeta } from "./meta.ts";
 
 type Scalar = string | number | boolean | null;
 

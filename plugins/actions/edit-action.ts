@@ -12,14 +12,11 @@ import {
   confirmCredential,
   type CoreHost,
   countApproversNeeded,
-  editRequest,
-  type EditedValue,
   effectiveRequest,
   encodeEdit,
   encodeRequest,
   type LedgerTransaction,
   hasEnrolled,
-  isNewPerson,
   isOfUnknownPerson,
   principalOfKey,
   principalOfUser,
@@ -37,7 +34,9 @@ import {
   readApproverEligibility,
 } from "./approver-plans.ts";
 import { approvalExpiredError, assertPending } from "./cast-vote.ts";
+import { isNewPerson } from "./count-people.ts";
 import { decideByRules } from "./decide-action.ts";
+import { type EditedValue, editRequest } from "./edit-parameters.ts";
 import { writeLimitUses } from "./limit-usage.ts";
 import { writePastAction } from "./past-actions.ts";
 import {

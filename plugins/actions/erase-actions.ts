@@ -10,7 +10,6 @@ import {
   type CoreHost,
   type ErasablePart,
   type ErasureEntry,
-  findErasureBlocker,
   type LedgerTransaction,
   toActor,
   withoutDelegations,
@@ -19,6 +18,7 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { ContentFilter } from "./content-filter.ts";
+import { findErasureBlocker } from "./erasure-blocker.ts";
 import { legalHoldState } from "./legal-holds.ts";
 import { digestRejection } from "./rejection.ts";
 import { actionHeldError, createHoldFinder } from "./held-actions.ts";

@@ -3,14 +3,12 @@ import { randomBytes } from "node:crypto";
 import {
   canSee,
   computeActionDigest,
-  computePermitTimes,
   confirmCredential,
   type CoreHost,
   type DecisionEntry,
   effectiveRequestHash,
   effectiveRequest,
   encodeRequest,
-  shiftPermitTimes,
   type PermitSubject,
   type PermitTerms,
   type RedecisionEntry,
@@ -20,6 +18,7 @@ import {
 import { toCountedVotes } from "./approver-plans.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { computePermitTimes, shiftPermitTimes } from "./permit-times.ts";
 import { findPinChanges } from "./pins.ts";
 import { readApprovalsForStart } from "./plan-state.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";

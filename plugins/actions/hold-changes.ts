@@ -6,8 +6,6 @@ import {
   canSee,
   confirmCredential,
   type CoreHost,
-  countPeople,
-  isNewPerson,
   findCreatedResource,
   type IdempotentCall,
   idempotencyConflict,
@@ -19,6 +17,7 @@ import {
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { StorageReader } from "../../src/storage/index.ts";
 import { createSubjectFilter } from "./content-filter.ts";
+import { countPeople, isNewPerson } from "./count-people.ts";
 import { MAX_ACTIVE_HOLDS } from "./held-actions.ts";
 import {
   heldSubjectKey,

@@ -4,7 +4,6 @@ import {
   confirmCredential,
   type CoreHost,
   type LedgerTransaction,
-  NO_REJECTION_DIGESTS,
   NON_VOTE_FIELDS,
   toActor,
   withoutDelegations,
@@ -16,6 +15,9 @@ import { readRejection } from "./rejection.ts";
 import { rereadAction, visibleAction } from "./visible-action.ts";
 import { findSelfApproval } from "./self-approval.ts";
 import { assertNotSelf } from "./voter.ts";
+
+/** The columns of an erased action after its rejection was lifted. */
+const NO_REJECTION_DIGESTS = { request_hash: "", effective_hash: null, salt: "" } as const;
 
 /**
  * Lifts the rejection, so that the policies decide again on the same request. Available to everyone who can vote on the

@@ -1,11 +1,9 @@
 /** The pinned facts of an action: the values that approvers see, and the values at a later decision. */
 import {
   commitPins,
-  comparePins,
   type Decision,
   type DecisionEntry,
   type Pin,
-  type PinChange,
   type PinnedValue,
   readPins,
   type RecordedFacts,
@@ -14,6 +12,7 @@ import {
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { comparePins, type PinChange } from "./compare-pins.ts";
 import { recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
 
 /** A new decision, with its committed facts. */

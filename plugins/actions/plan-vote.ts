@@ -6,7 +6,6 @@ import {
   type CoreHost,
   type VoteSignature,
   type LedgerTransaction,
-  type PinChange,
   questionsDigest,
   sha256Hex,
   type TokenClaims,
@@ -24,6 +23,7 @@ import {
   prepareVote,
   recordVote,
 } from "./cast-vote.ts";
+import type { PinChange } from "./compare-pins.ts";
 import { planObstacleError, readRowsOfVisiblePlan, verifyPlan, type VerifiedPlan } from "./plan-state.ts";
 import { factsChangedError } from "./pins.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";

@@ -9,7 +9,6 @@ import {
   effectiveRequestHash,
   findDeniedBy,
   parseRfc3339,
-  principalOfReviewer,
   type ReviewEntry,
   type RejectionFact,
   toHex,
@@ -25,6 +24,7 @@ import {
   type StorageReader,
   nullIfCorrupt,
 } from "../../src/storage/index.ts";
+import { principalOfReviewer } from "./reviewer-answer.ts";
 import { newSalt } from "./salt.ts";
 import { readRecordedName } from "./recorded-name.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";

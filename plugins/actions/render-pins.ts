@@ -1,6 +1,5 @@
 /** Renders the pinned facts of a pending action for its approvers, with their current values. */
 import {
-  comparePins,
   type CoreHost,
   findFactReads,
   type JsonValue,
@@ -12,6 +11,7 @@ import {
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { comparePins } from "./compare-pins.ts";
 import { pinsOfEntry, readShownPins, type ShownPins } from "./pins.ts";
 import { createEvaluation } from "./prefetch-redecision.ts";
 

@@ -9,12 +9,12 @@ import {
   createRepeatingTask,
   ERASABLE_PARTS,
   type ErasablePart,
-  findErasureBlocker,
   type LeaderLease,
   USE_RETENTION_MS,
 } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { addErasureResult, eraseActions, eraseActionParts, type ErasureResult, groupBySize } from "./erase-actions.ts";
+import { findErasureBlocker } from "./erasure-blocker.ts";
 import { hasUnreadableHold } from "./held-actions.ts";
 
 const DAY = 86_400_000;

@@ -1,6 +1,7 @@
 /** Calls machine reviewers, with a timeout per call. Limits the number of calls that still run after their timeout. */
-import { parseReviewAnswer, type ReviewFault } from "../../src/core.ts";
+import type { ReviewFault } from "../../src/core.ts";
 import type { ReviewAnswer, Reviewer, ReviewRequest } from "../../src/plugin.ts";
+import { parseReviewAnswer } from "./reviewer-answer.ts";
 
 /**
  * Maximum number of calls of one reviewer that timed out and are still running. The reviewer is not called again until

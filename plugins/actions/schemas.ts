@@ -2,15 +2,14 @@ import { type Static, type TOptional, type TUnknown, Type } from "@sinclair/type
 import {
   type CoreHost,
   ACTION_STATUSES,
-  ApproverPlans,
-  EditableParameter,
-  LedgerEntry,
   orNull,
   REVIEW_ANSWERS,
   REVIEWER_FAILURES,
   timeSchema,
 } from "../../src/core.ts";
 import { PAGE_QUERY } from "../../src/plugin.ts";
+import { ApproverPlans, EditableParameter } from "./entry-parts.ts";
+import { LedgerEntry } from "./entry-schemas.ts";
 import { DENIAL_RESPONSE_FIELDS } from "./rejection-schemas.ts";
 import { MAX_COMPARED_ACTIONS, MAX_DIFFERENCES, MAX_UNUSUAL_SENTENCES } from "./unusual.ts";
 

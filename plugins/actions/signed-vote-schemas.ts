@@ -8,8 +8,8 @@ import {
   orNull,
   textSchema,
   timeSchema,
-  VOTED_GRANT,
 } from "../../src/core.ts";
+import { VOTED_GRANT } from "./entry-parts.ts";
 import { BreakGlass, grantMember } from "./schemas.ts";
 
 /** Returns the schema of the votes; see `grantMember`. */

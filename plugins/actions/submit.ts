@@ -5,9 +5,7 @@ import {
   CHANGED_BY_POLICIES,
   commitDigest,
   commitFacts,
-  commitMeta,
   type CoreHost,
-  countMetaBytes,
   type Decision,
   type DecisionEntry,
   encodeEdit,
@@ -23,7 +21,6 @@ import {
   type IdempotentCall,
   type JsonObject,
   type LedgerTransaction,
-  MAX_META_BYTES,
   type Prefetch,
   recordCreatedResource,
   type RecordedFacts,
@@ -34,6 +31,7 @@ import {
 import { type Credential, isTraceparent, Refusal, type RequestTrace, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { type DecidedAction, decideAction } from "./decide-action.ts";
+import { commitMeta, countMetaBytes, MAX_META_BYTES } from "./meta.ts";
 import { recordResubmission } from "./wait-tracker.ts";
 import { findJoinableAction } from "./find-joinable-action.ts";
 import { limitSpan, writeLimitUses } from "./limit-usage.ts";

@@ -1,5 +1,5 @@
 /** Selects the data about an action that traces contain: names and outcomes, never parameters. */
-import { decodeMeta } from "../../src/core.ts";
+import { decodeMeta } from "./meta.ts";
 import { isTraceparent, type TracedAction, type TracedExecution } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 

@@ -22,7 +22,6 @@ import {
   type ExecutionEntry,
   hashLeaf,
   matchesCommitment,
-  principalOfReviewer,
   type RedecisionEntry,
   type ReportedUsage,
   type RequestForReview,
@@ -44,6 +43,7 @@ import {
   type StorageReader,
   nullIfCorrupt,
 } from "../../src/storage/index.ts";
+import { principalOfReviewer } from "./reviewer-answer.ts";
 
 /** The person or machine reviewer who rejected an action, with the comment. */
 interface RecordedRejection {

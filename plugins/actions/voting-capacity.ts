@@ -8,7 +8,6 @@ import {
   type ApproverPlan,
   canSee,
   type CoreHost,
-  isNewPerson,
   isOfUnknownPerson,
   type CountedVote,
   principalOfUser,
@@ -29,6 +28,7 @@ import {
   principalsOfVote,
   readApproverEligibility,
 } from "./approver-plans.ts";
+import { isNewPerson } from "./count-people.ts";
 import { findSelfApproval } from "./self-approval.ts";
 
 /** The person, key or link that is about to vote. */

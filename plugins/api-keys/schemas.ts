@@ -1,6 +1,6 @@
 /** Schemas of the key routes. */
 import { Type, type Static } from "@sinclair/typebox";
-import { REFERENCE_FORMS, type ScopePreset, SCOPE_PRESETS } from "../../src/core.ts";
+import { REFERENCE_FORMS, SCOPE_PRESETS } from "../../src/core.ts";
 import { PAGE_QUERY, type Scope } from "../../src/plugin.ts";
 
 const NullableString = Type.Union([Type.String(), Type.Null()]);
@@ -14,7 +14,7 @@ export const keyBody = (scopes: readonly Scope[]) =>
       name: Label("Unique among live keys."),
       preset: Type.Optional(
         Type.Union(
-          Object.keys(SCOPE_PRESETS).map((name) => Type.Literal(name as ScopePreset)),
+          Object.keys(SCOPE_PRESETS).map((name) => Type.Literal(name as keyof typeof SCOPE_PRESETS)),
           {
             description: "A predefined set of scopes, added to `scopes`. Default: `agent` if `scopes` is also absent.",
           },

@@ -50,6 +50,7 @@ const STREAM_DESCRIPTION = [
 
 export default defineCorePlugin({
   name: "events",
+  needs: ["actions"],
   options: Options,
   setup(host, options) {
     const events = new LedgerEvents(host, {

@@ -1,5 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
-import { type EntryType, LedgerEntry } from "../../src/core.ts";
+import type { EntryType } from "../../src/core.ts";
+import { LedgerEntry } from "../actions/api.ts";
 
 function filters(types: readonly EntryType[], withoutAfter: string) {
   const list = types.map((type) => type.replaceAll(".", "\\.")).join("|");

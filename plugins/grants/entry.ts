@@ -1,6 +1,7 @@
 /** The ledger entry of a grant. */
-import { ActorSchema, closed, countSchema, GrantSum, orNull, textSchema, timeSchema } from "../../src/core.ts";
+import { ActorSchema, closed, countSchema, orNull, textSchema, timeSchema } from "../../src/core.ts";
 import { defineRecord, type RecordOf, Type } from "../../src/plugin.ts";
+import { GrantSum } from "../actions/api.ts";
 
 /**
  * An approver granted later actions, or a grant ended. A grant also ends without an entry when it expires or a bar

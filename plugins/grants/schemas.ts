@@ -1,8 +1,9 @@
 /** Schemas of grants. */
 import { Type, type Static } from "@sinclair/typebox";
-import { closed, countSchema, GrantSum, orNull, textSchema, timeSchema } from "../../src/core.ts";
+import { closed, countSchema, orNull, textSchema, timeSchema } from "../../src/core.ts";
 import { PAGE_QUERY } from "../../src/plugin.ts";
 import { MAX_SCOPE } from "./suggest-scopes.ts";
+import { GrantSum } from "../actions/api.ts";
 
 /** Expressions are stored in each use's entry, so they are short and have no control characters. */
 const Expression = (maxLength: number, description: string) =>

@@ -10,13 +10,13 @@ import {
   messageSheet,
   type Notifier,
   NotifierError,
-  openButtons,
   type Static,
   Type,
 } from "../../src/plugin.ts";
 import { createDiscordCall, type DiscordCall, DiscordError } from "./discord-api.ts";
 import { createInteractions } from "./interactions.ts";
 import { MAX_URL, renderMessage, voteButton } from "./render.ts";
+import { openButtons } from "../actions/api.ts";
 
 const Options = Type.Object(
   {
@@ -38,6 +38,7 @@ type DiscordOptions = Static<typeof Options> & { token: string };
 
 export default definePlugin({
   name: "notify-discord",
+  needs: ["actions"],
   options: Options,
   setup(_host, { token, ...rest }) {
     if (token !== undefined) return contributionsOf({ token, ...rest });

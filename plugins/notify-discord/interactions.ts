@@ -3,8 +3,9 @@
  * button. Only the user to whom the message was sent can vote with it.
  */
 import { createPublicKey, type KeyObject, verify } from "node:crypto";
-import { answerButton, type Facade, type FacadeCall } from "../../src/plugin.ts";
+import type { Facade, FacadeCall } from "../../src/plugin.ts";
 import { fitsDiscord, renderMessage, voteButton } from "./render.ts";
+import { answerButton } from "../actions/api.ts";
 
 const INTERACTIONS_PATH = "/discord/interactions";
 const MAX_BODY = 262_144;

@@ -40,6 +40,7 @@ interface SlackOptions {
 
 export default definePlugin({
   name: "notify-slack",
+  needs: ["actions"],
   options: Type.Object(
     {
       token: Type.Optional(Type.String()),

@@ -3,7 +3,7 @@
  * approval link: the same rules apply, and the token of the link identifies the voter. Slack's signature proves which
  * user pressed the button, and only the user to whom the message was sent can vote.
  */
-import { codeOf, describeStatus, detailOf, type LinkResponse } from "../../src/core.ts";
+import { codeOf, describeStatus, detailOf, type LinkResponse } from "../actions/api.ts";
 import type { ApiResponse, Facade, FacadeCall, Reply } from "../../src/plugin.ts";
 import { isSignedBySlack } from "./request-signature.ts";
 import type { SlackCall } from "./slack-api.ts";

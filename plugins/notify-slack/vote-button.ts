@@ -1,5 +1,5 @@
 /** The values of the buttons and of the form with which a person votes in Slack. Slack returns them unchanged. */
-import { linkToken } from "../../src/core.ts";
+import { linkToken } from "../actions/api.ts";
 
 /** `action_id`s of the two vote buttons. */
 export const VOTE_ACTIONS = { approve: "vote_approve", deny: "vote_deny" } as const;

@@ -1,5 +1,5 @@
 /** Renders the forms and notices that open in Slack when a person presses a button. */
-import { type LinkResponse, listLinkFacts } from "../../src/core.ts";
+import { type LinkResponse, listLinkFacts } from "../actions/api.ts";
 import { renderContent, fieldSections, MAX_TEXT, renderNote, plainText } from "./blocks.ts";
 import type { VoteForm } from "./vote-button.ts";
 

@@ -10,13 +10,13 @@ import {
   messageSheet,
   type Notifier,
   NotifierError,
-  openButtons,
   type Static,
   Type,
 } from "../../src/plugin.ts";
 import { createUpdates } from "./updates.ts";
 import { createTelegramCall, type TelegramCall, TelegramError } from "./telegram-api.ts";
 import { keyboardOf, renderHtml } from "./html.ts";
+import { openButtons } from "../actions/api.ts";
 
 const Options = Type.Object(
   {
@@ -37,6 +37,7 @@ type TelegramOptions = Static<typeof Options> & { token: string };
 
 export default definePlugin({
   name: "notify-telegram",
+  needs: ["actions"],
   options: Options,
   setup(_host, { token, ...rest }) {
     if (token !== undefined) return contributionsOf({ token, ...rest });

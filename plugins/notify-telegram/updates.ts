@@ -2,9 +2,10 @@
  * The endpoint that Telegram calls when a person presses a button. Telegram proves itself with the secret token of the
  * webhook, and states who pressed the button. Only the user to whom the message was sent can vote with it.
  */
-import { answerButton, equalSecrets, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
+import { equalSecrets, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
 import { fitsTelegram, keyboardOf, renderHtml } from "./html.ts";
 import type { TelegramCall } from "./telegram-api.ts";
+import { answerButton } from "../actions/api.ts";
 
 const UPDATES_PATH = "/telegram/updates";
 const MAX_BODY = 262_144;

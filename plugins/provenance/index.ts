@@ -18,6 +18,7 @@ const Options = Type.Object(
 
 export default defineCorePlugin({
   name: "provenance",
+  needs: ["actions"],
   errors: { notWitnessed: NOT_WITNESSED },
   options: Options,
   setup: (host, options) => ({ routes: [...logRoutes(host, options.public), ...entryRoutes(host)] }),

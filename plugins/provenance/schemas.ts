@@ -1,6 +1,6 @@
 /** Schemas of the ledger's routes. */
 import { Type } from "@sinclair/typebox";
-import { LedgerEntry } from "../../src/core.ts";
+import { LedgerEntry } from "../actions/api.ts";
 
 const Hex = Type.String({ pattern: "^[0-9a-f]{64}$", description: "SHA-256, lowercase hex." });
 export const HashParams = Type.Object(

@@ -4,8 +4,6 @@ import {
   canSeeAgent,
   confirmCredential,
   type CoreHost,
-  countPeople,
-  isNewPerson,
   findCreatedResource,
   type IdempotentCall,
   matchesAnyName,
@@ -15,7 +13,7 @@ import {
   type UrgentJob,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
-import { principalsBehindVote } from "../actions/api.ts";
+import { countPeople, isNewPerson, principalsBehindVote } from "../actions/api.ts";
 import type { StopEntry } from "./entry.ts";
 import { ERRORS } from "./errors.ts";
 import type { StopBody } from "./schemas.ts";

@@ -7,11 +7,12 @@ import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import {
   userState,
   type CoreHost,
-  findUserByPasskey,
+  findUser,
   type LedgerTransaction,
   type Passkey,
   toActor,
   type User,
+  type Users,
   type UserEntry,
 } from "../../src/core.ts";
 import { useChallenge } from "./challenges.ts";
@@ -201,4 +202,12 @@ function withoutPasskey(before: User, site: Site, passkeyId: string): User {
   if (passkeysForSite(user, site).length === 0 && before.identities.length === 0)
     throw new Refusal(ERRORS.LAST_PASSKEY, `this is your last passkey for ${site.origin}; add another one first`);
   return user;
+}
+
+/**
+ * Returns the user with this passkey, even if the user is deactivated.
+ * @param id the credential id in base64url
+ */
+export function findUserByPasskey(users: Users, id: string): User | null {
+  return findUser(users, ({ passkeys }) => passkeys.some((passkey) => passkey.id === id));
 }

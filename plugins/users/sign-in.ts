@@ -1,8 +1,8 @@
 /** Ledger transactions that sign a user in: with a passkey, or with a link or recovery code that adds a passkey. */
 import { Refusal } from "../../src/plugin.ts";
-import { userState, type CoreHost, sha256Hex, utf8, findUserByPasskey, type User } from "../../src/core.ts";
+import { userState, type CoreHost, sha256Hex, utf8, type User } from "../../src/core.ts";
 import { useChallenge } from "./challenges.ts";
-import { recordRegistrationUse, withPasskey } from "./passkey-changes.ts";
+import { findUserByPasskey, recordRegistrationUse, withPasskey } from "./passkey-changes.ts";
 import { advancePasskeyCounter, copiedPasskeyError } from "./passkey-counters.ts";
 import { assertNotManaged, findEnrolment, hashRecoveryCode, newRecoveryCodes, recordUser } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";

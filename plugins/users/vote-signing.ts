@@ -1,7 +1,6 @@
 /** Lets the user of a session sign votes with a passkey. */
 import {
   userState,
-  assertionCounter,
   type CoreHost,
   findAssertionFault,
   fromBase64Url,
@@ -109,4 +108,10 @@ async function accepted(work: () => void | Promise<void>): Promise<void> {
 
 function invalid(detail: string): Refusal {
   return new Refusal("VOTE_SIGNATURE_INVALID", detail);
+}
+
+/** Returns the signature counter of an assertion that has no fault; 0 if the authenticator has no counter. */
+function assertionCounter({ authenticator_data }: PasskeyAssertion): number {
+  const data = fromBase64Url(authenticator_data);
+  return new DataView(data.buffer, data.byteOffset).getUint32(33);
 }

@@ -149,12 +149,6 @@ export function countApproversNeeded(plan: ApproverPlan): number {
   return stepsOf(plan).reduce((sum, step) => sum + Math.min(...step.map(({ approvers }) => countVotes(approvers))), 0);
 }
 
-/** Returns the groups in the plans. Sorted. */
-export function listRequiredGroups(plans: readonly ApproverPlan[]): string[] {
-  const groups = plans.flatMap(({ stages }) => stages.flatMap(({ approvers }) => approvers.map(({ group }) => group)));
-  return [...new Set(groups.filter((group) => group !== null))].sort();
-}
-
 /** Returns the channels that stages of the plans notify. Sorted. */
 export function listStageChannels(plans: readonly ApproverPlan[]): string[] {
   return [...new Set(plans.flatMap(({ stages }) => stages.flatMap(({ notify = [] }) => notify)))].sort();

@@ -13,9 +13,6 @@ interface RejectionDigests {
   salt: string;
 }
 
-/** The values of these columns if no rejection is in force. */
-export const NO_REJECTION_DIGESTS = { request_hash: "", effective_hash: null, salt: "" } as const;
-
 /** Returns the commitments that the erasure's entry records. */
 export function commitRejectionDigests({ request_hash, effective_hash, salt }: RejectionDigests): string[] {
   return [request_hash, ...(effective_hash === null ? [] : [effective_hash])].map((digest) =>

@@ -140,12 +140,6 @@ export function findAssertionFault(
   return null;
 }
 
-/** Returns the signature counter of an assertion that has no fault; 0 if the authenticator has no counter. */
-export function assertionCounter({ authenticator_data }: PasskeyAssertion): number {
-  const data = fromBase64Url(authenticator_data);
-  return new DataView(data.buffer, data.byteOffset).getUint32(33);
-}
-
 /**
  * Returns the reason why the signature does not cover the recorded vote; null if it covers the vote.
  * @param origin the name of the log

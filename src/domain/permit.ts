@@ -59,31 +59,6 @@ export function permitKeyId(publicKey: Uint8Array): string {
 }
 
 /**
- * Returns a permit's times in whole seconds, as JWT requires.
- * @param until the deadline for starting the action
- */
-export function computePermitTimes(
-  now: number,
-  validSeconds: number,
-  until: number,
-): { issued_at: number; expires_at: number } {
-  const issued_at = Math.floor(now / 1000) * 1000;
-  return { issued_at, expires_at: Math.min(issued_at + validSeconds * 1000, Math.floor(until / 1000) * 1000) };
-}
-
-/**
- * Returns the times on a clock that is `aheadMs` behind, in whole seconds. The ledger's clock can be ahead of the time of
- * day, on which verifiers check permits.
- */
-export function shiftPermitTimes(
-  { issued_at, expires_at }: { issued_at: number; expires_at: number },
-  aheadMs: number,
-): { issued_at: number; expires_at: number } {
-  const shifted = Math.floor((issued_at - aheadMs) / 1000) * 1000;
-  return { issued_at: shifted, expires_at: shifted + expires_at - issued_at };
-}
-
-/**
  * Signs a permit. Rounds `issued_at` and `expires_at` down to whole seconds. Throws RangeError if the permit is longer
  * than `MAX_PERMIT_LENGTH`.
  */

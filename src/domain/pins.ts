@@ -2,7 +2,7 @@
  * Values of fact sources that a rule pins: the approver sees them, and the action starts only while they are the same.
  * Entries contain a salted commitment to the values, and the action's row contains the values, as with all facts.
  */
-import { canonicalBytes, canonicalText } from "./canonical.ts";
+import { canonicalBytes } from "./canonical.ts";
 import { sha256Hex } from "./hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "./json.ts";
 import type { Decision, Pin, SourceFact } from "./policy/policy-types.ts";
@@ -54,21 +54,4 @@ export function pinsMatchEntry(
   sources?: readonly SourceFact[],
 ): boolean {
   return commitPins(salt, readPins(decision.approval?.pins ?? [], sources)) === (pins ?? null);
-}
-
-/** The values of one pin at two times. Undefined if it was not pinned at that time, or had no value. */
-export interface PinChange extends Pin {
-  before: JsonValue | undefined;
-  now: JsonValue | undefined;
-}
-
-/** Returns the pins whose values differ, also those that are in only one of the lists. */
-export function comparePins(before: readonly PinnedValue[], now: readonly PinnedValue[]): PinChange[] {
-  const find = (values: readonly PinnedValue[], { path, policy }: Pin): JsonValue | undefined =>
-    values.find((one) => one.path === path && one.policy === policy)?.value;
-  const textOf = (value: JsonValue | undefined): string => (value === undefined ? "" : canonicalText(value));
-  const isListed = (pin: Pin): boolean => before.some((one) => one.path === pin.path && one.policy === pin.policy);
-  return [...before, ...now.filter((pin) => !isListed(pin))]
-    .map((pin) => ({ path: pin.path, policy: pin.policy, before: find(before, pin), now: find(now, pin) }))
-    .filter((change) => textOf(change.before) !== textOf(change.now));
 }

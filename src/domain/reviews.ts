@@ -33,17 +33,9 @@ interface RecordedReview {
 
 /** Maximum length of a recorded reason. Longer reasons are shortened. */
 export const MAX_REVIEW_REASON = 500;
-const MAX_VERSION = 100;
 
 /** Longest delay of notifications to people while reviewers have not answered. Milliseconds. */
 export const REVIEW_DEADLINE_MS = 60_000;
-
-/** A valid answer of a reviewer. */
-interface ParsedAnswer {
-  answer: ReviewAnswer;
-  reason: string | null;
-  version: string | null;
-}
 
 /**
  * Combines the reviewers of several rules. A reviewer may approve only if every rule permits it.
@@ -80,24 +72,3 @@ export function describeReviewDenial(reviewer: string, comment: string | null): 
   const words = comment === null ? "" : `: ${comment}`;
   return clipText(`denied by the reviewer "${reviewer}"${words}`, MAX_REVIEW_REASON);
 }
-
-/** Returns the principal that represents a reviewer instead of a person, for example in an earlier rejection. */
-export function principalOfReviewer(name: string): string {
-  return `reviewer:${name}`;
-}
-
-/**
- * Parses the answer of a reviewer. Returns null unless it is an object with a known `answer`, and with no other members
- * except the strings `reason` and `version`. Anything else could be misread as an approval.
- * @example parseReviewAnswer({ answer: "deny", reason: "sends customer data outside" })
- */
-export function parseReviewAnswer(value: unknown): ParsedAnswer | null {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
-  const { answer, reason = null, version = null, ...others } = value as Record<string, unknown>;
-  if (Object.keys(others).length > 0 || !isText(reason) || !isText(version)) return null;
-  const known = REVIEW_ANSWERS.find((each) => each === answer);
-  if (known === undefined) return null;
-  return { answer: known, reason, version: version === null ? null : clipText(version, MAX_VERSION) };
-}
-
-const isText = (value: unknown): value is string | null => value === null || typeof value === "string";

@@ -142,14 +142,6 @@ export function findUserByIdentity(users: Users, issuer: string, subject: string
   );
 }
 
-/**
- * Returns the user with this passkey, even if the user is deactivated.
- * @param id the credential id in base64url
- */
-export function findUserByPasskey(users: Users, id: string): User | null {
-  return findUser(users, ({ passkeys }) => passkeys.some((passkey) => passkey.id === id));
-}
-
 /** Returns a user in the form of a recorded key, because voters and creators of keys are recorded as keys. */
 export function toRecordedKey(user: User): RecordedKey {
   return {

@@ -154,7 +154,7 @@ describe("imports", () => {
       "contract/api-calls domain/checkpoint domain/hash domain/json domain/log-keys domain/merkle domain/permit domain/request",
     "clients/hook": "domain/json domain/scopes",
     "clients/mcp":
-      "domain/canonical domain/json domain/meta domain/names domain/policy/compile/glob domain/text domain/validation domain/yaml",
+      "domain/canonical domain/json domain/names domain/policy/compile/glob domain/text domain/traceparent domain/validation domain/yaml",
   };
   test("clients import the TypeScript client and named modules, and nothing else of the service", () => {
     for (const [client, modules] of Object.entries(SHARED)) {

@@ -12,7 +12,8 @@ import {
   type ApproverRequirement,
   type CountedVote,
 } from "../../src/domain/approvers.ts";
-import { countPeople, isNewPerson, UNKNOWN_PERSON } from "../../src/domain/vote-people.ts";
+import { UNKNOWN_PERSON } from "../../src/domain/vote-people.ts";
+import { countPeople, isNewPerson } from "../../plugins/actions/count-people.ts";
 
 const MINUTE = 60_000;
 const need = (...groups: (string | null)[]): ApproverRequirement[] => groups.map((group) => ({ count: 1, group }));

@@ -6,14 +6,13 @@ import {
   signPermit,
   MAX_PERMIT_LENGTH,
   permitKeyId,
-  computePermitTimes,
   readCheckedPermit,
-  shiftPermitTimes,
   type PermitTerms,
   type PermitSubject,
 } from "../../src/domain/permit.ts";
 import { computeActionDigest, encodeRequest } from "../../src/domain/request.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
+import { computePermitTimes, shiftPermitTimes } from "../../plugins/actions/permit-times.ts";
 
 function signer() {
   const { privateKey, publicKey } = generateKeyPairSync("ed25519");

@@ -2,12 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parsePolicies } from "../../src/domain/policy/parse/parse.ts";
-import {
-  combineReviewers,
-  findOutstandingReviewers,
-  parseReviewAnswer,
-  reviewsApprove,
-} from "../../src/domain/reviews.ts";
+import { combineReviewers, findOutstandingReviewers, reviewsApprove } from "../../src/domain/reviews.ts";
+import { parseReviewAnswer } from "../../plugins/actions/reviewer-answer.ts";
 
 const faultsOf = (rule: string): string[] =>
   parsePolicies(`policy: p\nrules:\n  - { name: r, effect: require_approval, ${rule} }\n`, "p.yaml").faults.map(

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { createAssent } from "../../clients/typescript/index.ts";
 import { parseJson, type JsonObject } from "../../src/domain/json.ts";
-import { MAX_META_BYTES, countMetaBytes } from "../../src/domain/meta.ts";
+import { countMetaBytes, MAX_META_BYTES } from "../../plugins/actions/meta.ts";
 import { toCanonicalAction } from "../../clients/hook/action/canonical-action.ts";
 import type { HookConfig } from "../../clients/hook/hook-config.ts";
 import { HookConfigError, configFiles, loadConfig } from "../../clients/hook/hook-config.ts";

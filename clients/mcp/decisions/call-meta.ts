@@ -2,7 +2,7 @@
  * Splits the `_meta` of a call. A server may act on `_meta`, for example on a tenant's name. The server therefore
  * receives only the members that the configuration shows to policies, and the trace context.
  */
-import { isTraceparent } from "../../../src/domain/meta.ts";
+import { isTraceparent } from "../../../src/domain/traceparent.ts";
 import { matchesAny } from "../../../src/domain/policy/compile/glob.ts";
 import type { JsonObject } from "../transport/rpc-message.ts";
 

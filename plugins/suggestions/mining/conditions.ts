@@ -4,7 +4,6 @@
  * `PIECES`.
  */
 import {
-  celHasMember,
   celLiteral,
   celMember,
   type JsonObject,
@@ -278,4 +277,10 @@ function commonStart(values: readonly string[]): string {
 /** Returns the prefix up to its last character that is neither a letter nor a digit. */
 function cutAtSeparator(start: string): string {
   return /^.*[^\p{L}\p{N}]/su.exec(start)?.[0] ?? "";
+}
+
+/** Returns a CEL expression that is true if the member is present. */
+function celHasMember(part: RequestPart, name: string): string {
+  const member = celMember(part, name);
+  return member === `${part}.${name}` ? `has(${member})` : `${celLiteral(name)} in ${part}`;
 }

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, test } from "node:test";
 import notifySlack, { createNotifier } from "../../../plugins/notify-slack/index.ts";
 import type { Notifier, DeliveryResult, Message } from "../../../src/contract/notifier.ts";
 import type { NotifierError, Plugin } from "../../../src/plugin.ts";
-import type { LinkResponse } from "../../../src/delivery/chat-vote.ts";
+import type { LinkResponse } from "../../../plugins/actions/chat-vote.ts";
 import { renderVoteForm } from "../../../plugins/notify-slack/vote-views.ts";
 import { needs } from "../../support/features.ts";
 import { voteByLink } from "../../support/link-vote.ts";

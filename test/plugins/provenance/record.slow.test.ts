@@ -13,7 +13,7 @@ import { describe, test } from "node:test";
 import type { TObject } from "@sinclair/typebox";
 import canonicalize from "canonicalize";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
-import { ENTRY_SCHEMAS, PluginEntrySchema } from "../../../src/http/resource/entry-schemas.ts";
+import { ENTRY_SCHEMAS, PluginEntrySchema } from "../../../plugins/actions/entry-schemas.ts";
 import type { ActionRequest } from "../../../src/domain/actions.ts";
 import { ENTRY_TYPES, encodeEntry, type EntryBody, type LogKeyEntry } from "../../../src/domain/entries.ts";
 import { toHex } from "../../../src/domain/hash.ts";

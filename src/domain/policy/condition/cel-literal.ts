@@ -52,8 +52,3 @@ export function celPath(part: RequestPart, path: readonly string[]): string {
     part,
   );
 }
-
-/** Returns a CEL expression that is true if the member is present. */
-export function celHasMember(part: RequestPart, name: string): string {
-  return isMemberName(name) ? `has(${part}.${name})` : `${celLiteral(name)} in ${part}`;
-}

@@ -5,11 +5,15 @@
  * second one votes on exactly what was displayed.
  */
 import { createHmac } from "node:crypto";
-import type { ApiResponse, FacadeCall } from "../contract/facade.ts";
-import type { MessageAction } from "../contract/notifier.ts";
-import { equalSecrets } from "../webhook/equal-secrets.ts";
-import { listMessageFacts, requestSections } from "./approval-message-text.ts";
-import type { MessageSheet } from "./message-sheet.ts";
+import {
+  type ApiResponse,
+  equalSecrets,
+  type FacadeCall,
+  listMessageFacts,
+  type MessageAction,
+  type MessageSheet,
+  requestSections,
+} from "../../src/plugin.ts";
 
 /** A link with a token that votes as a person. */
 const PERSONAL_LINK = /#(apl1_[\w.-]+)$/;

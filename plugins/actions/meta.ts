@@ -3,9 +3,7 @@
  * the request hash does not cover it. So a request that differs only in metadata is a duplicate. The decision's entry
  * commits to it.
  */
-import { canonicalBytes } from "./canonical.ts";
-import type { JsonObject } from "./json.ts";
-import { commitSalted, encodeSalted, decodeSalted } from "./salted-commitment.ts";
+import { canonicalBytes, commitSalted, decodeSalted, encodeSalted, type JsonObject } from "../../src/core.ts";
 
 /** Maximum size of the canonical JSON, in bytes. */
 export const MAX_META_BYTES = 4096;
@@ -27,16 +25,4 @@ export function commitMeta(
 /** Returns the metadata in an action's row; `{}` if none was sent or it was erased. */
 export function decodeMeta(text: string | null): JsonObject {
   return (decodeSalted(text)?.["meta"] ?? {}) as JsonObject;
-}
-
-/** A `traceparent` of version 00, or of a later version with the same fields. */
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-
-/**
- * Returns true if the string is a `traceparent` as defined by W3C Trace Context, section 3.2.2.
- * @example
- * isTraceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"); // true
- */
-export function isTraceparent(text: string): boolean {
-  return TRACEPARENT.test(text);
 }

@@ -1,53 +1,33 @@
 /** Schemas of the ledger's entries, one for each type, for the OpenAPI document and docs/record.md. */
 import { Type, type TObject, type TSchema } from "@sinclair/typebox";
-import type {
-  AgentEntry,
-  ApprovalEntry,
-  BreakGlassEntry,
-  DecisionEntry,
-  DelegationEntry,
-  ENTRY_TYPES,
-  ErasureEntry,
-  ExecutionEntry,
-  ApiKeyEntry,
-  LegalHoldEntry,
-  LogKeyEntry,
-  PartErasureEntry,
-  PermitKeyEntry,
-  PlanEntry,
-  PluginEntry,
-  PolicySetEntry,
-  QuestionEntry,
-  RedecisionEntry,
-  ReviewEntry,
-  UserEntry,
-} from "../../domain/entries.ts";
-import { ERASABLE_PARTS } from "../../domain/erasure.ts";
-import { DENIED_BY } from "../../domain/denied-by.ts";
-import { REVIEW_ANSWERS, REVIEWER_FAILURES } from "../../domain/reviews.ts";
+import type { ENTRY_TYPES } from "../../src/browser.ts";
 import {
+  ActorSchema as Actor,
+  closed,
+  countSchema,
+  DENIED_BY,
+  ERASABLE_PARTS,
   orNull,
+  type PluginEntry,
+  REVIEW_ANSWERS,
+  REVIEWER_FAILURES,
   textSchema,
   timeSchema,
-  digestSchema,
-  countSchema,
-  oneOfSchema,
-  closed,
-  Actor,
-  ApproverPlans,
-  Facts,
-  DecisionInEntry,
-  VOTED_GRANT,
-} from "./entry-parts.ts";
+} from "../../src/core.ts";
+import type { EntryBody } from "../../src/plugin.ts";
+import { ApproverPlans, DecisionInEntry, digestSchema, Facts, oneOfSchema, VOTED_GRANT } from "./entry-parts.ts";
+
+/** The types of entries that no plugin declares. */
+type CoreType = (typeof ENTRY_TYPES)[number];
 
 /**
- * Returns the schema of an entry, including the members that every entry has. Because of the type parameter `Entry`,
- * the compiler rejects missing and unknown member names.
+ * Returns the schema of an entry, including the members that every entry has. The compiler rejects missing and unknown
+ * member names.
  */
-function entry<Entry extends { type: string; v: number }>(
+function entry<Type extends CoreType>(
   title: string,
-  type: string,
-  fields: Record<Exclude<keyof Entry, "type" | "v">, TSchema>,
+  type: Type,
+  fields: Record<Exclude<keyof Extract<EntryBody, { type: Type }>, "type" | "v">, TSchema>,
 ): TObject {
   const every = {
     type: Type.Literal(type),
@@ -69,8 +49,8 @@ const PINS = Type.Optional(
 );
 const UNTIL = orNull(timeSchema("Deadline for starting; null if the action cannot start."));
 
-export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
-  decision: entry<DecisionEntry>("DecisionEntry", "decision", {
+export const ENTRY_SCHEMAS: Record<CoreType, TObject> = {
+  decision: entry("DecisionEntry", "decision", {
     ...ABOUT_ACTION,
     effective: Type.Optional(
       digestSchema(
@@ -96,7 +76,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     ),
     pins: PINS,
   }),
-  approval: entry<ApprovalEntry>("ApprovalEntry", "approval", {
+  approval: entry("ApprovalEntry", "approval", {
     ...ABOUT_ACTION,
     verdict: oneOfSchema(
       "A vote, or the event that ended the request or the rejection.",
@@ -189,7 +169,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       timeSchema("Time until which the rejection denies duplicate requests; null if it does not deny them."),
     ),
   }),
-  redecision: entry<RedecisionEntry>("RedecisionEntry", "redecision", {
+  redecision: entry("RedecisionEntry", "redecision", {
     ...ABOUT_ACTION,
     occasion: oneOfSchema(
       "The request or event that caused the new decision.",
@@ -218,14 +198,14 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     ),
     pins: PINS,
   }),
-  question: entry<QuestionEntry>("QuestionEntry", "question", {
+  question: entry("QuestionEntry", "question", {
     ...ABOUT_ACTION,
     phase: oneOfSchema("An approver's question, or the agent's answer.", "ask", "answer"),
     number: countSchema("Number of the question within the action, starting at 1."),
     by: Actor,
     text: digestSchema("Commitment to the text."),
   }),
-  review: entry<ReviewEntry>("ReviewEntry", "review", {
+  review: entry("ReviewEntry", "review", {
     ...ABOUT_ACTION,
     reviewer: textSchema("The machine reviewer, as the policies name it."),
     version: orNull(
@@ -246,7 +226,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       timeSchema("Time until which the denial also denies the same request; null if it does not."),
     ),
   }),
-  execution: entry<ExecutionEntry>("ExecutionEntry", "execution", {
+  execution: entry("ExecutionEntry", "execution", {
     ...ABOUT_ACTION,
     phase: oneOfSchema(
       "The start, the result, or the fact that no result was reported in time.",
@@ -274,7 +254,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     pins: PINS,
     status: oneOfSchema("Status of the action after this entry.", "executing", "unknown", "succeeded", "failed"),
   }),
-  erasure: entry<ErasureEntry>("ErasureEntry", "erasure", {
+  erasure: entry("ErasureEntry", "erasure", {
     ...ABOUT_ACTION,
     cause: oneOfSchema(
       "asked: someone requested the erasure. subject: a person requested the erasure of their data, which the action contained. retention: the retention period ended.",
@@ -291,13 +271,13 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     reason: textSchema("Reason of the erasure."),
     by: orNull(Actor),
   }),
-  part_erasure: entry<PartErasureEntry>("PartErasureEntry", "part_erasure", {
+  part_erasure: entry("PartErasureEntry", "part_erasure", {
     ...ABOUT_ACTION,
     part: oneOfSchema("What was erased.", ...ERASABLE_PARTS),
     reason: textSchema("Reason of the erasure."),
     by: Type.Null({ description: "Always null, because only the end of a retention period erases parts." }),
   }),
-  plan: entry<PlanEntry>("PlanEntry", "plan", {
+  plan: entry("PlanEntry", "plan", {
     at: timeSchema("Time of the entry."),
     agent_id: textSchema("Agent of all the actions."),
     plan: Type.Object(
@@ -319,7 +299,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     ),
     by: Actor,
   }),
-  policy_set: entry<PolicySetEntry>("PolicySetEntry", "policy_set", {
+  policy_set: entry("PolicySetEntry", "policy_set", {
     at: timeSchema("Time of the entry."),
     previous: POLICY_SET,
     policy_set: POLICY_SET,
@@ -347,7 +327,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     ),
     by: orNull(Actor),
   }),
-  api_key: entry<ApiKeyEntry>("KeyEntry", "api_key", {
+  api_key: entry("KeyEntry", "api_key", {
     at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "created", "revoked"),
     key: Type.Object(
@@ -364,13 +344,13 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     ),
     by: orNull(Actor),
   }),
-  agent: entry<AgentEntry>("AgentEntry", "agent", {
+  agent: entry("AgentEntry", "agent", {
     at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "registered", "updated", "suspended", "resumed"),
     agent: Type.Record(Type.String(), Type.Unknown(), { description: "The agent after the change." }),
     by: orNull(Actor),
   }),
-  user: entry<UserEntry>("UserEntry", "user", {
+  user: entry("UserEntry", "user", {
     at: timeSchema("Time of the entry."),
     change: oneOfSchema(
       "The change.",
@@ -429,7 +409,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     ),
     by: orNull(Actor),
   }),
-  legal_hold: entry<LegalHoldEntry>("LegalHoldEntry", "legal_hold", {
+  legal_hold: entry("LegalHoldEntry", "legal_hold", {
     at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "placed", "release_asked", "released"),
     hold: Type.Object(
@@ -449,7 +429,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     needed: countSchema("Number of people who must request to release the hold."),
     by: Actor,
   }),
-  delegation: entry<DelegationEntry>("DelegationEntry", "delegation", {
+  delegation: entry("DelegationEntry", "delegation", {
     at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "created", "ended"),
     delegation: Type.Object(
@@ -471,7 +451,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     comment: orNull(textSchema("Comment of the delegator, or of the credential that ended the delegation.")),
     by: Actor,
   }),
-  break_glass: entry<BreakGlassEntry>("BreakGlassEntry", "break_glass", {
+  break_glass: entry("BreakGlassEntry", "break_glass", {
     at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "used", "reviewed"),
     agent_id: textSchema("Agent of the action."),
@@ -483,14 +463,14 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     comment: textSchema("Why the action could not wait, or the result of the review."),
     by: Actor,
   }),
-  permit_key: entry<PermitKeyEntry>("PermitKeyEntry", "permit_key", {
+  permit_key: entry("PermitKeyEntry", "permit_key", {
     at: timeSchema("Time of the entry."),
     public_key: digestSchema("The new key: Ed25519, 32 bytes."),
     previous: digestSchema("The previous key."),
     previous_until: timeSchema("Time until which permits of the previous key are accepted."),
     by: Type.Null({ description: "Null: only an operator on the host can rotate the key." }),
   }),
-  log_key: entry<LogKeyEntry>("LogKeyEntry", "log_key", {
+  log_key: entry("LogKeyEntry", "log_key", {
     at: timeSchema("Time of the entry."),
     vkey: textSchema("The new key, as C2SP vkey."),
     previous: textSchema("The previous key."),
