@@ -441,8 +441,7 @@ export {
   utf8,
 } from "./domain/hash.ts";
 export { decodeUtf8, type JsonObject, type JsonValue, isJsonObject } from "./domain/json.ts";
-export { readPointer } from "./domain/effects/record-members.ts";
-export { escapePointerToken } from "./domain/json-pointer.ts";
+export { escapePointerToken, unescapePointerToken } from "./domain/json-pointer.ts";
 export { HIDDEN_LINES_PATTERN } from "./domain/outline.ts";
 export { findSimilarName } from "./domain/similar-name.ts";
 export { clipText, hasHiddenCharacters, toSingleLine } from "./domain/text.ts";

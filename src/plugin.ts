@@ -285,13 +285,7 @@ export {
   type TreeFile,
 } from "./policies/git-tree.ts";
 
-// Effect sources
-export { createEffectSources, type EffectSource, type SourceRecord } from "./contract/effects.ts";
-export type { EffectMapping, SourceEvent } from "./domain/effects/source-event.ts";
-export { parseCsvLine, readCsvRecords } from "./domain/effects/csv-records.ts";
-export { readJsonRecords } from "./domain/effects/json-records.ts";
-export { findActionId, findRecordString, readRecordString } from "./domain/effects/record-members.ts";
-export { SourceFault } from "./domain/effects/source-fault.ts";
-export { type EffectSourceOptions, effectSourceOptions } from "./domain/effects/source-options.ts";
+// Effect sources; assent/coverage has what creates them
+export type { EffectMapping, EffectSource, SourceEvent, SourceRecord } from "./contract/effects.ts";
 export { type JsonObject } from "./domain/json.ts";
 export { parseRfc3339 } from "./domain/time.ts";

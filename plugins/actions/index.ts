@@ -8,6 +8,7 @@ import { breakGlassState } from "./break-glass-uses.ts";
 import { createWaitTracker } from "./wait-tracker.ts";
 import { erasureRoutes } from "./erasure-routes.ts";
 import { executionRoutes } from "./execution-routes.ts";
+import { createCredentialAuditor } from "./credential-audit.ts";
 import { createCredentialEndingTask } from "./credential-ending.ts";
 import { CREDENTIAL_ENTRIES } from "./credential-entries.ts";
 import { createFactWrites } from "./fact-writes.ts";
@@ -52,7 +53,7 @@ export default defineCorePlugin({
   options: Options,
   entries: CREDENTIAL_ENTRIES,
   folds: [legalHoldState, breakGlassState],
-  auditors: [() => holdAuditor, createBreakGlassAuditor, createPlanAuditor],
+  auditors: [() => holdAuditor, createBreakGlassAuditor, createCredentialAuditor, createPlanAuditor],
   setup(host, options) {
     const expiry = createExpiryTask(host);
     const waitTracker = createWaitTracker(host);

@@ -2,18 +2,16 @@
  * Reads AWS CloudTrail logs: log files (`{"Records": […]}`), arrays, and JSON Lines. If `credentials-aws` issued the
  * credential, the session name of the assumed role is the action's id.
  */
+import { definePlugin, parseRfc3339, type SourceRecord } from "../../src/plugin.ts";
 import {
   createEffectSources,
-  definePlugin,
   effectSourceOptions,
   findActionId,
   findRecordString,
-  parseRfc3339,
   readJsonRecords,
   readRecordString,
   SourceFault,
-  type SourceRecord,
-} from "../../src/plugin.ts";
+} from "../coverage/api.ts";
 
 const Options = effectSourceOptions({});
 
@@ -26,6 +24,7 @@ const CANNOT_SEE = [
 
 export default definePlugin({
   name: "effects-cloudtrail",
+  needs: ["coverage"],
   options: Options,
   effectSources: ({ sources }) =>
     createEffectSources(sources, () => ({ format: "aws-cloudtrail", cannot_see: CANNOT_SEE, read: readTrail })),

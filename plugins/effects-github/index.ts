@@ -1,19 +1,16 @@
 /**
  * Reads the audit log of a GitHub organization or enterprise, either exported as an array or streamed as JSON Lines.
  */
+import { definePlugin, parseRfc3339, type SourceRecord, Type } from "../../src/plugin.ts";
 import {
   createEffectSources,
-  definePlugin,
   effectSourceOptions,
   findActionId,
   findRecordString,
-  parseRfc3339,
   readJsonRecords,
   readRecordString,
   SourceFault,
-  type SourceRecord,
-  Type,
-} from "../../src/plugin.ts";
+} from "../coverage/api.ts";
 
 const Options = effectSourceOptions({
   action_id_members: Type.Array(Type.String({ pattern: "^/", maxLength: 500, description: "a JSON pointer" }), {
@@ -32,6 +29,7 @@ const CANNOT_SEE = [
 
 export default definePlugin({
   name: "effects-github",
+  needs: ["coverage"],
   options: Options,
   effectSources: ({ sources }) =>
     createEffectSources(sources, ({ action_id_members: members }) => ({

@@ -1,18 +1,14 @@
 /** Reads the pgaudit lines in the log of a Postgres server, as `csvlog` or `jsonlog`. Skips other lines. */
+import { definePlugin, type JsonObject, parseRfc3339, type SourceRecord, Type } from "../../src/plugin.ts";
 import {
   createEffectSources,
-  definePlugin,
   effectSourceOptions,
   findActionId,
-  type JsonObject,
   parseCsvLine,
-  parseRfc3339,
   readCsvRecords,
   readJsonRecords,
   SourceFault,
-  type SourceRecord,
-  Type,
-} from "../../src/plugin.ts";
+} from "../coverage/api.ts";
 
 const Options = effectSourceOptions({
   log_format: Type.Union([Type.Literal("csvlog"), Type.Literal("jsonlog")], {
@@ -31,6 +27,7 @@ const CANNOT_SEE = [
 
 export default definePlugin({
   name: "effects-pgaudit",
+  needs: ["coverage"],
   options: Options,
   effectSources: ({ sources }) =>
     createEffectSources(sources, ({ log_format: format }) => ({

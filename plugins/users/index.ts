@@ -2,6 +2,7 @@
 import { defineCorePlugin } from "../../src/core.ts";
 import { Type } from "../../src/plugin.ts";
 import { accessReviewRoute } from "./access-review/routes.ts";
+import { createUserAuditor } from "./user-audit.ts";
 import { ERRORS } from "./user-errors.ts";
 import { Options, type ProviderOptions } from "./user-options.ts";
 import { signInPages } from "./sign-in-pages.ts";
@@ -24,7 +25,7 @@ export default defineCorePlugin({
   name: "users",
   needs: ["actions"],
   options: Options,
-  auditors: [createDelegationAuditor],
+  auditors: [createUserAuditor, createDelegationAuditor],
   scopes: SCOPES,
   errors: ERRORS,
   entries: {

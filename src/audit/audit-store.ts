@@ -10,6 +10,7 @@ import type { RowSeals } from "../contract/row-seals.ts";
 import type { StorageCopying } from "../contract/storage.ts";
 import type { LogKeys } from "../domain/log-keys.ts";
 import { tilesBetween } from "../domain/tiles.ts";
+import { userState } from "../domain/users.ts";
 import { auditActions } from "./actions.ts";
 import { auditRows, type Created } from "./audit-rows.ts";
 import { ExpectedRows } from "./expected-rows.ts";
@@ -22,6 +23,8 @@ import {
   type AuditedStore,
   type ReportFault,
 } from "./report.ts";
+
+const MAX_WARNINGS = 20;
 
 interface StoreAuditOptions {
   /** The declarations of the loaded plugins. Entries of other features are not checked. */
@@ -45,7 +48,7 @@ export interface StoreAuditReport extends AuditReport {
   keys: number;
   agents: number;
   users: number;
-  /** At most 40 observations that are not faults. */
+  /** Observations that are not faults, at most 20 of each part. */
   warnings: string[];
   /** All keys of the log, if `vkey` was given. */
   logKeys: LogKeys;
@@ -76,7 +79,8 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     (await store.inspect?.())?.forEach(fault),
   );
   if (store.copying !== undefined) await checkCopiedTables(audit, store.copying, ledger.entries);
-  const { directory, policies, users, credentials, totals, erased } = entries;
+  const { directory, policies, auditors, totals, erased } = entries;
+  const now = Math.max(Date.now(), totals.latest);
   return {
     ...ledger,
     actions,
@@ -84,8 +88,10 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     policySets: policies.sets.size,
     keys: directory.keys(),
     agents: directory.agents(),
-    users: users.count(),
-    warnings: [...directory.warnings().slice(0, 20), ...credentials.warnings(Math.max(Date.now(), totals.latest))],
+    users: entries.statesAt(now).state(userState).size,
+    warnings: [directory.warnings(), ...auditors.map((auditor) => auditor.warnings?.(now) ?? [])].flatMap((list) =>
+      list.slice(0, MAX_WARNINGS),
+    ),
     logKeys: signing.logKeys(),
     faults: [...ledger.faults, ...faults],
   };

@@ -8,20 +8,16 @@ import type { StatesReader } from "../contract/states.ts";
 import { DIRECTORY_FOLDS } from "../identity/directory.ts";
 import { States } from "../ledger/states.ts";
 import type { LedgerTotals } from "./actions.ts";
-import { createCredentialsAuditor } from "./credentials.ts";
 import { DirectoryAuditor } from "./directory.ts";
 import type { KeysAuditor } from "./log-keys.ts";
 import { PoliciesAuditor } from "./policies.ts";
 import type { AuditedStore, EntryBody, ReportFault } from "./report.ts";
-import { createUsersAuditor } from "./users.ts";
 
 const PAGE = 256;
 
 export class ExpectedRows {
   readonly directory: DirectoryAuditor;
   readonly policies: PoliciesAuditor;
-  readonly users: ReturnType<typeof createUsersAuditor>;
-  readonly credentials = createCredentialsAuditor();
   readonly signing: KeysAuditor;
   readonly totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
   /**
@@ -33,6 +29,7 @@ export class ExpectedRows {
   erased = 0;
   private readonly store: AuditedStore;
   private readonly features: AuditedFeatures;
+  private readonly origin: string;
   private readonly known: ReadonlySet<string>;
   /** Checks of features. */
   readonly auditors: readonly FeatureAuditor[];
@@ -59,7 +56,7 @@ export class ExpectedRows {
     this.fault = fault;
     this.directory = new DirectoryAuditor(store);
     this.policies = new PoliciesAuditor(store);
-    this.users = createUsersAuditor(origin);
+    this.origin = origin;
   }
 
   /**
@@ -96,8 +93,6 @@ export class ExpectedRows {
       this.directory.fold(row, body);
       this.policies.fold(row, body);
       this.checkFeatures(row, body);
-      this.users.fold(body);
-      this.credentials.fold(body);
       this.signing.fold(row, body);
     } catch (error) {
       this.fault(
@@ -114,6 +109,7 @@ export class ExpectedRows {
       ...reader,
       placedBar: (target, seq) => bars.placedAfter(reader, target, seq),
       coverageOf: (entry) => bars.coverageOf(entry),
+      origin: this.origin,
     };
   }
 

@@ -11,7 +11,12 @@ import type { StorageReader } from "./storage.ts";
 import type { StatesReader } from "./states.ts";
 
 /** The states before an entry, and the bars that follow from them. */
-export type AuditStates = StatesReader & Pick<Snapshot, "placedBar"> & Pick<Bars, "coverageOf">;
+export type AuditStates = StatesReader &
+  Pick<Snapshot, "placedBar"> &
+  Pick<Bars, "coverageOf"> & {
+    /** Name of the log. */
+    readonly origin: string;
+  };
 
 /** Reports a fault of the store. */
 export type ReportFault = (detail: string) => void;
@@ -50,6 +55,11 @@ export interface FeatureAuditor {
    * entry, and again if it reports a fault while entries are added.
    */
   compare?(store: FeatureStore, fault: ReportFault, states: StatesReader): Promise<void>;
+  /**
+   * Returns observations that are not faults. The audit reports at most 20 of each feature.
+   * @param now the current time, or that of the newest entry if it is later. Milliseconds
+   */
+  warnings?(now: number): readonly string[];
   /** Returns the fault of a row of `meta` by its name; null if the row may exist, undefined if it is of no concern. */
   findFactFault?(name: string): string | null | undefined;
   /**

@@ -3,8 +3,37 @@
  * `assent reconcile` reads the logs and compares each effect with the actions of the ledger. Sources run in the
  * command, not in the service.
  */
-import type { EffectMapping, SourceEvent } from "../domain/effects/source-event.ts";
-import type { EffectSourceOptions } from "../domain/effects/source-options.ts";
+import type { JsonObject } from "../domain/json.ts";
+
+/** An event of a source's log. */
+export interface SourceEvent {
+  /** Id of the event, unique in the source. */
+  readonly id: string;
+  /** Time of the event. Milliseconds since the epoch. */
+  readonly at: number;
+  /** Kind of the event. Mappings select events by kind. */
+  readonly event: string;
+  /** Identity that caused the effect, in the notation of the source. */
+  readonly actor: string;
+  /** Id of the action that the agent or its credential attached to the effect; null if they attached no id. */
+  readonly action_id: string | null;
+  /**
+   * Id that several events share if the source recorded one operation with several events. Such events count once if
+   * the mapping reads the same operation and parameters from them.
+   */
+  readonly part_of?: string;
+  /** The record of the log, from which mappings read values. */
+  readonly record: JsonObject;
+}
+
+/** Maps events of the source to the actions of one operation. */
+export interface EffectMapping {
+  readonly event: string;
+  readonly tool: string;
+  readonly operation: string;
+  /** For each parameter of the action, the JSON pointer of its value in the record. At least one. */
+  readonly params: Readonly<Record<string, string>>;
+}
 
 /** A record of the log, and the number of its first line. */
 export interface SourceRecord {
@@ -30,28 +59,9 @@ export interface EffectSource {
   /** Sentences about what the log does not contain. Each coverage statement includes them. */
   readonly cannot_see: readonly string[];
   /**
-   * Parses a file as a stream, because it can be larger than memory. Throws `SourceFault` with the line of a record
-   * that it cannot parse.
+   * Parses a file as a stream, because it can be larger than memory. Throws `SourceFault` of `assent/coverage`
+   * with the line of a record that it cannot parse.
    * @param text the decoded content of the file
    */
   read(text: AsyncIterable<string>): AsyncIterable<SourceRecord>;
-}
-
-/**
- * Creates the sources in the options of a plugin.
- * @param describe a function that returns the members that the plugin adds to the options of one source
- * @example
- * createEffectSources(sources, () => ({ format: "my-log", cannot_see: [], read: readMyLog }));
- */
-export function createEffectSources<Options extends EffectSourceOptions>(
-  sources: Readonly<Record<string, Options>>,
-  describe: (options: Options) => Pick<EffectSource, "format" | "cannot_see" | "read">,
-): EffectSource[] {
-  return Object.entries(sources).map(([name, options]) => ({
-    name,
-    effects: options.effects,
-    actors: options.actors ?? null,
-    tolerance_seconds: options.tolerance_seconds,
-    ...describe(options),
-  }));
 }

@@ -34,14 +34,17 @@ export function documentedCommands(
 }
 
 /**
- * Writes the first plugin on a page into a folder, as JavaScript that imports the plugin entry of these tests. Returns
- * its path, for use in a configuration.
+ * Writes the first plugin on a page into a folder, as JavaScript that imports the entries `assent/plugin` and
+ * `assent/<feature>` of these tests. Returns its path, for use in a configuration.
  */
 export function writeDocumentedPlugin(page: string, folder: string): string {
   const [source] = codeBlocks(page, "ts");
   assert.ok(source !== undefined, `${page} has no plugin`);
-  const entry = new URL(`../../src/plugin${extname(import.meta.url)}`, import.meta.url).href;
-  const { code } = transformSync(source.replace('"assent/plugin"', JSON.stringify(entry)), { loader: "ts" });
+  const urlOf = (module: string): string => new URL(`../../${module}${extname(import.meta.url)}`, import.meta.url).href;
+  const withPaths = source.replace(/"assent\/(\w+)"/g, (_, name: string) =>
+    JSON.stringify(urlOf(name === "plugin" ? "src/plugin" : `plugins/${name}/api`)),
+  );
+  const { code } = transformSync(withPaths, { loader: "ts" });
   const path = join(folder, `${page}.mjs`);
   writeFileSync(path, code);
   return path;

@@ -5,7 +5,8 @@ import { basename } from "node:path";
 import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { CommandError } from "../../../src/command.ts";
-import { type EffectSource, SourceFault, type SourceRecord } from "../../../src/plugin.ts";
+import type { EffectSource, SourceRecord } from "../../../src/plugin.ts";
+import { SourceFault } from "../sources/source-fault.ts";
 
 /** The facts about a file that the coverage statement contains. */
 export interface LogFileFacts {

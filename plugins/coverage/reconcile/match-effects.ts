@@ -3,16 +3,9 @@
  * matches the action only if operation, parameters and time also agree, because agents control such ids. An effect
  * without an id is paired by operation, parameters and time. Such a pair is a guess, so both sides count as unknown.
  */
-import {
-  canonicalText,
-  foldName,
-  type JsonObject,
-  type JsonValue,
-  readPointer,
-  sha256Hex,
-  utf8,
-} from "../../../src/core.ts";
+import { canonicalText, foldName, type JsonObject, type JsonValue, sha256Hex, utf8 } from "../../../src/core.ts";
 import type { EffectMapping, SourceEvent } from "../../../src/plugin.ts";
+import { readPointer } from "../sources/record-members.ts";
 
 /** An action that was started, as the ledger records it. */
 export interface StartedAction {

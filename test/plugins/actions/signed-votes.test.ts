@@ -4,11 +4,11 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { createUsersAuditor } from "../../../src/audit/users.ts";
 import { commitDigest, sha256Hex, utf8 } from "../../../src/core.ts";
 import { addUser, invite, ORIGIN, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, plainVotes, type Service, person } from "../../support/service.ts";
 import { signature, signVotes } from "../../support/signed-votes.ts";
+import { auditUsers } from "../../support/user-audit.ts";
 
 const POLICY = `
 policy: ask
@@ -174,10 +174,7 @@ test("the audit finds every alteration of a signed vote", async () => {
   const origin = service.runtime.host.ledger.origin;
   const vote = bodies.findLast(({ type }) => type === "approval") ?? assert.fail("there is no vote");
   const users = bodies.filter(({ type }) => type === "user");
-  const fold = (entries: Record<string, any>[], log = origin): void => {
-    const audit = createUsersAuditor(log);
-    for (const entry of entries) audit.fold(entry);
-  };
+  const fold = (entries: Record<string, any>[], log = origin): void => auditUsers(entries, log);
   fold([...users, vote]);
   const { gesture, by } = vote;
   const flipped = Buffer.from(gesture.signature, "base64url");
@@ -224,9 +221,8 @@ test("the audit rejects a vote that was signed on a page of another origin", asy
   );
   const vote = bodies.findLast(({ type }) => type === "approval") ?? assert.fail("there is no vote");
   const fold = (gesture: object): void => {
-    const audit = createUsersAuditor(service.runtime.host.ledger.origin);
-    for (const entry of bodies.filter(({ type }) => type === "user")) audit.fold(entry);
-    audit.fold({ ...vote, gesture });
+    const users = bodies.filter(({ type }) => type === "user");
+    auditUsers([...users, { ...vote, gesture }], service.runtime.host.ledger.origin);
   };
   fold(vote["gesture"]);
   const name = new URL(ORIGIN).hostname;

@@ -106,6 +106,7 @@ const fold = (...bodies: object[]): void => {
       state: () => grants as never,
       placedBar: ({ tool }, after) => (bar !== null && tool === "ci" && bar.seq > after ? bar.placed : null),
       coverageOf: () => null,
+      origin: "log.example",
     });
     if (entry.type === "grant") grants = applyGrantEntry(grants, entry);
   }

@@ -49,6 +49,7 @@ const audit = {
       state: (fold) => ((fold as unknown) === stopState ? stops : null) as never,
       placedBar: () => null,
       coverageOf: () => null,
+      origin: "log.example",
     });
     if (entry.type === "stop") stops = applyStopEntry(stops, entry as unknown as StopEntry & { seq: number });
   },

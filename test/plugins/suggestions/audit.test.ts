@@ -77,7 +77,13 @@ const other = { type: "agent", at: AT };
 
 let audit: FeatureAuditor;
 let states: States;
-const reader = () => ({ now: 0, state: states.state.bind(states), placedBar: () => null, ...bars });
+const reader = () => ({
+  now: 0,
+  state: states.state.bind(states),
+  placedBar: () => null,
+  origin: "log.example",
+  ...bars,
+});
 function add(entry: object): void {
   const recorded = { ...entry, seq: 0 } as never;
   audit.check?.(recorded, reader());

@@ -60,6 +60,7 @@ const fold = (...bodies: object[]): void => {
       placedBar: ({ tool }, after) =>
         bar !== null && tool === "mail" && bar > after ? { at: Date.parse(at(5)), by, reason: "drill" } : null,
       coverageOf: ({ type }) => ((type as string) === "stop" ? () => true : null),
+      origin: "log.example",
     });
     if (entry.type === "grant") grants = applyGrantEntry(grants, entry as never);
     if (entry.type === "task") tasks = applyTaskEntry(tasks, entry as never);

@@ -1,9 +1,9 @@
 /** `assent audit` recomputes users from their entries. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createUsersAuditor } from "../../../src/audit/users.ts";
 import type { UserEntry } from "../../../src/domain/entries.ts";
 import { newUser, type User } from "../../../src/domain/users.ts";
+import { auditUsers } from "../../support/user-audit.ts";
 
 const AT = "2026-01-01T00:00:00.000Z";
 const entry = (change: UserEntry["change"], user: User): Record<string, unknown> => ({
@@ -21,11 +21,6 @@ const user = (id: string, about: Partial<User> = {}): User =>
 const passkey = { id: "key", public_key: "AA", origin: "http://assent.localhost:8000", name: "Passkey", added_at: AT };
 const by = { key_id: "ada", principal: "user:ada", agent_id: null, owner: "ada" };
 const vote = { type: "approval", verdict: "approve", by };
-
-function fold(...bodies: Record<string, unknown>[]): void {
-  const audit = createUsersAuditor("log.example");
-  for (const body of bodies) audit.fold(body);
-}
 
 const IMPOSSIBLE: Record<string, [RegExp, ...Record<string, unknown>[]]> = {
   "a change of a user who was never created": [/never created/, entry("updated", user("ada"))],
@@ -92,15 +87,15 @@ const IMPOSSIBLE: Record<string, [RegExp, ...Record<string, unknown>[]]> = {
 };
 
 for (const [what, [message, ...bodies]] of Object.entries(IMPOSSIBLE))
-  test(`the audit rejects ${what}`, () => assert.throws(() => fold(...bodies), message));
+  test(`the audit rejects ${what}`, () => assert.throws(() => auditUsers(bodies), message));
 
 test("the audit accepts the complete history of a user", () => {
-  fold(
+  auditUsers([
     entry("created", user("ada")),
     entry("passkey_added", user("ada", { passkeys: [passkey] })),
     vote,
     entry("ended", user("ada", { passkeys: [passkey], ended_at: AT })),
     entry("resumed", user("ada", { passkeys: [passkey] })),
     vote,
-  );
+  ]);
 });

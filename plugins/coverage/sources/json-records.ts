@@ -1,5 +1,5 @@
 /** Splits a stream into JSON objects. The stream is JSON Lines, an array, or an object with an array `Records`. */
-import { isJsonObject, type JsonObject } from "../json.ts";
+import { isJsonObject, type JsonObject } from "../../../src/core.ts";
 import { SourceFault } from "./source-fault.ts";
 
 /** Maximum length of a record, in UTF-16 code units. */

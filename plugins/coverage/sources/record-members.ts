@@ -1,6 +1,5 @@
 /** Reads members of a log's records. */
-import { unescapePointerToken } from "../json-pointer.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "../json.ts";
+import { isJsonObject, type JsonObject, type JsonValue, unescapePointerToken } from "../../../src/core.ts";
 import { SourceFault } from "./source-fault.ts";
 
 interface LogRecord {

@@ -1,5 +1,6 @@
-/** Common options of effect sources: mappings, the actors to compare, and tolerance. */
+/** The options of effect sources: mappings, the actors to compare, and tolerance. */
 import { type Static, type TProperties, Type } from "@sinclair/typebox";
+import type { EffectSource } from "../../../src/plugin.ts";
 
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 200, description });
 
@@ -44,7 +45,7 @@ const COMMON_OPTIONS = {
 };
 
 const CommonOptions = Type.Object(COMMON_OPTIONS);
-export type EffectSourceOptions = Static<typeof CommonOptions>;
+type EffectSourceOptions = Static<typeof CommonOptions>;
 
 const closed = { additionalProperties: false };
 
@@ -58,4 +59,23 @@ export function effectSourceOptions<Members extends TProperties>(members: Member
   const Source = Type.Object({ ...COMMON_OPTIONS, ...members }, closed);
   const Name = Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,62}$" });
   return Type.Object({ sources: Type.Record(Name, Source, { default: {} }) }, closed);
+}
+
+/**
+ * Creates the sources in the options of a plugin.
+ * @param describe a function that returns the members that the plugin adds to the options of one source
+ * @example
+ * createEffectSources(sources, () => ({ format: "my-log", cannot_see: [], read: readMyLog }));
+ */
+export function createEffectSources<Options extends EffectSourceOptions>(
+  sources: Readonly<Record<string, Options>>,
+  describe: (options: Options) => Pick<EffectSource, "format" | "cannot_see" | "read">,
+): EffectSource[] {
+  return Object.entries(sources).map(([name, options]) => ({
+    name,
+    effects: options.effects,
+    actors: options.actors ?? null,
+    tolerance_seconds: options.tolerance_seconds,
+    ...describe(options),
+  }));
 }
