@@ -40,8 +40,12 @@ export const MAX_COMPARED_ACTIONS = 300;
 /** Maximum number of members in `differs_from`, and maximum number of sentences in `unusual`. */
 export const MAX_DIFFERENCES = 16;
 export const MAX_UNUSUAL_SENTENCES = 8;
-/** Minimum number of earlier values with which a value or an amount is compared. */
+/** Minimum number of earlier values with which an amount is compared. */
 const MIN_VALUES = 5;
+/** Minimum number of earlier values with which another value is compared. */
+const FEW = 4;
+/** A known value is rare if at most this share of the earlier values equals it. */
+const RARE = 0.1;
 const MAX_MEMBERS = 200;
 const MAX_DEPTH = 8;
 const MAX_ITEMS = 100;
@@ -79,7 +83,7 @@ function findNewNames(
 ): string[] {
   if (earlier.length === 0) return ["No earlier request of this agent is known."];
   if (similar > 0) return [];
-  const basis = `in its last ${countOf(earlier.length, "request")}`;
+  const basis = earlier.length === 1 ? "in its only earlier request" : `in its last ${earlier.length} requests`;
   if (earlier.some((each) => each.tool === tool))
     return [`The agent did not use the operation ${renderValue(operation)} of this tool ${basis}.`];
   return [`The agent did not use the tool ${renderValue(tool)} ${basis}.`];
@@ -96,7 +100,7 @@ function findUnusualValues({ params }: ComparedRequest, similar: readonly Compar
     }
   return [...listMembers(params)].flatMap(([pointer, value]) => {
     const earlier = history.get(pointer) ?? [];
-    if (earlier.length === 0 && similar.length < MIN_VALUES) return [];
+    if (earlier.length === 0 && similar.length < FEW) return [];
     return describeUnusual(pointer, value, earlier, similar.length) ?? [];
   });
 }
@@ -117,14 +121,34 @@ function describeUnusual(
     if (top === null || amount <= top) return null;
     return `${member} ${renderValue(value)} is above ${top}, the 99th percentile of ${countOf(amounts.length, "earlier value")}.`;
   }
-  const distinct = new Set(earlier.map(canonicalText));
+  const counts = countValues(earlier);
+  const distinct = new Set(counts.keys());
   const known = new Set([...distinct, ...earlier.flatMap((each) => itemsOf(each).map(canonicalText))]);
   const values = itemsOf(value).filter((each) => !known.has(canonicalText(each)));
-  if (values.length === 0) return null;
+  if (values.length === 0) return describeRare(member, value, counts, earlier.length);
   // A member that nearly always has a new value, such as an id or free text, is not informative.
-  const repeats = earlier.length >= MIN_VALUES && distinct.size * 2 <= earlier.length;
+  const repeats = earlier.length >= FEW && distinct.size * 2 <= earlier.length;
   if (!repeats && !RECIPIENT.test(name)) return null;
   return `${member} ${renderValue(values[0])} is new among ${countOf(earlier.length, "earlier value")}.`;
+}
+
+/** Describes a known value that earlier requests rarely had, if most of them share another value. */
+function describeRare(
+  member: string,
+  value: JsonValue,
+  counts: ReadonlyMap<string, number>,
+  total: number,
+): string | null {
+  const [count, most] = [counts.get(canonicalText(value)) ?? 0, Math.max(...counts.values())];
+  const isRare = count / total <= RARE || (count === 1 && most >= FEW);
+  if (count === 0 || most * 2 <= total || !isRare) return null;
+  return `${member} ${renderValue(value)} is rare: ${count} of ${countOf(total, "earlier value")}.`;
+}
+
+function countValues(values: readonly JsonValue[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const text of values.map(canonicalText)) counts.set(text, (counts.get(text) ?? 0) + 1);
+  return counts;
 }
 
 /** Returns the items of a list. A longer list counts as one value, so that an agent cannot make the comparison slow. */

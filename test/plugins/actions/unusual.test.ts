@@ -90,6 +90,19 @@ test("a value is unusual if earlier requests repeat theirs, and a new member is 
   ]);
 });
 
+test("a value is unusual among few earlier requests, and if earlier requests rarely had it", () => {
+  const deploy = (environment: string): ComparedRequest => refund({ environment });
+  const staging = (count: number): ComparedRequest[] => Array.from({ length: count }, () => deploy("staging"));
+  const compare = (earlier: readonly ComparedRequest[]): string[] =>
+    compareWithEarlier(deploy("production"), earlier).unusual;
+  assert.deepEqual(compare(staging(3)), []);
+  assert.deepEqual(compare(staging(4)), ['"params.environment" "production" is new among 4 earlier values.']);
+  const once = [...staging(5), deploy("production")];
+  assert.deepEqual(compare(once), ['"params.environment" "production" is rare: 1 of 6 earlier values.']);
+  const often = [...staging(5), ...Array.from({ length: 3 }, () => deploy("production"))];
+  assert.deepEqual(compare(often), []);
+});
+
 test("values and members cannot inject text, and the lists and values are bounded", () => {
   const earlier = Array.from({ length: 10 }, () => refund({ to: "a" }));
   const [hidden] = compareWithEarlier(refund({ to: "b\u202e\n" }), earlier).unusual;
