@@ -84,7 +84,7 @@ describe("a use", () => {
       [answer.status, answer.body.status, answer.body.decision, answer.body.reason_code, answer.body.grant],
       [200, "allowed", "allow", "GRANTED", id],
     );
-    assert.match(answer.body.reason, new RegExp(`^covered by the grant ${id} of [A-Z][a-z]+; without it: `));
+    assert.match(answer.body.reason, /^covered by a grant of [A-Z][a-z]+; without it: /);
     assert.deepEqual((await readGrant(id)).used, { count: 1, sum: null });
     const uses = await service.call("GET", `/v1/actions?grant_id=${id}`, { key: alice });
     assert.deepEqual(

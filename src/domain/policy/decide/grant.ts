@@ -45,7 +45,7 @@ export function findGrantUsage(facts: Pick<Facts, "limits" | "grant">): GrantUsa
 export function applyGrant(decision: Decision, evaluation: Evaluation, facts: Facts): Decision {
   const { grant } = facts;
   if (grant === undefined || !isCovered(decision, evaluation, { ...facts, grant })) return decision;
-  const reason = `covered by the grant ${grant.id} of ${displayPrincipal(grant.by, grant.by_name)}; without it: ${decision.reason}`;
+  const reason = `covered by a grant of ${displayPrincipal(grant.by, grant.by_name)}; without it: ${decision.reason}`;
   return {
     ...decision,
     approval: null,
