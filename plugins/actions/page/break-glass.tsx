@@ -1,6 +1,7 @@
 /** Emergency approvals (break-glass) and their reviews. Another person closes each review with a comment. */
 import { useState } from "preact/hooks";
 import {
+  Ago,
   ActionTitle,
   Badge,
   currentMe,
@@ -21,7 +22,6 @@ import {
   request,
   ResultNotice,
   Snippet,
-  Time,
   usePaged,
   useSubmit,
 } from "../../console/app/kit.ts";
@@ -131,7 +131,7 @@ function Use({ use, onReview }: { use: BreakGlassApproval; onReview(): void }) {
           <PersonLink principal={approver} />
         </strong>{" "}
         <span class="quiet">
-          approved without a second approver, <Time at={used_at} />:
+          approved without a second approver, <Ago at={used_at} />:
         </span>{" "}
         <MarkedValue value={reason} />
       </p>
@@ -141,7 +141,7 @@ function Use({ use, onReview }: { use: BreakGlassApproval; onReview(): void }) {
             <PersonLink principal={review.reviewer} />
           </strong>{" "}
           <span class="quiet">
-            reviewed it, <Time at={review.reviewed_at} />:
+            reviewed it, <Ago at={review.reviewed_at} />:
           </span>{" "}
           <MarkedValue value={review.comment} />
         </p>

@@ -1,18 +1,23 @@
 /** The list of plans, newest first, with the status of their actions. */
 import {
+  Age,
   Badge,
   EmptyState,
   encodeSegment,
+  formatCounted,
   MarkedValue,
   Page,
   PagedList,
+  renderPlain,
   request,
   Snippet,
   Table,
-  Time,
   usePaged,
 } from "../../console/app/kit.ts";
 import { TEXTS } from "./plan-strings.ts";
+
+/** Maximum number of operations that the title of a plan names. */
+const MAX_NAMES = 3;
 
 export function PlanList() {
   const list = usePaged(async (cursor, signal) => {
@@ -26,24 +31,26 @@ export function PlanList() {
     <Page title={TEXTS.listTitle}>
       <PagedList list={list} what="plans" empty={<NoPlans />}>
         {(rows) => (
-          <Table label={TEXTS.listTitle} head={["Submitted", "Agent", "Actions", "Status"]}>
+          <Table label={TEXTS.listTitle} head={["Plan", "Agent", "Status", "Age"]}>
             {rows.map(({ id, agent_id, created_at, actions }) => (
               <tr key={id}>
                 <td>
                   <a href={`#/plans/${encodeSegment(id)}`}>
-                    <Time at={created_at} />
+                    <strong>{describePlan(actions)}</strong>
                   </a>
                 </td>
                 <td data-label="Agent">
                   <MarkedValue value={agent_id} />
                 </td>
-                <td data-label="Actions">{actions.length}</td>
                 <td data-label="Status">
                   {[...countByStatus(actions)].map(([status, count]) => (
                     <span key={status}>
                       {count} <Badge value={status} />{" "}
                     </span>
                   ))}
+                </td>
+                <td data-label="Age">
+                  <Age at={created_at} />
                 </td>
               </tr>
             ))}
@@ -52,6 +59,13 @@ export function PlanList() {
       </PagedList>
     </Page>
   );
+}
+
+/** Returns "3 actions: ci deploy" or "5 actions: db backup, db drop and others". */
+function describePlan(actions: readonly { tool: string; operation: string }[]): string {
+  const names = [...new Set(actions.map(({ tool, operation }) => renderPlain(`${tool} ${operation}`)))];
+  const others = names.length > MAX_NAMES ? " and others" : "";
+  return `${formatCounted(actions.length, "action")}: ${names.slice(0, MAX_NAMES).join(", ")}${others}`;
 }
 
 function NoPlans() {

@@ -5,6 +5,7 @@
 import { useState } from "preact/hooks";
 import {
   type Action,
+  Ago,
   ActionPreview,
   ApprovalReason,
   Badge,
@@ -22,7 +23,6 @@ import {
   request,
   RequestContent,
   RiskBadge,
-  Time,
   TimeLeft,
   useLoad,
   useSubmit,
@@ -38,7 +38,7 @@ export function Plan({ id }: { id: string | null }) {
 function OnePlan({ id }: { id: string }) {
   const loaded = useLoad((signal) => request("GET /v1/plans/{id}", { path: [id], signal }), [id]);
   return (
-    <LoadedPage title={TEXTS.title} what="the plan" loaded={loaded}>
+    <LoadedPage title={TEXTS.title} back={{ href: "#/plans", text: TEXTS.listTitle }} what="the plan" loaded={loaded}>
       {(plan) => <Whole key={plan.digest} plan={plan} onVoted={loaded.set} />}
     </LoadedPage>
   );
@@ -56,7 +56,7 @@ function Whole({ plan, onVoted }: { plan: PlanRecord; onVoted(change: () => Plan
   return (
     <>
       <p class="quiet">
-        <MarkedValue value={plan.agent_id} /> {TEXTS.submitted} <Time at={plan.created_at} />. {TEXTS.terms(plan)}
+        <MarkedValue value={plan.agent_id} /> {TEXTS.submitted} <Ago at={plan.created_at} />. {TEXTS.terms(plan)}
       </p>
       {plan.stopped === null ? null : <Notice kind="bad">{TEXTS.stopped(plan.stopped)}</Notice>}
       <ol class="plan">

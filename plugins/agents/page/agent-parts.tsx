@@ -1,12 +1,12 @@
 /** Elements that both the list of agents and the page of one agent use. */
-import { MarkedValue, renderPlain } from "../../console/app/kit.ts";
+import { OneLine, renderPlain } from "../../console/app/kit.ts";
 import type { Agent } from "./api-types.ts";
 import type { AgentChange } from "./agent-dialogs.tsx";
 import { TEXTS } from "./strings.ts";
 
 export function AllowedTools({ tools }: { tools: readonly string[] | null }) {
-  if (tools === null) return <span class="quiet">{TEXTS.allTools}</span>;
-  return tools.length === 0 ? <span class="quiet">{TEXTS.noTools}</span> : <MarkedValue value={tools.join(", ")} />;
+  if (tools === null || (tools.length === 1 && tools[0] === "*")) return <span class="quiet">{TEXTS.allTools}</span>;
+  return tools.length === 0 ? <span class="quiet">{TEXTS.noTools}</span> : <OneLine text={tools.join(", ")} short />;
 }
 
 /** The buttons that change, suspend and resume an agent. */

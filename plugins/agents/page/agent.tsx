@@ -4,6 +4,7 @@
  */
 import { useState } from "preact/hooks";
 import {
+  Ago,
   PageLink,
   ApiError,
   Badge,
@@ -18,7 +19,6 @@ import {
   request,
   ResultNotice,
   SubmitSnippet,
-  Time,
   useLoad,
 } from "../../console/app/kit.ts";
 import type { Agent } from "./api-types.ts";
@@ -44,13 +44,11 @@ export function AgentPage({ id }: { id: string }) {
         title={loaded.data?.agent?.name ?? id}
         what="the agent"
         loaded={loaded}
+        back={{ href: "#/agents", text: LIST_TEXTS.title }}
         side={<Panels place="agent-title" agent={id} />}
       >
         {({ agent }) => (
           <>
-            <p>
-              <a href="#/agents">{TEXTS.all}</a>
-            </p>
             <ResultNotice text={done} />
             <Status id={id} agent={agent} onChange={setChange} />
             <Parts id={id} isRegistered={agent !== null} />
@@ -108,8 +106,8 @@ function Status({ id, agent, onChange }: StatusProps) {
         rows={[
           ["Id", agent.id],
           ["Tools", <AllowedTools tools={agent.allowed_tools} />],
-          ["Registered", <Time at={agent.created_at} />],
-          ["Suspended", agent.suspended_at === null ? null : <Time at={agent.suspended_at} />],
+          ["Registered", <Ago at={agent.created_at} />],
+          ["Suspended", agent.suspended_at === null ? null : <Ago at={agent.suspended_at} />],
           ["Reason", agent.suspended_reason],
         ]}
       />

@@ -8,7 +8,7 @@ import {
   hasScope,
   LoadedPage,
   MarkedValue,
-  renderPlain,
+  OneLine,
   request,
   ResultNotice,
   RowPages,
@@ -24,7 +24,7 @@ import { TEXTS } from "./strings.ts";
 
 /** Maximum number of agents that the list loads. */
 const MAX_AGENTS = 1000;
-const HEAD = ["Agent", "Status", "Tools", "Changed", ""];
+const HEAD = ["Agent", "Description", "Status", "Tools", "Changed", ""];
 
 export function Agents({ id }: { id: string | null }) {
   return id === null ? <AgentList /> : <AgentPage key={id} id={id} />;
@@ -82,29 +82,28 @@ function Row({ agent, onChange }: { agent: Agent; onChange(change: AgentChange):
   const { id, name, description, status, suspended_reason, updated_at } = agent;
   return (
     <tr>
-      <td>
+      <td class="nowrap">
         <a href={`#/agents/${encodeSegment(id)}`}>
           <strong>
             <MarkedValue value={name} />
           </strong>
-        </a>{" "}
-        <code class="quiet">
-          <MarkedValue value={id} />
-        </code>
-        {description === null ? null : (
-          <span class="one-line quiet" title={renderPlain(description)}>
-            <MarkedValue value={description} />
-          </span>
-        )}
-      </td>
-      <td>
-        <Badge value={status} />
-        {suspended_reason === null ? null : (
+        </a>
+        {name === id ? null : (
           <>
-            <br />
-            <MarkedValue value={suspended_reason} />
+            {" "}
+            <code class="quiet">
+              <MarkedValue value={id} />
+            </code>
           </>
         )}
+      </td>
+      <td class="part-line">
+        <OneLine text={description ?? ""} />
+      </td>
+      <td>
+        <span class="badge-line">
+          <Badge value={status} /> {suspended_reason === null ? null : <OneLine text={suspended_reason} short />}
+        </span>
       </td>
       <td data-label="Tools">
         <AllowedTools tools={agent.allowed_tools} />

@@ -1,6 +1,7 @@
 /** Cards that are computed from an agent's newest actions: the latest, and typical parameters. */
 import {
   type Action,
+  Age,
   Badge,
   buildUrl,
   Card,
@@ -12,7 +13,6 @@ import {
   request,
   SubmitSnippet,
   Table,
-  Time,
   useLoad,
 } from "../../console/app/kit.ts";
 import { AGENT_TEXTS as TEXTS } from "./strings.ts";
@@ -26,6 +26,8 @@ const MAX_ACTIONS = 300;
 const LATEST = 8;
 /** Maximum number of kinds of action whose parameters are described. */
 const MAX_KINDS = 5;
+/** Minimum number of actions of a kind: one action does not show what is typical. */
+const MIN_COUNT = 2;
 
 type RecentActions = ReturnType<typeof useRecentActions>;
 
@@ -67,7 +69,7 @@ function NoActions({ id }: { id: string }) {
 
 function Latest({ actions }: { actions: readonly Action[] }) {
   return (
-    <Table label={TEXTS.newest} head={["Action", "Value", "Status", "When"]}>
+    <Table label={TEXTS.newest} head={["Action", "Value", "Status", "Age"]}>
       {actions.slice(0, LATEST).map((action) => (
         <tr key={action.id}>
           <td>
@@ -84,7 +86,7 @@ function Latest({ actions }: { actions: readonly Action[] }) {
             <Badge value={action.status} />
           </td>
           <td>
-            <Time at={action.created_at} />
+            <Age at={action.created_at} />
           </td>
         </tr>
       ))}
@@ -94,7 +96,7 @@ function Latest({ actions }: { actions: readonly Action[] }) {
 
 function Typical({ actions }: { actions: readonly Action[] }) {
   const kinds = findTypicalParameters(actions.filter(({ erased_at }) => erased_at === null))
-    .filter(({ members }) => members.length > 0)
+    .filter(({ count, members }) => count >= MIN_COUNT && members.length > 0)
     .slice(0, MAX_KINDS);
   return (
     <Card id="typical" title={TEXTS.typical}>
@@ -152,7 +154,7 @@ function Member({ member }: { member: TypicalAction["members"][number] }) {
     <>
       {values.map(({ text, count }) => (
         <div key={text}>
-          <MarkedValue value={text} /> <span class="quiet">×{count}</span>
+          <MarkedValue value={text.replaceAll(/\s+/g, " ")} /> <span class="quiet">×{count}</span>
         </div>
       ))}
       {distinct > values.length ? (

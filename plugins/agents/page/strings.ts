@@ -32,7 +32,6 @@ export const TEXTS = {
 
 /** Texts of the page about one agent. */
 export const AGENT_TEXTS = {
-  all: "All agents",
   unregistered: "not registered",
   unregisteredHelp:
     "It is not registered, so its tools are not limited, and it cannot be suspended. Its keys can be revoked.",

@@ -1,6 +1,7 @@
 /** API keys: who can call the service, and for what. */
 import { useState } from "preact/hooks";
 import {
+  Age,
   PageLink,
   type Api,
   Badge,
@@ -9,6 +10,7 @@ import {
   ErrorNotice,
   Loading,
   MarkedValue,
+  OneLine,
   Page,
   PersonLink,
   renderPlain,
@@ -17,7 +19,7 @@ import {
   RowPages,
   Snippet,
   Table,
-  Time,
+  TimeLeft,
   useLoad,
 } from "../../console/app/kit.ts";
 import type { ApiKey } from "./api-types.ts";
@@ -92,14 +94,12 @@ export function Keys() {
 
 function StatusFilter({ status, onChange }: { status: Status; onChange(status: Status): void }) {
   return (
-    <div class="filters">
-      <div class="field">
-        <label for="key-status">{TEXTS.show}</label>
-        <select id="key-status" value={status} onChange={(event) => onChange(event.currentTarget.value as Status)}>
-          <option value="live">{TEXTS.live}</option>
-          <option value="ended">{TEXTS.ended}</option>
-        </select>
-      </div>
+    <div class="tabs" role="group" aria-label={TEXTS.show}>
+      {(["live", "ended"] as const).map((each) => (
+        <button key={each} type="button" aria-pressed={status === each} onClick={() => onChange(each)}>
+          {TEXTS[each]}
+        </button>
+      ))}
     </div>
   );
 }
@@ -135,15 +135,16 @@ export function KeyTable({ keys, onRevoke }: { keys: readonly ApiKey[]; onRevoke
     <Table label={TEXTS.title} head={["Name", may, agent, owner, used, ends, ...(onRevoke === undefined ? [] : [""])]}>
       {keys.map((each) => (
         <tr key={each.id}>
-          <td>
+          <td class="nowrap">
             <strong>
               <MarkedValue value={each.name} />
             </strong>
-            {isOwnKey(each) ? <span class="quiet"> {TEXTS.yours}</span> : null}
-            <br />
+            {isOwnKey(each) ? <span class="quiet"> {TEXTS.yours}</span> : null}{" "}
             <code class="quiet">{each.prefix}…</code>
           </td>
-          <td data-label={may}>{each.scopes.join(", ")}</td>
+          <td data-label={may} class="part-line">
+            <OneLine text={each.scopes.join(", ")} />
+          </td>
           <td data-label={agent}>
             {each.agent_id === null ? (
               <span class="quiet">any</span>
@@ -157,7 +158,7 @@ export function KeyTable({ keys, onRevoke }: { keys: readonly ApiKey[]; onRevoke
             {each.owner === null ? <span class="quiet">none</span> : <PersonLink principal={each.owner} />}
           </td>
           <td data-label={used}>
-            {each.last_used_at === null ? <span class="quiet">never</span> : <Time at={each.last_used_at} />}
+            {each.last_used_at === null ? <span class="quiet">never</span> : <Age at={each.last_used_at} />}
           </td>
           <td data-label={ends}>
             <End apiKey={each} />
@@ -186,8 +187,8 @@ function End({ apiKey: { revoked_at, expires_at } }: { apiKey: ApiKey }) {
   if (revoked_at !== null)
     return (
       <>
-        <Badge value="revoked" /> <Time at={revoked_at} />
+        <Badge value="revoked" /> <Age at={revoked_at} />
       </>
     );
-  return expires_at === null ? <span class="quiet">never</span> : <Time at={expires_at} />;
+  return expires_at === null ? <span class="quiet">never</span> : <TimeLeft at={expires_at} short />;
 }

@@ -1,12 +1,12 @@
 /** The dialog that revokes a key, and displays the consequences. */
 import {
+  Ago,
   Dialog,
   ErrorNotice,
   FormButtons,
   MarkedValue,
   Notice,
   request,
-  Time,
   useSubmit,
 } from "../../console/app/kit.ts";
 import type { ApiKey } from "./api-types.ts";
@@ -39,7 +39,7 @@ export function RevokeKeyDialog({ apiKey, onClose, onDone }: { apiKey: ApiKey; o
             ", never used"
           ) : (
             <>
-              , last used <Time at={last_used_at} />
+              , last used <Ago at={last_used_at} />
             </>
           )}
         </p>

@@ -14,9 +14,9 @@ export const PRESETS: Readonly<Record<KeyPreset, string>> = {
 export const TEXTS = {
   title: "API keys",
   create: "New key…",
-  show: "Show",
-  live: "live",
-  ended: "revoked or expired",
+  show: "Which keys",
+  live: "Live",
+  ended: "Revoked or expired",
   none: { live: "No key is valid.", ended: "No key was revoked or has expired." },
   noneHelp: {
     live: "Create a key for an agent, an approver or a tool.",

@@ -1,5 +1,6 @@
 /** The card with the rules that an agent proposes. Nothing on it applies a rule. */
 import {
+  Ago,
   type Api,
   encodeSegment,
   ErrorNotice,
@@ -9,7 +10,6 @@ import {
   PrincipalName,
   request,
   Snippet,
-  Time,
   useLoad,
   useSubmit,
 } from "../../console/app/kit.ts";
@@ -49,7 +49,7 @@ function ProposedRule({ proposal, onDismissed }: { proposal: Proposal; onDismiss
   return (
     <article>
       <p>
-        <MarkedValue value={reason} /> <Time at={proposed_at} />
+        <MarkedValue value={reason} /> <Ago at={proposed_at} />
       </p>
       <p class="quiet">
         Of its {evidence.compared} newest actions: {evidence.allowed} allowed, {evidence.approved} approved,{" "}
@@ -67,7 +67,7 @@ function ProposedRule({ proposal, onDismissed }: { proposal: Proposal; onDismiss
         ) : null
       ) : (
         <p class="quiet">
-          Dismissed by <PrincipalName principal={dismissed_by ?? ""} /> <Time at={dismissed_at} />
+          Dismissed by <PrincipalName principal={dismissed_by ?? ""} /> <Ago at={dismissed_at} />
         </p>
       )}
     </article>

@@ -70,6 +70,7 @@ export {
   FactList,
   Loading,
   Notice,
+  OneLine,
   Page,
   ResultNotice,
   StreamStatus,
@@ -77,7 +78,19 @@ export {
 } from "./ui/elements.tsx";
 
 // Values. Text from the API is displayed by `MarkedValue` or `JsonBlock`, which show hidden characters.
-export { Age, Badge, CopyButton, downloadText, Hash, JsonBlock, MarkedValue, Time, TimeLeft } from "./ui/elements.tsx";
+export {
+  Age,
+  Ago,
+  Badge,
+  CopyButton,
+  downloadText,
+  Hash,
+  JsonBlock,
+  MarkedValue,
+  Time,
+  TimeLeft,
+  TimeUntil,
+} from "./ui/elements.tsx";
 export { MarkedText } from "./ui/marked-text.tsx";
 export { formatCounted, formatDuration, formatTime, renderPlain, splitList, toLocalInput } from "./ui/format.ts";
 export { formatHeadline, JsonDisclosure, Params } from "./ui/params.tsx";

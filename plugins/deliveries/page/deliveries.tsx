@@ -10,6 +10,7 @@ import {
   hasScope,
   Loading,
   MarkedValue,
+  OneLine,
   Page,
   PrincipalName,
   readFormValues,
@@ -17,7 +18,7 @@ import {
   RowPages,
   Snippet,
   Table,
-  Time,
+  TimeLeft,
 } from "../../console/app/kit.ts";
 import type { Delivery } from "./api-types.ts";
 
@@ -106,7 +107,7 @@ function List({ state, action }: { state: string; action: string }) {
           onMore={older}
         >
           {(shown) => (
-            <Table label={TEXTS.title} head={TEXTS.head}>
+            <Table label={TEXTS.title} head={TEXTS.head} numbers={["Attempts"]}>
               {shown.map((row) => (
                 <Row key={row.id} row={row} onRetry={() => retry(row.id)} />
               ))}
@@ -223,7 +224,7 @@ function Row({ row, onRetry }: { row: Delivery; onRetry(): void }) {
       <td>
         <strong>{person === null ? <MarkedValue value={recipient} /> : <PrincipalName principal={person} />}</strong>{" "}
         <span class="quiet">
-          <MarkedValue value={destination} />
+          <MarkedValue value={person === null ? destination.replace(recipient, "").trim() : destination} />
           {channel === null ? null : (
             <>
               {" · "}
@@ -243,16 +244,9 @@ function Row({ row, onRetry }: { row: Delivery; onRetry(): void }) {
       </td>
       <td>
         <Badge value={BADGES[state] ?? ""} label={state} />
-        {last_error === null ? null : (
-          <>
-            <br />
-            <span class="quiet">
-              <MarkedValue value={last_error} />
-            </span>
-          </>
-        )}
+        {last_error === null ? null : <OneLine text={last_error} />}
       </td>
-      <td data-label="Attempts">
+      <td data-label="Attempts" class="number">
         {attempts}
         {canRetry(row) ? (
           <>
@@ -275,7 +269,7 @@ function When({ row: { delivered_at, next_attempt_at, updated_at } }: { row: Del
   if (next_attempt_at === null) return <Age at={updated_at} />;
   return (
     <>
-      {TEXTS.next} <Time at={next_attempt_at} />
+      {TEXTS.next} <TimeLeft at={next_attempt_at} short />
     </>
   );
 }

@@ -5,9 +5,10 @@ import {
   LoadedCard,
   MarkedValue,
   PersonLink,
+  renderPlain,
   request,
   Table,
-  Time,
+  TimeLeft,
   useLoad,
 } from "../../console/app/kit.ts";
 
@@ -33,19 +34,20 @@ export function AgentGrants({ agent }: { agent: string }) {
 
 function Grants({ grants }: { grants: readonly Grant[] }) {
   return (
-    <Table label={TEXTS.activeGrants} head={["Covers", "Used", "Granted by", "Until"]}>
+    <Table label={TEXTS.activeGrants} head={["Covers", "Scope", "Used", "Granted by", "Until"]} numbers={["Used"]}>
       {grants.map(({ id, tool, operation, scope, count, used, granted_by, until }) => (
         <tr key={id}>
           <td>
             <strong>
               <MarkedValue value={`${tool} ${operation}`} />
             </strong>
-            <br />
-            <code>
+          </td>
+          <td data-label="Scope" class="part-line">
+            <code class="one-line" title={renderPlain(scope ?? "every request")}>
               <MarkedValue value={scope ?? "every request"} />
             </code>
           </td>
-          <td data-label="Used">
+          <td data-label="Used" class="number">
             <a href={`#/actions?grant_id=${encodeSegment(id)}`}>
               {used === null ? "uses" : `${used.count} of ${count}`}
             </a>
@@ -54,7 +56,7 @@ function Grants({ grants }: { grants: readonly Grant[] }) {
             <PersonLink principal={granted_by} />
           </td>
           <td data-label="Until">
-            <Time at={until} />
+            <TimeLeft at={until} short />
           </td>
         </tr>
       ))}

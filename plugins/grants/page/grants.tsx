@@ -1,6 +1,7 @@
 /** The page of grants: what is allowed in advance, by whom, until when, and how often each grant was used. */
 import { useState } from "preact/hooks";
 import {
+  Ago,
   type Api,
   Badge,
   Dialog,
@@ -11,6 +12,7 @@ import {
   FormButtons,
   hasScope,
   MarkedValue,
+  OneLine,
   Page,
   PagedList,
   PersonLink,
@@ -20,7 +22,7 @@ import {
   ResultNotice,
   Snippet,
   Table,
-  Time,
+  TimeLeft,
   usePaged,
   useSubmit,
 } from "../../console/app/kit.ts";
@@ -30,7 +32,7 @@ import { TEXTS } from "./strings.ts";
 type Grant = Api["GET /v1/grants"]["response"]["grants"][number];
 
 const COMMAND = "assent grants --suggest ID";
-const HEAD = ["Covers", "Scope", "Used", "Granted by", "Until", "Status", ""];
+const HEAD = ["Covers", "Scope", "Leaves free", "Used", "Granted by", "Until", ""];
 
 export function Grants() {
   const [isActive, setActive] = useState(true);
@@ -47,22 +49,16 @@ export function Grants() {
   return (
     <Page title={TEXTS.title}>
       <ResultNotice text={result} />
-      <div class="filters">
-        <div class="field">
-          <label for="grant-status">Show</label>
-          <select
-            id="grant-status"
-            value={isActive ? "active" : "ended"}
-            onChange={(event) => setActive(event.currentTarget.value === "active")}
-          >
-            <option value="active">active</option>
-            <option value="ended">ended</option>
-          </select>
-        </div>
+      <div class="tabs" role="group" aria-label="Which grants">
+        {[true, false].map((each) => (
+          <button key={String(each)} type="button" aria-pressed={isActive === each} onClick={() => setActive(each)}>
+            {each ? "Active" : "Ended"}
+          </button>
+        ))}
       </div>
       <PagedList list={list} what="grants" empty={<NoGrants isActive={isActive} />}>
         {(grants) => (
-          <Table label={TEXTS.title} head={HEAD}>
+          <Table label={TEXTS.title} head={HEAD} numbers={["Used"]}>
             {grants.map((grant) => (
               <Row key={grant.id} grant={grant} onRevoke={() => setRevoking(grant)} />
             ))}
@@ -102,49 +98,42 @@ function Row({ grant, onRevoke }: { grant: Grant; onRevoke(): void }) {
   const { id, agent_id, tool, operation, scope, free, until, granted_by, granted_at, status, ended, comment } = grant;
   return (
     <tr>
-      <td>
+      <td class="nowrap">
         <strong>
           <MarkedValue value={`${tool} ${operation}`} />
-        </strong>
-        <br />
+        </strong>{" "}
         <span class="quiet">
           by <MarkedValue value={agent_id} />
         </span>
       </td>
-      <td data-label="Scope">
+      <td data-label="Scope" class="part-line">
         {scope === null ? (
           <span class="quiet">every request</span>
         ) : (
-          <code>
+          <code class="one-line" title={renderPlain(scope)}>
             <MarkedValue value={scope} />
           </code>
         )}
-        <br />
-        <span class="quiet">
-          <MarkedValue value={TEXTS.free(describeFreeMembers(free))} />
-        </span>
       </td>
-      <td data-label="Used">
+      <td data-label="Leaves free" class="part-line">
+        <OneLine text={describeFreeMembers(free)} />
+      </td>
+      <td data-label="Used" class="number">
         <Uses grant={grant} />
       </td>
       <td data-label="Granted by">
-        <PersonLink principal={granted_by} />
-        <br />
-        <span class="quiet">
-          <Time at={granted_at} />
-          {comment ? (
-            <>
-              : “<MarkedValue value={comment} />”
-            </>
-          ) : null}
+        <span class="badge-line" {...(comment === null ? {} : { title: renderPlain(comment) })}>
+          <PersonLink principal={granted_by} /> <Ago at={granted_at} />
         </span>
       </td>
-      <td data-label="Until">
-        <Time at={ended?.at ?? until} />
-      </td>
-      <td data-label="Status">
-        <Badge value={status} label={status.replace("_", " ")} />
-        {ended === null ? null : <End ended={ended} />}
+      <td>
+        {ended === null ? (
+          <TimeLeft at={until} short />
+        ) : (
+          <span class="badge-line">
+            <Badge value={status} label={status.replace("_", " ")} /> <End ended={ended} />
+          </span>
+        )}
       </td>
       <td>
         {ended === null && hasScope("grants:write") ? (
@@ -164,46 +153,40 @@ function Row({ grant, onRevoke }: { grant: Grant; onRevoke(): void }) {
 
 /** Renders the used and the remaining amount of a grant, with a link to its uses. */
 function Uses({ grant: { id, count, used, sum } }: { grant: Grant }) {
+  const href = `#/actions?grant_id=${encodeSegment(id)}`;
+  if (used === null) return <a href={href}>uses</a>;
   return (
     <>
-      <a href={`#/actions?grant_id=${encodeSegment(id)}`}>{used === null ? "uses" : `${used.count} of ${count}`}</a>
-      {used === null ? null : (
-        <>
-          <br />
-          <span class="quiet">{Math.max(0, count - used.count)} left</span>
-        </>
-      )}
-      {sum === null || used === null ? null : (
-        <>
-          <br />
-          <span class="quiet">
-            {used.sum ?? 0} of {sum.at_most} (<MarkedValue value={sum.of} />)
-          </span>
-        </>
+      <a href={href}>
+        {used.count} of {count}
+      </a>
+      <span class="quiet">, {Math.max(0, count - used.count)} left</span>
+      {sum === null ? null : (
+        <span class="quiet" title={renderPlain(sum.of)}>
+          , sum {used.sum ?? 0} of {sum.at_most}
+        </span>
       )}
     </>
   );
 }
 
-function End({ ended: { cause, by, comment } }: { ended: NonNullable<Grant["ended"]> }) {
+function End({ ended: { at, cause, by, comment } }: { ended: NonNullable<Grant["ended"]> }) {
   return (
-    <>
-      <br />
-      <span class="quiet">
-        {cause}
-        {by === null ? null : (
-          <>
-            {" "}
-            by <PersonLink principal={by} />
-          </>
-        )}
-        {comment ? (
-          <>
-            : “<MarkedValue value={comment} />”
-          </>
-        ) : null}
-      </span>
-    </>
+    <span class="quiet nowrap" {...(comment ? { title: renderPlain(comment) } : {})}>
+      {cause}
+      {by === null ? null : (
+        <>
+          {" "}
+          by <PersonLink principal={by} />
+        </>
+      )}
+      , <Ago at={at} />
+      {comment ? (
+        <>
+          : “<MarkedValue value={comment} />”
+        </>
+      ) : null}
+    </span>
   );
 }
 

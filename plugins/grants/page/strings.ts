@@ -9,7 +9,6 @@ export const TEXTS = {
   equal: "Equal requests: the same parameters and context",
   except: "Equal requests, except that",
   condition: "Show the condition",
-  free: (words: string) => `leaves free: ${words}`,
   covered: (count: number) => `would have covered ${count.toLocaleString("en")}`,
   newest: (count: number) => `Show the newest ${count.toLocaleString("en")}`,
   noScope:

@@ -1,5 +1,6 @@
 /** Groups with their members and limits, and rotas with the people on call. */
 import {
+  Fragment,
   type Api,
   Badge,
   hasScope,
@@ -9,7 +10,8 @@ import {
   PersonLink,
   request,
   Table,
-  Time,
+  TimeLeft,
+  TimeUntil,
   useLoad,
 } from "../../console/app/kit.ts";
 
@@ -20,7 +22,7 @@ const TEXTS = {
   title: "Groups and rotas",
   groups: "Groups",
   noGroups: "There are no groups. Define them under groups in assent.yaml, or give a user a group under Users.",
-  noMember: "no member, so a rule that needs this group's approval cannot be satisfied",
+  noMember: "no member, so no one can give this group's approval",
   rotas: "Rotas",
   noRotas: "There are no rotas. Define them under rota in assent.yaml.",
   configured: "Rotas and limits of groups are managed in assent.yaml.",
@@ -72,10 +74,12 @@ function GroupSection({ groups }: { groups: readonly Group[] }) {
                     <Badge value="failed" label="empty" /> <span class="quiet">{TEXTS.noMember}</span>
                   </>
                 ) : (
-                  members.map(({ member, managed_by }) => (
-                    <div key={member}>
-                      <PersonLink principal={member} /> <span class="quiet">{describeSource(managed_by)}</span>
-                    </div>
+                  members.map(({ member, managed_by }, i) => (
+                    <Fragment key={member}>
+                      {i === 0 ? "" : ", "}
+                      <PersonLink principal={member} />
+                      <span class="quiet">{describeSource(managed_by)}</span>
+                    </Fragment>
                   ))
                 )}
               </td>
@@ -111,10 +115,11 @@ function RotaSection({ rotas, groups }: { rotas: readonly Rota[]; groups: readon
                 <Shift shift={next} edge="from" />
               </td>
               <td data-label="Members">
-                {[...new Set(members)].map((member) => (
-                  <div key={member}>
+                {[...new Set(members)].map((member, i) => (
+                  <Fragment key={member}>
+                    {i === 0 ? "" : ", "}
                     <PersonLink principal={member} />
-                  </div>
+                  </Fragment>
                 ))}
               </td>
             </tr>
@@ -139,9 +144,7 @@ function Shift({ shift, edge }: { shift: Rota["on_call"]; edge: "from" | "until"
   return (
     <>
       <PersonLink principal={shift.member} />{" "}
-      <span class="quiet">
-        {edge} <Time at={shift[edge]} />
-      </span>
+      <span class="quiet">{edge === "until" ? <TimeLeft at={shift[edge]} /> : <TimeUntil at={shift[edge]} />}</span>
     </>
   );
 }
@@ -168,6 +171,6 @@ function describeLimits({ agents, tools }: NonNullable<Group["limits"]>): string
 }
 
 function describeSource(managedBy: string): string {
-  if (managedBy === "configuration") return "in assent.yaml";
-  return managedBy === "user" ? "" : `from ${managedBy}`;
+  if (managedBy === "configuration") return " in assent.yaml";
+  return managedBy === "user" ? "" : ` from ${managedBy}`;
 }

@@ -8,7 +8,7 @@ import {
   hasScope,
   LoadedPage,
   MarkedValue,
-  renderPlain,
+  OneLine,
   request,
   RowPages,
   Snippet,
@@ -73,19 +73,17 @@ function Row({ policy }: { policy: Summary }) {
   const { name, description, status, mode, active_version, latest_version, updated_at } = policy;
   return (
     <tr>
-      <td>
+      <td class="nowrap">
         <a href={`#/policies/${encodeSegment(name)}`}>
           <strong>
             <MarkedValue value={name} />
           </strong>
         </a>
-        {description === null || description === "" ? null : (
-          <span class="one-line quiet" title={renderPlain(description)}>
-            <MarkedValue value={description} />
-          </span>
-        )}
       </td>
-      <td>
+      <td class="part-line">
+        <OneLine text={description ?? ""} />
+      </td>
+      <td class="nowrap">
         <Badge value={status} /> {mode === "shadow" ? <Badge value="shadow" /> : null}
       </td>
       <td data-label="Version" class="nowrap">

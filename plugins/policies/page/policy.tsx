@@ -1,6 +1,7 @@
 /** One policy: its versions, their differences, and the version that decides. */
 import { useState } from "preact/hooks";
 import {
+  Age,
   Badge,
   encodeSegment,
   ErrorNotice,
@@ -19,7 +20,6 @@ import {
   type Policy,
   ResultNotice,
   Table,
-  Time,
   useLoad,
 } from "../../console/app/kit.ts";
 import { ManagedPolicyNotice } from "./managed-notice.tsx";
@@ -28,7 +28,7 @@ import { PolicyChangeDialog, type ProposedChange } from "./policy-change.tsx";
 import { RuleSentences } from "./rule-sentences.tsx";
 import { VersionDiff } from "./version-diff.tsx";
 import { EditPolicy } from "./policy-editor.tsx";
-import { DETAIL_TEXTS, describeActiveVersion } from "./strings.ts";
+import { DETAIL_TEXTS, describeActiveVersion, LIST_TEXTS } from "./strings.ts";
 import {
   findActiveShadow,
   isShadow,
@@ -48,8 +48,7 @@ export function PolicyDetail({ id, query }: { id: string; query: URLSearchParams
   const { data, error, reload } = useLoad((signal) => loadPolicy(id, signal), [id, isEdited]);
   if (data === null)
     return (
-      <Page title={id}>
-        <BackToList />
+      <Page title={id} back={BACK}>
         {error === null ? <Loading what="the policy" /> : <ErrorNotice error={error} onRetry={reload} />}
       </Page>
     );
@@ -57,6 +56,8 @@ export function PolicyDetail({ id, query }: { id: string; query: URLSearchParams
     return <EditPolicy address={`#/policies/${encodeSegment(id)}`} loaded={data} />;
   return <Detail id={id} query={query} loaded={data} error={error} reload={reload} />;
 }
+
+const BACK = { href: "#/policies", text: LIST_TEXTS.title };
 
 interface DetailProps {
   id: string;
@@ -77,17 +78,17 @@ function Detail({ id, query, loaded, error, reload }: DetailProps) {
     <>
       <Page
         title={policy.name}
+        back={BACK}
         side={
           isManaged ? null : (
             <Buttons loaded={loaded} address={`#/policies/${encodeSegment(id)}`} onChange={setChange} />
           )
         }
       >
-        <BackToList />
         <ErrorNotice error={error} onRetry={reload} />
         <ResultNotice text={result} />
         {isManaged ? (
-          <Notice kind="busy">
+          <Notice>
             Managed by{" "}
             <strong>
               <MarkedValue value={policy.managed_by} />
@@ -99,13 +100,13 @@ function Detail({ id, query, loaded, error, reload }: DetailProps) {
           rows={[
             ["Status", <Badge value={policy.status} />],
             [DETAIL_TEXTS.activeVersion, describeActiveVersion(policy)],
-            ["Managed by", <ManagedPolicyNotice policy={policy} />],
+            ["Managed by", isManaged ? null : <ManagedPolicyNotice policy={policy} />],
             ["Description", policy.description],
           ]}
         />
         <section class="card" aria-labelledby="versions">
           <h2 id="versions">{DETAIL_TEXTS.versions}</h2>
-          <Table label={DETAIL_TEXTS.versionsLabel} head={DETAIL_TEXTS.versionsHead}>
+          <Table label={DETAIL_TEXTS.versionsLabel} head={DETAIL_TEXTS.versionsHead} numbers={["Rules"]}>
             {versions.map((version) => (
               <VersionRow
                 key={version.version}
@@ -144,14 +145,6 @@ function Detail({ id, query, loaded, error, reload }: DetailProps) {
         />
       )}
     </>
-  );
-}
-
-function BackToList() {
-  return (
-    <p>
-      <a href="#/policies">{DETAIL_TEXTS.back}</a>
-    </p>
   );
 }
 
@@ -206,8 +199,8 @@ function VersionRow({ version, policy, isShown, onShow, onActivate }: RowProps) 
         {number} {number === active ? <Badge value="active" /> : null}{" "}
         {isShadow(version) ? <Badge value="shadow" /> : null}
       </td>
-      <td>
-        <Time at={created_at} />
+      <td data-label="Age">
+        <Age at={created_at} />
       </td>
       <td data-label="By">
         {created_by === null ? (
@@ -216,7 +209,9 @@ function VersionRow({ version, policy, isShown, onShow, onActivate }: RowProps) 
           <KeyName id={created_by} />
         )}
       </td>
-      <td data-label="Rules">{(definition["rules"] as readonly unknown[]).length}</td>
+      <td data-label="Rules" class="number">
+        {(definition["rules"] as readonly unknown[]).length}
+      </td>
       <td>
         <div class="row">
           <button

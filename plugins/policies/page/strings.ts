@@ -10,14 +10,13 @@ export const LIST_TEXTS = {
   empty: "No policy is stored, so every action is denied.",
   emptyHelp: "Write a policy here, or start the service with a folder of policies that you keep in git:",
   emptySnippet: "Create a folder with policies, tests and schemas for editors",
-  head: ["Policy", "Status", "Version", "Managed by", "Changed"],
+  head: ["Policy", "Description", "Status", "Version", "Managed by", "Changed"],
   noneActive: "none active",
   newest: (version: number) => `newest ${version}`,
 };
 
 /** Texts of the page of one policy. */
 export const DETAIL_TEXTS = {
-  back: "All policies",
   edit: "Edit…",
   enforce: "Enforce…",
   deactivate: "Deactivate…",
@@ -26,7 +25,7 @@ export const DETAIL_TEXTS = {
   activeVersion: "Active version",
   versions: "Versions",
   versionsLabel: "Versions of the policy",
-  versionsHead: ["Version", "Created", "By", "Rules", ""],
+  versionsHead: ["Version", "Age", "By", "Rules", ""],
   show: "Show",
   showVersion: (version: number) => `Show version ${version}`,
   rollBack: "Roll back…",

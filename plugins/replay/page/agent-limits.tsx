@@ -1,5 +1,6 @@
 /** The card with the limits that count an agent's actions. */
 import {
+  Ago,
   PageLink,
   type Action,
   encodeSegment,
@@ -9,7 +10,6 @@ import {
   type Policy,
   request,
   Table,
-  Time,
   useLoad,
 } from "../../console/app/kit.ts";
 import type { Replay } from "./api-types.ts";
@@ -92,7 +92,7 @@ const MILLION = 1_000_000;
 
 function Limits({ uses }: { uses: readonly LimitUse[] }) {
   return (
-    <Table label={TEXTS.limitUses} head={["Limit", "Used", "Before"]}>
+    <Table label={TEXTS.limitUses} head={["Limit", "Used", "Before"]} numbers={["Used"]}>
       {uses.map(({ policy, limit, used, action, definition }) => {
         const isSum = definition?.count === undefined && definition?.at_most !== undefined;
         const most = isSum ? definition?.at_most : definition?.count;
@@ -101,13 +101,12 @@ function Limits({ uses }: { uses: readonly LimitUse[] }) {
             <td>
               <strong>
                 <MarkedValue value={limit} />
-              </strong>
-              <br />
+              </strong>{" "}
               <PageLink class="quiet" href={`#/policies/${encodeSegment(policy)}`}>
                 <MarkedValue value={policy} />
               </PageLink>
             </td>
-            <td data-label="Used">
+            <td data-label="Used" class="number">
               {(isSum ? used / MILLION : used).toLocaleString()}
               {most === undefined ? null : (
                 <>
@@ -126,7 +125,7 @@ function Limits({ uses }: { uses: readonly LimitUse[] }) {
               <a href={`#/actions/${encodeSegment(action.id)}`}>
                 <MarkedValue value={`${action.tool} ${action.operation}`} />
               </a>{" "}
-              <Time at={action.created_at} />
+              <Ago at={action.created_at} />
             </td>
           </tr>
         );

@@ -3,6 +3,7 @@
  */
 import { useState } from "preact/hooks";
 import {
+  Ago,
   Age,
   type Api,
   Badge,
@@ -26,7 +27,6 @@ import {
   ResultNotice,
   Snippet,
   Table,
-  Time,
   useLoad,
   useSubmit,
 } from "../../console/app/kit.ts";
@@ -283,7 +283,7 @@ function ActiveRules({ rules, onRestored }: { rules: readonly Rule[]; onRestored
                 <>
                   <br />
                   <span class="quiet">
-                    {rule.reverted.cause}, <Time at={rule.reverted.at} />
+                    {rule.reverted.cause}, <Ago at={rule.reverted.at} />
                     {rule.reverted.by === null ? null : (
                       <>
                         {" "}

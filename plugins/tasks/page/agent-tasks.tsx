@@ -4,13 +4,14 @@ import {
   encodeSegment,
   type EntryOf,
   ErrorNotice,
+  formatCounted,
   hasScope,
   LoadedCard,
   MarkedValue,
   type PartTexts,
   PersonLink,
   request,
-  Time,
+  TimeLeft,
   useLoad,
   useSubmit,
 } from "../../console/app/kit.ts";
@@ -54,7 +55,7 @@ function ActiveTask({ task: { id, title, until, started_by, grants }, onEnded }:
         <strong>
           <MarkedValue value={title} />
         </strong>{" "}
-        by <PersonLink principal={started_by} />, until <Time at={until} />
+        by <PersonLink principal={started_by} />, <TimeLeft at={until} />
       </p>
       <ul>
         {grants.map((grant) => (
@@ -62,7 +63,7 @@ function ActiveTask({ task: { id, title, until, started_by, grants }, onEnded }:
             <a href={`#/actions?grant_id=${encodeSegment(grant.id)}`}>
               <MarkedValue value={`${grant.tool} ${grant.operation}`} />
             </a>
-            , {grant.count} times,{" "}
+            , {formatCounted(grant.count, "time")},{" "}
             <code>
               <MarkedValue value={grant.scope ?? "every request"} />
             </code>
@@ -87,4 +88,10 @@ const describeTask = (entry: Record<string, unknown>) => {
   return <MarkedValue value={`task ${change}${end}: ${task.title}, of ${agent_id}`} />;
 };
 
-export const texts: PartTexts = { entries: { task: { summarize: describeTask, describe: describeTask } } };
+/** The timeline adds what happened and by whom. */
+const nameTask = (entry: Record<string, unknown>) => {
+  const { task, agent_id } = entry as unknown as EntryOf<"task">;
+  return <MarkedValue value={`“${task.title}” of ${agent_id}`} />;
+};
+
+export const texts: PartTexts = { entries: { task: { summarize: describeTask, describe: nameTask } } };

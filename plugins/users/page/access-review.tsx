@@ -1,6 +1,7 @@
 /** The access review: who can approve what, who approved, and which keys and users are unused. */
 import { useMemo, useState } from "preact/hooks";
 import {
+  Age,
   PageLink,
   type Api,
   Badge,
@@ -14,6 +15,7 @@ import {
   Loading,
   MarkedValue,
   Notice,
+  OneLine,
   Page,
   personAddress,
   request,
@@ -56,24 +58,22 @@ export function AccessReview({ query }: { query: URLSearchParams }) {
   );
   return (
     <Page title={TEXTS.title} side={<Downloads days={days} />}>
-      <p class="quiet">{TEXTS.intro}</p>
-      <div class="filters">
-        <div class="field">
-          <label for="days">Period</label>
-          <select
-            id="days"
-            value={String(days)}
-            onChange={(event) => (location.hash = buildUrl("#/access-review", { days: event.currentTarget.value }))}
-          >
-            {[...new Set([...PERIODS, days])]
-              .sort((a, b) => a - b)
-              .map((each) => (
-                <option key={each} value={each}>
-                  {formatCounted(each, "day")}
-                </option>
-              ))}
-          </select>
-        </div>
+      <div class="row">
+        <span class="quiet">{TEXTS.intro}</span>
+        <label for="days">Period</label>
+        <select
+          id="days"
+          value={String(days)}
+          onChange={(event) => (location.hash = buildUrl("#/access-review", { days: event.currentTarget.value }))}
+        >
+          {[...new Set([...PERIODS, days])]
+            .sort((a, b) => a - b)
+            .map((each) => (
+              <option key={each} value={each}>
+                {formatCounted(each, "day")}
+              </option>
+            ))}
+        </select>
       </div>
       <ErrorNotice error={error} onRetry={reload} />
       {data === null ? (
@@ -133,15 +133,15 @@ function ReviewTable({ review: { since, until, open_reviews, rows }, days }: { r
           <PageLink href="#/break-glass">Review {open_reviews.length === 1 ? "it" : "them"}</PageLink>
         </Notice>
       )}
-      <p class="quiet">
-        From <Time at={since} /> to <Time at={until} />
-      </p>
       <div class="tabs" role="group" aria-label="Which rows">
         {FILTERS.map(({ name, title }) => (
           <button key={name} type="button" aria-pressed={filter === name} onClick={() => setFilter(name)}>
             {title} ({rows.filter((row) => matchesFilter(row, name)).length.toLocaleString("en")})
           </button>
         ))}
+        <span class="quiet period">
+          From <Time at={since} /> to <Time at={until} />
+        </span>
       </div>
       {matching.length === 0 ? (
         <EmptyState text={TEXTS.none[filter]}>
@@ -157,7 +157,11 @@ function ReviewTable({ review: { since, until, open_reviews, rows }, days }: { r
       ) : (
         <RowPages key={filter} rows={matching} keyOf={keyOf} what="people" order="inOrder">
           {(shown) => (
-            <Table label={TEXTS.title} head={["Who", "Can approve", "Votes", "Time to decide", "Last used"]}>
+            <Table
+              label={TEXTS.title}
+              head={["Who", "Roles", "Can approve", "Votes", "Median time", "Last used"]}
+              numbers={["Median time"]}
+            >
               {shown.map((row) => (
                 <ReviewRow key={keyOf(row)} row={row} names={names} />
               ))}
@@ -179,14 +183,9 @@ function ReviewRow({ row, names }: { row: Row; names: ReadonlyMap<string, string
           <Name row={row} />
         </strong>{" "}
         <span class="quiet">{kind}</span>
-        {about === "" ? null : (
-          <>
-            <br />
-            <span class="quiet">
-              <MarkedValue value={about} />
-            </span>
-          </>
-        )}
+      </td>
+      <td class="part-line">
+        <OneLine text={about} />
       </td>
       <td data-label="Can approve">
         <Power row={row} names={names} />
@@ -199,23 +198,23 @@ function ReviewRow({ row, names }: { row: Row; names: ReadonlyMap<string, string
             {Math.round(approval_rate * 100)} % approved{" "}
             <span class="quiet">
               ({approvals} of {approvals + rejections}
-              {break_glass === 0 ? "" : `, ${break_glass} emergency approvals`})
+              {break_glass === 0 ? "" : `, ${formatCounted(break_glass, "emergency approval")}`})
             </span>
           </>
         )}
       </td>
-      <td data-label="Time to decide">
-        {median_seconds === null ? <span class="quiet">–</span> : `${formatDuration(median_seconds * 1000)} (median)`}
+      <td data-label="Median time" class="number">
+        {median_seconds === null ? <span class="quiet">–</span> : formatDuration(median_seconds * 1000)}
       </td>
       <td data-label="Last used">
         {row.ended_at !== null ? (
           <>
-            <Badge value="revoked" label="ended" /> <Time at={row.ended_at} />
+            <Badge value="revoked" label="ended" /> <Age at={row.ended_at} />
           </>
         ) : (
           <>
             {row.unused ? <Badge value="pending_approval" label="unused" /> : null}{" "}
-            {row.last_used_at === null ? <span class="quiet">never</span> : <Time at={row.last_used_at} />}
+            {row.last_used_at === null ? <span class="quiet">never</span> : <Age at={row.last_used_at} />}
           </>
         )}
       </td>
@@ -242,16 +241,13 @@ function Power({ row, names }: { row: Row; names: ReadonlyMap<string, string> })
     <>
       {limits === null ? "everything" : null}
       {limits?.length === 0 ? <span class="quiet">nothing</span> : null}
-      {limits?.map((limit, i) => (
-        <div key={i}>
-          <MarkedValue value={describeLimit(limit)} />
-        </div>
-      ))}
-      {delegators.map((principal) => (
-        <div key={principal}>
-          <span class="quiet">also for</span> <MarkedValue value={names.get(principal) ?? principal} />
-        </div>
-      ))}
+      {limits === null ? null : <MarkedValue value={limits.map(describeLimit).join("; ")} />}
+      {delegators.length === 0 ? null : (
+        <>
+          , <span class="quiet">also for</span>{" "}
+          <MarkedValue value={delegators.map((principal) => names.get(principal) ?? principal).join(", ")} />
+        </>
+      )}
     </>
   );
 }

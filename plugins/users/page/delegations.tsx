@@ -4,6 +4,7 @@
  */
 import { useState } from "preact/hooks";
 import {
+  Ago,
   Badge,
   Dialog,
   EmptyState,
@@ -13,6 +14,7 @@ import {
   hasScope,
   MarkedValue,
   Notice,
+  OneLine,
   Page,
   PagedList,
   personAddress,
@@ -24,6 +26,7 @@ import {
   Snippet,
   Table,
   Time,
+  TimeLeft,
   usePaged,
   userSignInAddress,
   useSubmit,
@@ -138,19 +141,17 @@ export function DelegationTable({
   onRevoke?: (row: Delegation) => void;
 }) {
   return (
-    <Table label={TEXTS.title} head={["Who", "Status", "Covers", "Time", ...(onRevoke === undefined ? [] : [""])]}>
+    <Table
+      label={TEXTS.title}
+      head={["Who", "Comment", "Status", "Covers", "Time", ...(onRevoke === undefined ? [] : [""])]}
+    >
       {rows.map((row) => (
         <tr key={row.id}>
           <td>
             <Party {...row.to} /> <span class="quiet">for</span> <Party {...row.from} />
-            {row.comment === null ? null : (
-              <>
-                <br />
-                <span class="quiet">
-                  <MarkedValue value={row.comment} />
-                </span>
-              </>
-            )}
+          </td>
+          <td class="part-line">
+            <OneLine text={row.comment ?? ""} />
           </td>
           <td>
             <Badge value={row.status} />
@@ -160,7 +161,7 @@ export function DelegationTable({
             <Covers delegation={row} />
           </td>
           <td data-label="Time">
-            <Time at={row.starts_at} /> <span class="quiet">until</span> <Time at={row.until} />
+            <Period delegation={row} />
           </td>
           {onRevoke === undefined ? null : (
             <td>
@@ -219,11 +220,20 @@ function Covers({ delegation: { groups, agents, tools } }: { delegation: Delegat
 
 const CAUSES = { revoked: "revoked", user_ended: "a user was deactivated" } as const;
 
+function Period({ delegation: { status, starts_at, until } }: { delegation: Delegation }) {
+  if (status === "active") return <TimeLeft at={until} />;
+  return (
+    <>
+      <Time at={starts_at} /> <span class="quiet">until</span> <Time at={until} />
+    </>
+  );
+}
+
 function Ended({ delegation: { ended } }: { delegation: Delegation }) {
   if (ended === null) return null;
   return (
     <div class="quiet">
-      {CAUSES[ended.cause]}, <Time at={ended.at} />
+      {CAUSES[ended.cause]}, <Ago at={ended.at} />
       {ended.comment === null || ended.cause === "user_ended" ? null : (
         <>
           : <MarkedValue value={ended.comment} />

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import {
   ActionTitle,
+  Ago,
   type Api,
   encodeSegment,
   ErrorNotice,
@@ -13,7 +14,6 @@ import {
   request,
   ResultNotice,
   Table,
-  Time,
   TimeLeft,
   useLoad,
 } from "../../console/app/kit.ts";
@@ -190,17 +190,17 @@ function SessionTable({ sessions, onEnd }: { sessions: readonly Session[]; onEnd
       {sessions.map((session) => (
         <tr key={session.id}>
           <td>
-            <MarkedValue value={session.browser} />{" "}
+            <MarkedValue value={session.browser === "" ? TEXTS.unknownBrowser : session.browser} />{" "}
             {session.current ? <span class="quiet">({TEXTS.thisSession})</span> : null}
           </td>
           <td data-label="Signed in">
-            <Time at={session.started_at} />{" "}
+            <Ago at={session.started_at} />{" "}
             <span class="quiet">
               <MarkedValue value={session.method.replace("_", " ")} />
             </span>
           </td>
           <td data-label="Last seen">
-            <Time at={session.seen_at} />
+            <Ago at={session.seen_at} />
           </td>
           {onEnd === undefined ? null : (
             <td>

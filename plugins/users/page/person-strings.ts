@@ -27,6 +27,7 @@ export const PERSON_TEXTS = {
   endSession: "End",
   endAll: "End all sessions",
   thisSession: "this one",
+  unknownBrowser: "unknown browser",
   endedOne: "The session has ended.",
   endedAll: "All sessions have ended.",
   votes: "Votes",

@@ -3,6 +3,7 @@
  * on their behalf.
  */
 import {
+  Ago,
   Badge,
   Card,
   EmptyState,
@@ -18,7 +19,6 @@ import {
   renderPlain,
   request,
   signedInUserId,
-  Time,
   useLoad,
   userSignInAddress,
 } from "../../console/app/kit.ts";
@@ -105,7 +105,7 @@ function About({ user }: { user: User | UserDetails }) {
     <section class="card" aria-label="About">
       {ended_at === null ? null : (
         <p>
-          <Badge value="revoked" label={TEXTS.ended} /> <Time at={ended_at} />
+          <Badge value="revoked" label={TEXTS.ended} /> <Ago at={ended_at} />
         </p>
       )}
       <FactList

@@ -29,8 +29,8 @@ export const texts: PartTexts = {
         const { delegation, change } = entry as unknown as EntryOf<"delegation">;
         return (
           <>
-            delegation {change}: from <PrincipalName principal={delegation.from} /> to{" "}
-            <PrincipalName principal={delegation.to} />
+            delegation {change}: from <PrincipalName principal={`user:${delegation.from}`} /> to{" "}
+            <PrincipalName principal={`user:${delegation.to}`} />
           </>
         );
       },
@@ -45,7 +45,14 @@ export const texts: PartTexts = {
       },
     },
     "users:session": {
-      summarize: () => null,
+      summarize(entry) {
+        const { user_id, change } = (entry["data"] ?? {}) as { user_id?: string; change?: string };
+        return user_id === undefined ? null : (
+          <>
+            session of <PrincipalName principal={`user:${user_id}`} /> {change?.replaceAll("_", " ")}
+          </>
+        );
+      },
       describe(entry) {
         const { user_id } = (entry["data"] ?? {}) as { user_id?: string };
         return user_id === undefined ? null : (

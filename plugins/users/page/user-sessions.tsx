@@ -1,6 +1,7 @@
 /** The dialog with the sessions of a user. Admins and the user can end one or all of them. */
 import { useState } from "preact/hooks";
 import {
+  Ago,
   currentMe,
   Dialog,
   EmptyState,
@@ -10,7 +11,6 @@ import {
   MarkedValue,
   request,
   ResultNotice,
-  Time,
   useLoad,
 } from "../../console/app/kit.ts";
 import type { UserDetails } from "./api-types.ts";
@@ -65,7 +65,7 @@ export function UserSessionsDialog({ user: { id, name, principal }, onClose }: {
                   {session.current ? <span class="quiet"> (this session)</span> : null}
                   <br />
                   <span class="quiet">
-                    signed in <Time at={session.started_at} />, last used <Time at={session.seen_at} />
+                    signed in <Ago at={session.started_at} />, last used <Ago at={session.seen_at} />
                   </span>
                   <br />
                   <span class="quiet">

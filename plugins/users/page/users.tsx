@@ -161,11 +161,11 @@ function UserTable({ users, onOpen, onLink }: TableProps & { users: readonly Use
               <strong title={user.principal}>
                 <MarkedValue value={user.name} />
               </strong>
-            </a>
+            </a>{" "}
             {user.ended_at === null ? null : (
-              <div>
-                <Badge value="revoked" label="deactivated" /> <Time at={user.ended_at} />
-              </div>
+              <span class="badge-line">
+                <Badge value="revoked" label="deactivated" /> <Age at={user.ended_at} />
+              </span>
             )}
           </td>
           <td data-label="Roles">

@@ -5,6 +5,7 @@ import type { Action } from "../core/api-types.ts";
 import { hasScope } from "../core/me.ts";
 import { Age, MarkedValue, TimeLeft } from "../ui/elements.tsx";
 import { findHeadlineMember } from "../ui/params.tsx";
+import { PreviewText } from "../ui/preview-text.tsx";
 import { RiskBadge } from "../ui/request-view.tsx";
 import { findHeldVote } from "./held-votes.ts";
 import { uniqueRequestLabel, OwnVoteBadge } from "./request-pane.tsx";
@@ -115,33 +116,37 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
         {...(isOpen ? { "aria-current": "true" as const } : {})}
         onClick={(event) => (event.shiftKey ? onSelect(true) : onOpen())}
       >
-        <span class="row-title">
-          <RequestHeadline action={action} />
+        <span class="row-line">
+          <span class="row-title">
+            <RequestHeadline action={action} />
+          </span>
+          <span class="row-side">
+            {held !== null ? (
+              <span class={`held-mark ${held.approve ? "good" : "bad"}`}>{held.approve ? "approving" : "denying"}</span>
+            ) : outcome === null ? (
+              action.expires_at === null ? null : (
+                <TimeLeft at={action.expires_at} short />
+              )
+            ) : (
+              <span class={`settled-mark ${outcome.kind}`}>{describeOutcome(outcome)}</span>
+            )}
+          </span>
         </span>
-        <span class="row-side">
-          {held !== null ? (
-            <span class={`held-mark ${held.approve ? "good" : "bad"}`}>{held.approve ? "approving" : "denying"}</span>
-          ) : outcome === null ? (
-            action.expires_at === null ? null : (
-              <TimeLeft at={action.expires_at} short />
-            )
-          ) : (
-            <span class={`settled-mark ${outcome.kind}`}>{describeOutcome(outcome)}</span>
-          )}
-        </span>
-        <span class="row-who">
-          <MarkedValue value={action.agent_id} />
-        </span>
-        <span class="row-side">
-          {outcome === null ? <OwnVoteBadge action={action} /> : null}
-          {(action.approvals_needed ?? 1) > 1 ? (
-            <span class="quiet">
-              {countApprovals(action)}/{action.approvals_needed}
-            </span>
-          ) : null}
-          <RiskBadge risk={action.risk_level} />
-          <Age at={action.created_at} />
-          <span class="visually-hidden">, {action.id.slice(-6)}</span>
+        <span class="row-line">
+          <span class="row-who">
+            <MarkedValue value={action.agent_id} />
+          </span>
+          <span class="row-side">
+            {outcome === null ? <OwnVoteBadge action={action} /> : null}
+            {(action.approvals_needed ?? 1) > 1 ? (
+              <span class="quiet">
+                {countApprovals(action)}/{action.approvals_needed}
+              </span>
+            ) : null}
+            <RiskBadge risk={action.risk_level} />
+            <Age at={action.created_at} />
+            <span class="visually-hidden">, {action.id.slice(-6)}</span>
+          </span>
         </span>
       </button>
     </div>
@@ -157,7 +162,7 @@ function describeOutcome({ kind, isMine }: RequestOutcome): string {
 /** Renders what will happen: the policy's preview, or else the operation with the value that distinguishes the request. */
 export function RequestHeadline({ action }: { action: Action }) {
   const { preview } = action;
-  if (typeof preview === "string" && preview !== "") return <>{preview}</>;
+  if (typeof preview === "string" && preview !== "") return <PreviewText text={preview} />;
   const value = action.erased_at ? null : findHeadlineMember(action);
   return (
     <>

@@ -1,6 +1,6 @@
 /** Lists who has to agree, as steps: the votes that were given, then the approvals that are missing. */
 import type { Action } from "../core/api-types.ts";
-import { Age, Badge, MarkedValue, Time } from "../ui/elements.tsx";
+import { Age, Badge, MarkedValue, TimeUntil } from "../ui/elements.tsx";
 import { PersonLink } from "../ui/person.tsx";
 import { countApprovals } from "./vote-availability.ts";
 
@@ -67,7 +67,7 @@ function MissingStep({ step: { group, count, isOpen, isAlternative, opensAt } }:
       {isOpen || opensAt === null ? null : (
         <span class="quiet">
           {" "}
-          from <Time at={new Date(opensAt).toISOString()} />
+          <TimeUntil at={new Date(opensAt).toISOString()} />
         </span>
       )}
     </li>

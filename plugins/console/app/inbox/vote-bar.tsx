@@ -20,6 +20,8 @@ interface Props {
   count?: number | null;
   /** Number of these requests that can be approved together. */
   approvable?: number | null;
+  /** False if the service would reject the person's approval. */
+  canApprove?: boolean;
   /** Label of the approve button. */
   approve?: string;
   /** Whether a vote can be undone for a few seconds, so that one key is enough to give it. */
@@ -33,6 +35,7 @@ export function VoteBar({
   cast,
   count = null,
   approvable = count,
+  canApprove = approvable !== 0,
   approve: approveLabel = "Approve",
   canUndo = () => false,
   onLeave,
@@ -44,7 +47,7 @@ export function VoteBar({
   const [hint, setHint] = useState("");
   const field = useRef<HTMLTextAreaElement>(null);
   const vote = async (approve: boolean): Promise<void> => {
-    if (casting !== null || (approve && approvable === 0)) return;
+    if (casting !== null || (approve && !canApprove)) return;
     setCasting(approve);
     setChosen(approve);
     try {
@@ -103,7 +106,7 @@ export function VoteBar({
         <button
           type="button"
           class={`primary ${chosen === true ? "chosen" : ""}`}
-          disabled={casting !== null || approvable === 0}
+          disabled={casting !== null || !canApprove}
           onClick={() => void vote(true)}
         >
           {casting === true ? "Approving…" : label(approveLabel, approvable)}
@@ -117,7 +120,7 @@ export function VoteBar({
           {casting === false ? "Denying…" : label("Deny", count)}
         </button>
         <span class="quiet shortcuts" role="status">
-          {chosen !== null && !(chosen && approvable === 0) ? (
+          {chosen !== null && !(chosen && !canApprove) ? (
             <>
               <kbd>Ctrl</kbd> <kbd>Enter</kbd> {chosen ? "approves" : "denies"}{" "}
               {TEXTS.keysActOn(chosen ? approvable : count)}

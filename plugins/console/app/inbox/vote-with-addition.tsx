@@ -33,6 +33,7 @@ export function VoteWithAddition({
         handle={handle}
         onLeave={onLeave}
         canUndo={(approve) => (!approve || addition === null) && canUndo(approve)}
+        canApprove={terms?.blocked == null}
         approve={addition?.label ?? "Approve"}
         cast={(approve, reason) => cast(approve, reason, approve ? addition : null)}
       />

@@ -31,7 +31,7 @@ import { FullRequest, MachineReviews } from "../ui/request-view.tsx";
 
 const TEXTS = {
   title: "Action",
-  all: "All actions",
+  all: "Actions",
   inInbox: "Open it in the inbox",
   history: "History",
   approvals: "Approvals",
@@ -77,6 +77,7 @@ export function ActionDetail({ id }: { id: string }) {
   return (
     <LoadedPage
       title={title}
+      back={{ href: "#/actions", text: TEXTS.all }}
       what="the action"
       loaded={loaded}
       side={data === null ? null : <StreamStatus {...live} />}
@@ -106,9 +107,6 @@ function Detail({ action, events, reload }: DetailProps) {
   };
   return (
     <>
-      <p>
-        <a href="#/actions">{TEXTS.all}</a>
-      </p>
       <p class="row">
         <Badge value={action.status} />
         {availability === "settled" || action.expires_at === null ? null : <TimeLeft at={action.expires_at} />}

@@ -2,11 +2,13 @@
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ENTRY_TYPES } from "../../../../src/browser.ts";
+import { storeActionName } from "../core/action-names.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
 import { followLiveEvents, type LedgerEvent } from "../core/live-events.ts";
 import { listEntryTypes, loadTexts } from "../core/parts.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
-import { Badge, EmptyState, StreamStatus, Page, Time } from "../ui/elements.tsx";
+import { Age, Badge, EmptyState, StreamStatus, Page } from "../ui/elements.tsx";
+import { ActionName } from "../ui/entry-step.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { JsonDisclosure } from "../ui/params.tsx";
@@ -42,6 +44,9 @@ const TEXTS = {
 
 /** Returns the types of entries that the page can filter by. */
 const listTypes = (): string[] => [...new Set([...ENTRY_TYPES, ...listEntryTypes()])];
+
+/** Returns the name of a type without the plugin that adds it: "users:session" is "session". */
+const nameOfType = (type: string): string => type.replace(/^.*:/, "").replaceAll("_", " ");
 
 /** Renders the page. The filters are in the address. */
 export function Events({ query }: { query: URLSearchParams }) {
@@ -184,8 +189,7 @@ function Filters({ types, agent, tool, from }: TailFilters) {
         <legend>{TEXTS.types}</legend>
         {listTypes().map((type) => (
           <label class="check" key={type}>
-            <input type="checkbox" name="type" value={type} defaultChecked={types.includes(type)} />{" "}
-            {type.replaceAll("_", " ")}
+            <input type="checkbox" name="type" value={type} defaultChecked={types.includes(type)} /> {nameOfType(type)}
           </label>
         ))}
       </fieldset>
@@ -222,14 +226,20 @@ const rendered = new WeakMap<LedgerEvent, VNode>();
 function renderRow(event: LedgerEvent): VNode {
   const known = rendered.get(event);
   if (known !== undefined) return known;
+  const { tool, operation } = event.entry as { tool?: string; operation?: string };
+  if (event.action_id !== null && tool !== undefined) storeActionName(event.action_id, `${tool} ${operation ?? ""}`);
   const row = (
     <li key={event.seq} class="card">
       <div class="row">
         <PageLink href={`#/provenance/${encodeSegment(event.hash)}`}>#{event.seq}</PageLink>
-        <Badge value={event.type} label={event.type.replaceAll("_", " ")} /> <EventSummary event={event} />{" "}
-        <Time at={event.at} />
-        {event.action_id === null ? null : <a href={`#/actions/${encodeSegment(event.action_id)}`}>{TEXTS.action}</a>}
+        <Badge value={event.type} label={nameOfType(event.type)} /> <EventSummary event={event} />
+        {event.action_id === null ? null : (
+          <a href={`#/actions/${encodeSegment(event.action_id)}`}>
+            {event.type === "decision" ? TEXTS.action : <ActionName id={event.action_id} />}
+          </a>
+        )}
       </div>
+      <Age at={event.at} />
       <JsonDisclosure value={event.entry} label={`Entry ${event.seq}`} summary="Entry" />
     </li>
   );

@@ -2,7 +2,7 @@
 import type { LegalHold } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import { Age, ErrorNotice, Table, MarkedValue } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
 import { Card } from "../ui/section.tsx";
@@ -36,7 +36,7 @@ export function Holds() {
               <MarkedValue value={hold.reason} />
             </td>
             <td data-label="Placed">
-              <Time at={hold.placed_at} />
+              <Age at={hold.placed_at} />
             </td>
             <td data-label="By">
               <PersonLink principal={hold.placed_by} />

@@ -33,7 +33,7 @@ interface Entry {
 }
 
 export function ActionHistory({ events }: { events: readonly ActionEvent[] }) {
-  return <Timeline label="History" steps={events.map(toStep)} />;
+  return <Timeline label="History" steps={events.map(toStep)} hasExactTimes />;
 }
 
 function toStep(event: ActionEvent): TimelineStep {

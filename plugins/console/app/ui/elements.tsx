@@ -29,6 +29,16 @@ function renderPart({ text, kind, mark }: TextPart) {
   );
 }
 
+/** Renders text on one line, shortened to the width of its column. The title has the whole text. */
+export function OneLine({ text, short = false }: { text: string; short?: boolean }) {
+  if (text === "") return null;
+  return (
+    <span class={short ? "one-line short quiet" : "one-line quiet"} title={renderPlain(text)}>
+      <MarkedValue value={text} />
+    </span>
+  );
+}
+
 /** Renders a complete value as JSON. */
 export function JsonBlock({ value, label }: { value: unknown; label: string }) {
   return (
@@ -55,6 +65,25 @@ export function Age({ at }: { at: string }) {
     <time class="age" dateTime={at} title={formatTime(at)}>
       {text}
     </time>
+  );
+}
+
+/** Renders how long ago something happened, in a sentence or without a heading: "12m ago". */
+export function Ago({ at }: { at: string }) {
+  return (
+    <span class="quiet nowrap">
+      <Age at={at} /> ago
+    </span>
+  );
+}
+
+/** Renders how long it takes until something begins, such as "in 3 h 20 min". */
+export function TimeUntil({ at }: { at: string }) {
+  const text = useComputed(() => `in ${formatDuration(Date.parse(at) - currentTimeMs.value)}`);
+  return (
+    <span class="nowrap" title={formatTime(at)}>
+      {text}
+    </span>
   );
 }
 
@@ -276,16 +305,25 @@ export function CopyButton({ value, label = "Copy" }: { value: string; label?: s
   );
 }
 
+/** A link to the list that a page belongs to. */
+export interface BackLink {
+  href: string;
+  text: string;
+}
+
 /**
  * A page with its title.
+ * @param props.back link to the list that the page belongs to, before the title
  * @param props.side content to the right of the title
  */
 export function Page({
   title,
+  back,
   side,
   children,
 }: {
   title: string;
+  back?: BackLink | undefined;
   side?: ComponentChildren;
   children?: ComponentChildren;
 }) {
@@ -295,9 +333,16 @@ export function Page({
   return (
     <>
       <header class="page-head">
-        <h1 tabIndex={-1}>
-          <MarkedValue value={title} />
-        </h1>
+        <div class="page-name">
+          {back === undefined ? null : (
+            <a class="back" href={back.href}>
+              {back.text}
+            </a>
+          )}
+          <h1 tabIndex={-1}>
+            <MarkedValue value={title} />
+          </h1>
+        </div>
         {side}
       </header>
       {children}
@@ -305,14 +350,19 @@ export function Page({
   );
 }
 
-/** A table. On a narrow screen, its cells are stacked, and each is labelled with its `data-label`. */
+/**
+ * A table. On a narrow screen, its cells follow each other, and each is labelled with its `data-label`.
+ * @param props.numbers names of the columns with numbers, whose cells have the class "number"
+ */
 export function Table({
   label,
   head,
+  numbers = [],
   children,
 }: {
   label: string;
   head: readonly string[];
+  numbers?: readonly string[];
   children?: ComponentChildren;
 }) {
   return (
@@ -324,7 +374,7 @@ export function Table({
               name === "" ? (
                 <td key={name} />
               ) : (
-                <th key={name} scope="col">
+                <th key={name} scope="col" {...(numbers.includes(name) ? { class: "number" } : {})}>
                   {name}
                 </th>
               ),

@@ -1,11 +1,12 @@
 /** Renders a ledger entry as a step of a timeline that is not about a single action. */
 import type { ComponentChildren } from "preact";
 import type { Event } from "../core/api-types.ts";
+import { nameOfAction } from "../core/action-names.ts";
 import { encodeSegment } from "../core/api.ts";
 import { entryTextsOf } from "../core/parts.ts";
 import { describeActionEntry, kindOfEntry } from "./action-history.tsx";
 import { MarkedValue } from "./elements.tsx";
-import { renderPlain } from "./format.ts";
+import { renderPlain, shortenIds } from "./format.ts";
 import { PersonLink } from "./person.tsx";
 import type { TimelineStep } from "./timeline.tsx";
 import { PageLink } from "./page-link.tsx";
@@ -46,7 +47,9 @@ export function toEntryStep(event: Event): TimelineStep {
             {action === null ? null : (
               <>
                 {" "}
-                <a href={`#/actions/${encodeSegment(action)}`}>action …{action.slice(-6)}</a>
+                <a href={`#/actions/${encodeSegment(action)}`}>
+                  <ActionName id={action} />
+                </a>
               </>
             )}
           </>
@@ -68,9 +71,15 @@ function Subject({ entry: { tool, operation }, action }: { entry: Entry; action:
   if (action === null) return null;
   return (
     <a href={`#/actions/${encodeSegment(action)}`}>
-      {tool === undefined ? <>action …{action.slice(-6)}</> : <MarkedValue value={`${tool} ${operation ?? ""}`} />}
+      {tool === undefined ? <ActionName id={action} /> : <MarkedValue value={`${tool} ${operation ?? ""}`} />}
     </a>
   );
+}
+
+/** Renders the name of an action; the end of its id while the name is unknown. */
+export function ActionName({ id }: { id: string }) {
+  const name = nameOfAction(id);
+  return name === null ? <>action …{id.slice(-6)}</> : <MarkedValue value={name} />;
 }
 
 const KINDS: Readonly<Record<string, TimelineStep["kind"]>> = {
@@ -105,7 +114,7 @@ function Change({ type, entry }: { type: string; entry: Entry }) {
       )}
       {words === null ? null : (
         <>
-          : <MarkedValue value={words} />
+          : <MarkedValue value={shortenIds(words)} />
         </>
       )}
     </>

@@ -1,6 +1,6 @@
 /** Flips of a report, grouped by the rule that would decide. */
 import { encodeSegment } from "../core/api.ts";
-import { Badge, MarkedValue, Time } from "./elements.tsx";
+import { Ago, Badge, MarkedValue } from "./elements.tsx";
 import { type Flip, flipKey, type FlipReport, groupByRule, isLessStrict, type FlipOutcome } from "./flips.ts";
 import { FLIP_TEXTS } from "./flip-texts.ts";
 import { renderPlain } from "./format.ts";
@@ -59,7 +59,7 @@ function OneFlip({ flip, currentCount }: { flip: Flip; currentCount: number }) {
               <ActionTitle action={example} />
             </a>{" "}
             <span class="quiet">
-              <Time at={example.at} />
+              <Ago at={example.at} />
             </span>
           </li>
         ))}

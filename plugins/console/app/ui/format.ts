@@ -61,6 +61,11 @@ export function toLocalInput(ms: number): string {
   return local.toISOString().slice(0, 16);
 }
 
+/** Shortens the ids in a text to their last characters. */
+export function shortenIds(text: string): string {
+  return text.replaceAll(/\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{6}([0-9a-f]{6})\b/g, "…$1");
+}
+
 /** Splits a hand-typed list at spaces and commas. */
 export function splitList(text: string): string[] {
   return text.split(/[\s,]+/).filter((item) => item !== "");

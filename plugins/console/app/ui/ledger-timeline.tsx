@@ -1,4 +1,5 @@
 /** The timeline of an agent, a person or the system, from the ledger's entries, newest first. */
+import { storeActionName } from "../core/action-names.ts";
 import type { Event } from "../core/api-types.ts";
 import { hasScope } from "../core/me.ts";
 import { loadTexts } from "../core/parts.ts";
@@ -53,6 +54,10 @@ function LoadedTimeline({
 }) {
   const list = usePaged(async (cursor, signal) => {
     const [page] = await Promise.all([readPastEvents(filters, isWanted, cursor, signal), loadTexts()]);
+    for (const { action_id, entry } of page.rows) {
+      const { tool, operation } = entry as { tool?: string; operation?: string };
+      if (action_id !== null && tool !== undefined) storeActionName(action_id, `${tool} ${operation ?? ""}`);
+    }
     return page;
   }, []);
   return (

@@ -1,6 +1,6 @@
 /** A page that loads its data. Handles the title, the loading state, the error state and a failed refresh. */
 import type { ComponentChildren } from "preact";
-import { Loading, Page, ErrorNotice } from "./elements.tsx";
+import { type BackLink, Loading, Page, ErrorNotice } from "./elements.tsx";
 import type { LoadState } from "./hooks.ts";
 
 interface Props<T> {
@@ -8,6 +8,8 @@ interface Props<T> {
   /** Name of the data, for "Loading …". */
   what: string;
   loaded: LoadState<T>;
+  /** Before the title. */
+  back?: BackLink;
   /** Right of the title. */
   side?: ComponentChildren;
   children(data: T): ComponentChildren;
@@ -24,9 +26,9 @@ interface Props<T> {
  *     </LoadedPage>
  *   );
  */
-export function LoadedPage<T>({ title, what, loaded: { data, error, reload }, side, children }: Props<T>) {
+export function LoadedPage<T>({ title, what, loaded: { data, error, reload }, back, side, children }: Props<T>) {
   return (
-    <Page title={title} side={side}>
+    <Page title={title} back={back} side={side}>
       <ErrorNotice error={error} onRetry={reload} />
       {data === null ? error === null ? <Loading what={what} /> : null : children(data)}
     </Page>

@@ -10,6 +10,7 @@ import { formatCounted, renderPlain } from "./format.ts";
 import { Heading } from "./heading.tsx";
 import { JsonDisclosure, findHeadlineMember, Params } from "./params.tsx";
 import { PageLink } from "./page-link.tsx";
+import { PreviewText } from "./preview-text.tsx";
 import { KeyName, PrincipalName } from "./person.tsx";
 import { EditedParameters } from "./edited.tsx";
 import { AgentQuestions } from "./agent-questions.tsx";
@@ -37,7 +38,12 @@ export function RiskBadge({ risk }: { risk: string | null }) {
  * has no preview, renders the tool, the operation and the value that distinguishes the request.
  */
 export function ActionPreview({ action }: { action: Shown }) {
-  if (typeof action.preview === "string" && action.preview !== "") return <p class="preview">{action.preview}</p>;
+  if (typeof action.preview === "string" && action.preview !== "")
+    return (
+      <p class="preview">
+        <PreviewText text={action.preview} />
+      </p>
+    );
   const value = action.erased_at ? null : findHeadlineMember(action);
   return (
     <div class="preview">

@@ -3,7 +3,7 @@
  * between two steps.
  */
 import type { ComponentChildren } from "preact";
-import { Time } from "./elements.tsx";
+import { Ago, Time } from "./elements.tsx";
 import { formatDuration } from "./format.ts";
 
 export interface TimelineStep {
@@ -25,10 +25,13 @@ export function Timeline({
   label,
   steps,
   newestFirst = false,
+  hasExactTimes = false,
 }: {
   label: string;
   steps: readonly TimelineStep[];
   newestFirst?: boolean;
+  /** Whether to show the time of each step instead of its age. */
+  hasExactTimes?: boolean;
 }) {
   return (
     <ol class="timeline" aria-label={label} {...(newestFirst ? { reversed: true } : {})}>
@@ -43,7 +46,7 @@ export function Timeline({
               </p>
             )}
             <p class="step-body">
-              <Time at={at} /> {content}
+              {hasExactTimes ? <Time at={at} /> : <Ago at={at} />} {content}
             </p>
           </li>
         );
