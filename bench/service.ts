@@ -2,7 +2,7 @@
  * Runs the whole service for a measurement, on an empty SQLite store or on `DATABASE_URL`. Prints one JSON line: `{url,
  * key}`.
  */
-import { limitYoungGeneration, unlimitYoungGeneration } from "../src/serve/young-space.ts";
+import { limitYoungGeneration, prepareHeapForRequests } from "../src/serve/heap-growth.ts";
 import { answerCounts, countedSqlite } from "./counters.ts";
 
 // Before other modules are loaded, as the command line does it.
@@ -38,7 +38,7 @@ const runtime = await createRuntime(config, {
 await runtime.start();
 await runtime.createFirstKeys((keys) => (key = keys.agent));
 const { url, stop } = await serve(runtime.fetch, config.server);
-unlimitYoungGeneration();
+prepareHeapForRequests();
 // Node writes the profile of --cpu-prof only on a graceful exit.
 stopOnSignals(async () => {
   await stop();

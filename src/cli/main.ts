@@ -1,5 +1,5 @@
 /** The command line: finds the command, prints help, and converts errors to exit codes. */
-import { limitYoungGeneration } from "../serve/young-space.ts";
+import { limitYoungGeneration } from "../serve/heap-growth.ts";
 import { findSimilarName } from "../domain/similar-name.ts";
 import { findBuiltIn, listEntries, loadPluginCommands } from "./commands.ts";
 import { programCommand } from "./invocation.ts";

@@ -14,7 +14,7 @@ import { initializeWorkingFolder, isWorkingFolderUninitialized } from "./init.ts
 import { listen } from "./listen.ts";
 import { loadServeConfig } from "./load-config.ts";
 import { assertStorageUsable } from "./with-store.ts";
-import { unlimitYoungGeneration } from "../serve/young-space.ts";
+import { prepareHeapForRequests } from "../serve/heap-growth.ts";
 import { CommandError, parseArguments, parsePort, type Output } from "./command.ts";
 
 /** Runs the command until SIGINT or SIGTERM. */
@@ -61,7 +61,7 @@ export async function runServe(args: string[], io: Output): Promise<number> {
     throw error;
   }
   runtime.listensAt(listening.port);
-  unlimitYoungGeneration();
+  prepareHeapForRequests();
   const origin = runtime.host.origin();
   const about = { url: listening.url, data: config.data, console: runtime.hasHomePage, origin };
   try {

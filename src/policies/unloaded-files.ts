@@ -72,8 +72,9 @@ export function looksLikePolicy(content: Uint8Array): boolean {
   // In UTF-16 and UTF-32, the characters of the members are single bytes among zeros.
   const bytes = content.includes(0) ? content.filter((byte) => byte !== 0) : content;
   const text = decodeUtf8(bytes) ?? Buffer.from(bytes).toString("latin1");
-  // Most files are excluded without parsing them.
+  // Most files are recognized without parsing them, because a start would parse all packs.
   if (!/policy["']?\s*:/.test(text) || !/(?:rules|limits)["']?\s*:/.test(text)) return false;
+  if (/^policy: +["'\w]/m.test(text) && /^(?:rules|limits):/m.test(text)) return true;
   const { values, faults } = readYaml(text.replace(/^[^!-~\s]+/, ""));
   if (faults.length > 0) return /^["']?policy["']?\s*:/m.test(text) && /^["']?(?:rules|limits)["']?\s*:/m.test(text);
   return values.some(
