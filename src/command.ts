@@ -45,7 +45,6 @@ export { rankParameters } from "./domain/headline.ts";
 export { isJsonObject, type JsonObject, parseJson } from "./domain/json.ts";
 export { reachesSite } from "./domain/loopback.ts";
 export { displayPrincipal } from "./domain/principals.ts";
-export { terminalChallenge, terminalCode } from "./domain/terminal-code.ts";
 export { parseDuration, toRfc3339 } from "./domain/time.ts";
 export { renderMarkedText } from "./domain/visible-text.ts";
 

@@ -9,7 +9,7 @@ import type { CoreHost } from "./contract/core-host.ts";
 import type { Contributions, Plugin } from "./plugin.ts";
 
 /** A plugin whose `setup` receives the privileged host. */
-export interface CorePlugin<Options extends TObject> extends Omit<Plugin<Options>, "core" | "setup"> {
+interface CorePlugin<Options extends TObject> extends Omit<Plugin<Options>, "core" | "setup"> {
   setup(host: CoreHost, options: Static<Options>): Contributions | Promise<Contributions>;
 }
 
@@ -118,13 +118,7 @@ export { commitPins, type PinnedValue, readPins } from "./domain/pins.ts";
 export { commitSalted, decodeSalted, encodeSalted, matchesCommitment } from "./domain/salted-commitment.ts";
 export { ERASABLE_PARTS, type ErasablePart } from "./domain/erasure.ts";
 export { commitRejectionDigests, matchesRejectionDigests } from "./domain/erased-rejection.ts";
-export {
-  type RecordedKey,
-  isOfUnknownPerson,
-  listKeyMakers,
-  principalsOfKeys,
-  UNKNOWN_PERSON,
-} from "./domain/vote-people.ts";
+export { type RecordedKey, isOfUnknownPerson, listKeyMakers, UNKNOWN_PERSON } from "./domain/vote-people.ts";
 export { LINK_KEY_ID } from "./domain/vote-method.ts";
 export {
   type TokenCheckResult,
@@ -182,7 +176,6 @@ export {
 } from "./domain/policy/decide/fact-reads.ts";
 export { givenRequesterFacts } from "./domain/policy/test/given-facts.ts";
 export { PreparationRequired } from "./contract/ledger.ts";
-export { matchesTerminalCode, terminalChallenge } from "./domain/terminal-code.ts";
 export {
   type MatchedLimit,
   findMatchedLimits,
@@ -389,18 +382,6 @@ export { VERSION } from "./version.ts";
 // Requests and responses
 export { type AssetFile, createAssets, createDocument } from "./http/resource/assets.ts";
 export {
-  type GateAction,
-  type GateOutcome,
-  type GateRequest,
-  describeRetryableFault,
-  describeRefusal,
-  readApiFault,
-  submitAndStart,
-  submitAndStartAll,
-} from "./http/resource/gate.ts";
-export { GATEWAY_OPTIONS, createGatewayFacade } from "./http/resource/gateway-facade.ts";
-export type { GatewayRequest } from "./http/resource/gateway.ts";
-export {
   type IdempotentCall,
   REPLAYED_HEADERS,
   findCreatedResource,
@@ -410,7 +391,7 @@ export {
   readIdempotentCall,
   recordCreatedResource,
 } from "./http/resource/idempotency.ts";
-export { UnreadableRequest, readJsonObject } from "./http/resource/json-body.ts";
+export { UnreadableRequest, readJson, readJsonObject } from "./http/resource/json-body.ts";
 export { decodeSeqCursor, encodeCursor, invalidCursor, listReply, readPage } from "./http/resource/paging.ts";
 
 // Bytes, JSON, text and time

@@ -12,9 +12,22 @@ export {
   openButtons,
 } from "./chat-vote.ts";
 export type { ApproveAddition } from "./cli/approve-addition.ts";
+export { matchesTerminalCode, terminalChallenge } from "./cli/watch/terminal-code.ts";
 export { countPeople, isNewPerson } from "./count-people.ts";
 export { GrantSum } from "./entry-parts.ts";
 export { LedgerEntry } from "./entry-schemas.ts";
+export {
+  describeRefusal,
+  describeRetryableFault,
+  type GateAction,
+  type GateOutcome,
+  type GateRequest,
+  readApiFault,
+  submitAndStart,
+  submitAndStartAll,
+} from "./gateway/gate.ts";
+export { createGatewayFacade, GATEWAY_OPTIONS } from "./gateway/gateway-facade.ts";
+export type { GatewayRequest } from "./gateway/gateway-request.ts";
 export { readRequest } from "./prefetch-redecision.ts";
 export { readRecordedName } from "./recorded-name.ts";
 export { ActionRecord, IdParams } from "./schemas.ts";

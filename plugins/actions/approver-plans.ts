@@ -12,7 +12,6 @@ import {
   listKeyMakers,
   strictestOversightMode,
   principalOfUser,
-  principalsOfKeys,
   type RecordedApproval,
   type Snapshot,
   type SubmittedAction,
@@ -21,7 +20,7 @@ import {
   type SelfRelation,
   userOfPrincipal,
 } from "../../src/core.ts";
-import { principalsBehindVote } from "./vote-principals.ts";
+import { principalsBehindVote, principalsOfKeys } from "./vote-principals.ts";
 
 /** Adds to each vote the principals that share it: those of its approver and of the user who delegated to them. */
 export function toCountedVotes(host: CoreHost, approvals: readonly RecordedApproval[]): CountedVote[] {

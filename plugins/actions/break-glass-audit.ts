@@ -8,7 +8,6 @@ import {
   type BreakGlassEntry,
   hasScope,
   listKeyMakers,
-  principalsOfKeys,
   type RecordedKey,
   scopesOfRoles,
   toRecordedKey,
@@ -17,6 +16,7 @@ import {
 } from "../../src/core.ts";
 import type { FeatureAuditor } from "../../src/plugin.ts";
 import { breakGlassState } from "./break-glass-uses.ts";
+import { principalsOfKeys } from "./vote-principals.ts";
 
 export function createBreakGlassAuditor(): FeatureAuditor {
   const keys = new Map<string, RecordedKey>();

@@ -2,7 +2,15 @@
  * Determines the principals for whom a vote counts: the voter and, unless key creators are trusted, the creators of the
  * key.
  */
-import { type Actor, type CoreHost, listKeyMakers, principalsOfKeys, UNKNOWN_PERSON } from "../../src/core.ts";
+import {
+  type Actor,
+  type CoreHost,
+  listKeyMakers,
+  principalOfKey,
+  principalOfUser,
+  type RecordedKey,
+  UNKNOWN_PERSON,
+} from "../../src/core.ts";
 
 /**
  * Returns the principals for whom a vote counts. The `key_id` of a vote by link is not the id of a key, so only the
@@ -28,4 +36,9 @@ export function principalsBehindCredential(
 ): string[] {
   const line = listKeyMakers(key_id, (id) => host.keys.recordedKey(id));
   return [...new Set([principal, ...principalsOfKeys(line)])];
+}
+
+/** Returns the principals of keys and users. */
+export function principalsOfKeys(line: readonly RecordedKey[]): string[] {
+  return line.map((key) => (key.isUser === true ? principalOfUser(key.id) : principalOfKey(key)));
 }

@@ -1,7 +1,8 @@
 /** Access Evaluation and Access Evaluations (Authorization API 1.0, sections 6 and 7). */
-import { type GateOutcome, type JsonObject, submitAndStart, UnreadableRequest } from "../../src/core.ts";
+import { type JsonObject, UnreadableRequest } from "../../src/core.ts";
 import type { FacadeCall, Reply } from "../../src/plugin.ts";
 import { readBody, readEvaluation, readEvaluations } from "./read-evaluations.ts";
+import { type GateOutcome, submitAndStart } from "../actions/api.ts";
 
 interface Decision {
   decision: boolean;

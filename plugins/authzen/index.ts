@@ -32,6 +32,7 @@ const Metadata = Type.Object(
 
 export default definePlugin({
   name: "authzen",
+  needs: ["actions"],
   options: Options,
   setup(host, { enabled, answers }) {
     if (!enabled) return {};

@@ -4,13 +4,13 @@
  */
 import {
   canonicalText,
-  type GateRequest,
   isJsonObject,
   type JsonObject,
   type JsonValue,
   readJsonObject,
   UnreadableRequest,
 } from "../../src/core.ts";
+import type { GateRequest } from "../actions/api.ts";
 
 const SEMANTICS = ["execute_all", "deny_on_first_deny", "permit_on_first_permit"] as const;
 type Semantic = (typeof SEMANTICS)[number];

@@ -2,7 +2,7 @@
  * Access requests and their tasks (Access Request and Approval Profile, draft 1). Both are represented by the pending
  * action.
  */
-import { type GateAction, readApiFault } from "../../src/core.ts";
+import { type GateAction, readApiFault } from "../actions/api.ts";
 import type { FacadeCall, Reply } from "../../src/plugin.ts";
 import { requestsSameAccess, readObject, readBody, readEvaluation } from "./read-evaluations.ts";
 

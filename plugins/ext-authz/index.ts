@@ -1,7 +1,8 @@
 /** Envoy's external authorization over HTTP (`envoy.filters.http.ext_authz`, `http_service`). */
 import { Type } from "@sinclair/typebox";
-import { createGatewayFacade, GATEWAY_OPTIONS, type GatewayRequest, UnreadableRequest } from "../../src/core.ts";
+import { UnreadableRequest } from "../../src/core.ts";
 import { definePlugin, type FacadeCall } from "../../src/plugin.ts";
+import { createGatewayFacade, GATEWAY_OPTIONS, type GatewayRequest } from "../actions/api.ts";
 
 const PREFIX = "/ext-authz";
 /** Envoy removes this header from client requests. It sets the header itself if it is configured to buffer the body. */
@@ -9,6 +10,7 @@ const PARTIAL = "x-envoy-auth-partial-body";
 
 export default definePlugin({
   name: "ext-authz",
+  needs: ["actions"],
   options: Type.Object(GATEWAY_OPTIONS, { additionalProperties: false }),
   setup: (_, { enabled, ...options }) =>
     enabled

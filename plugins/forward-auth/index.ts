@@ -1,7 +1,7 @@
 /** The authorization subrequest of nginx (`auth_request`), Traefik (`forwardAuth`) and Caddy (`forward_auth`). */
 import { Type } from "@sinclair/typebox";
-import { createGatewayFacade, GATEWAY_OPTIONS, type GatewayRequest } from "../../src/core.ts";
 import { definePlugin, type FacadeCall } from "../../src/plugin.ts";
+import { createGatewayFacade, GATEWAY_OPTIONS, type GatewayRequest } from "../actions/api.ts";
 
 const Options = Type.Object(
   {
@@ -16,6 +16,7 @@ const Options = Type.Object(
 
 export default definePlugin({
   name: "forward-auth",
+  needs: ["actions"],
   options: Options,
   setup: (_, { enabled, passes_body, ...options }) =>
     enabled

@@ -3,12 +3,12 @@ import { createHash } from "node:crypto";
 import {
   canonicalText,
   clipText,
-  type GateRequest,
   isJsonObject,
   type JsonObject,
   type JsonValue,
   UnreadableRequest,
 } from "../../src/core.ts";
+import type { GateRequest } from "../actions/api.ts";
 
 /** Maximum number of calls in one frame. Each is a separate action. */
 const MAX_CALLS = 20;

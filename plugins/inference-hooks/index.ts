@@ -4,18 +4,12 @@
  */
 import { createHash } from "node:crypto";
 import { Type } from "@sinclair/typebox";
-import {
-  describeRetryableFault,
-  type GateOutcome,
-  type GateRequest,
-  readJsonObject,
-  submitAndStartAll,
-  UnreadableRequest,
-} from "../../src/core.ts";
+import { readJsonObject, UnreadableRequest } from "../../src/core.ts";
 import { definePlugin, type FacadeCall, type Host, readSigningSecret, type Reply } from "../../src/plugin.ts";
 import { readPrompt, readToolCalls } from "./frame.ts";
 import { type SignedFacts, verifySignature } from "./signature.ts";
 import { allow, deny, denyCalls } from "./verdict.ts";
+import { describeRetryableFault, type GateOutcome, type GateRequest, submitAndStartAll } from "../actions/api.ts";
 
 const Options = Type.Object(
   {
@@ -84,6 +78,7 @@ interface Settings {
 
 export default definePlugin({
   name: "inference-hooks",
+  needs: ["actions"],
   options: Options,
   setup(host, { secrets, api_key, tenant, tool, timeout_ms, prompts, unknown }) {
     if (secrets.length === 0) {

@@ -1,5 +1,5 @@
 /** The vendor's verdicts. Everything except an allow is a deny with status 200: any other answer is a failure to it. */
-import { describeRefusal, type GateOutcome } from "../../src/core.ts";
+import { describeRefusal, type GateOutcome } from "../actions/api.ts";
 import type { Reply } from "../../src/plugin.ts";
 
 /** The vendor cuts longer reasons. */

@@ -3,16 +3,10 @@
  * `mode: post_call`).
  */
 import { Type } from "@sinclair/typebox";
-import {
-  describeRetryableFault,
-  describeRefusal,
-  type GateRequest,
-  readJsonObject,
-  submitAndStartAll,
-  UnreadableRequest,
-} from "../../src/core.ts";
+import { readJsonObject, UnreadableRequest } from "../../src/core.ts";
 import { definePlugin, type FacadeCall, type Reply } from "../../src/plugin.ts";
 import { readToolCalls } from "./read-calls.ts";
+import { describeRefusal, describeRetryableFault, type GateRequest, submitAndStartAll } from "../actions/api.ts";
 
 const Options = Type.Object(
   {
@@ -36,6 +30,7 @@ const Options = Type.Object(
 
 export default definePlugin({
   name: "litellm",
+  needs: ["actions"],
   options: Options,
   setup: (_, { enabled, tool, wait_seconds }) =>
     enabled

@@ -1,7 +1,6 @@
 /** Reads the tool calls in a request of LiteLLM. Rejects the request unless all of them are complete. */
 import {
   canonicalText,
-  type GateRequest,
   isJsonObject,
   type JsonObject,
   type JsonValue,
@@ -9,6 +8,7 @@ import {
   UnreadableRequest,
   utf8,
 } from "../../src/core.ts";
+import type { GateRequest } from "../actions/api.ts";
 
 /** Maximum number of calls in one request. Each is a separate action. */
 const MAX_CALLS = 20;

@@ -3,17 +3,10 @@
  * validating webhook.
  */
 import { Type } from "@sinclair/typebox";
-import {
-  describeRetryableFault,
-  describeRefusal,
-  type GateRequest,
-  isJsonObject,
-  readJsonObject,
-  submitAndStart,
-  UnreadableRequest,
-} from "../../src/core.ts";
+import { isJsonObject, readJsonObject, UnreadableRequest } from "../../src/core.ts";
 import { definePlugin, type Facade, type FacadeCall, type Reply } from "../../src/plugin.ts";
 import { readDockerCall, readJsonRpcCall, type ToolCall } from "./read-call.ts";
+import { describeRefusal, describeRetryableFault, type GateRequest, submitAndStart } from "../actions/api.ts";
 
 const Options = Type.Object(
   {
@@ -41,6 +34,7 @@ interface AnsweredCall {
 
 export default definePlugin({
   name: "mcp-webhooks",
+  needs: ["actions"],
   options: Options,
   setup: (_, { enabled, tool, wait_seconds }) =>
     enabled ? { facades: [docker(tool ?? "docker-mcp", wait_seconds), toolhive(tool, wait_seconds)] } : {},

@@ -1,15 +1,8 @@
 /** OPA's data API (`POST /v1/data/<path>` with an `input`), for clients of an Open Policy Agent. */
 import { Type } from "@sinclair/typebox";
-import {
-  type GateOutcome,
-  type GateRequest,
-  isJsonObject,
-  type JsonValue,
-  readJsonObject,
-  submitAndStart,
-  UnreadableRequest,
-} from "../../src/core.ts";
+import { isJsonObject, type JsonValue, readJsonObject, UnreadableRequest } from "../../src/core.ts";
 import { definePlugin, type FacadeCall, type Reply } from "../../src/plugin.ts";
+import { type GateOutcome, type GateRequest, submitAndStart } from "../actions/api.ts";
 
 const Options = Type.Object(
   {
@@ -35,6 +28,7 @@ const TOOL_CALL_MEMBERS = ["tool", "args", "messages", "runtimeContext", "contex
 
 export default definePlugin({
   name: "opa-data",
+  needs: ["actions"],
   options: Options,
   setup: (_, { enabled, tool, wait_seconds }) =>
     enabled

@@ -4,13 +4,14 @@
  * exchanges its verifier for a session, once. Unauthenticated requests do not write to the store.
  */
 import { type Document, Refusal } from "../../src/plugin.ts";
-import { userState, type CoreHost, matchesTerminalCode, terminalChallenge } from "../../src/core.ts";
+import { userState, type CoreHost } from "../../src/core.ts";
 import { copiedPasskeyError } from "./passkey-counters.ts";
 import { gestureOptions, useGesture, verifyGesture } from "./passkey-gesture.ts";
 import { ERRORS } from "./user-errors.ts";
 import type { Sessions, StoredSession } from "./sessions.ts";
 import type { SignInResult } from "./sign-in.ts";
 import type { Site } from "./site.ts";
+import { matchesTerminalCode, terminalChallenge } from "../actions/api.ts";
 
 const PREFIX = "terminal/";
 /** Time limit for the terminal to sign in after the confirmation. Milliseconds. */

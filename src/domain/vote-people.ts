@@ -3,7 +3,6 @@
  * A vote counts for all of them. Therefore no one can reach a quorum, or approve their own action, with keys that they
  * created.
  */
-import { principalOfKey, principalOfUser } from "./principals.ts";
 
 /** A key as the ledger records it. */
 export interface RecordedKey {
@@ -46,9 +45,4 @@ export const UNKNOWN_PERSON = "unknown";
 /** Returns true if the vote is by a key that anyone can be using. */
 export function isOfUnknownPerson(principals: readonly string[]): boolean {
   return principals.includes(UNKNOWN_PERSON);
-}
-
-/** Returns the principals of keys and users. */
-export function principalsOfKeys(line: readonly RecordedKey[]): string[] {
-  return line.map((key) => (key.isUser === true ? principalOfUser(key.id) : principalOfKey(key)));
 }

@@ -11,7 +11,7 @@ import { requestSummary } from "../../plugins/actions/cli/request-summary.ts";
 import { WatchCommands } from "../../plugins/actions/cli/watch/commands.ts";
 import { followPending } from "../../plugins/actions/cli/watch/follow-pending.ts";
 import { printChanges, watch } from "../../plugins/actions/cli/watch/index.ts";
-import { terminalChallenge, terminalCode } from "../../src/domain/terminal-code.ts";
+import { terminalChallenge, terminalCode } from "../../plugins/actions/cli/watch/terminal-code.ts";
 import { signInTerminal, type TerminalSession } from "../../plugins/actions/cli/watch/terminal-session.ts";
 import { clientOf, createFaultyFetch, inProcessFetch } from "../support/assent-client.ts";
 import { confirmTerminal, invite, PAGE, startPeople, type Person } from "../support/people.ts";

@@ -7,7 +7,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { explainRefusal, ServiceUnavailable, type ActionRecord } from "../../clients/typescript/index.ts";
-import { describeRefusal, submitAndStart } from "../../src/http/resource/gate.ts";
+import { describeRefusal, submitAndStart } from "../../plugins/actions/gateway/gate.ts";
 import { refusalText, serviceFailureText } from "../../clients/hook/refusal-texts.ts";
 import { callRefusal, serviceErrorRefusal } from "../../clients/mcp/decisions/refusal-result.ts";
 import { ROOT } from "../support/runtimes.ts";

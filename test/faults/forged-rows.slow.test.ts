@@ -8,7 +8,7 @@ import { after, describe, test } from "node:test";
 import { encodeEntry, type EntryBody } from "../../src/domain/entries.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import { appendToEdge, hashLeaf, rootFromEdge } from "../../src/domain/merkle.ts";
-import { terminalChallenge } from "../../src/domain/terminal-code.ts";
+import { terminalChallenge } from "../../plugins/actions/cli/watch/terminal-code.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { needs } from "../support/features.ts";
 import { ENGINES, stopEngines, tableOf, type Engine } from "../support/engines.ts";

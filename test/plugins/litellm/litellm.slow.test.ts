@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import litellm from "../../../plugins/litellm/index.ts";
-import { submitAndStartAll, type GateRequest } from "../../../src/http/resource/gate.ts";
+import { type GateRequest, submitAndStartAll } from "../../../plugins/actions/gateway/gate.ts";
 import { approve, makeKey, startService, type Answer, type Service } from "../../support/service.ts";
 import { eventually } from "../../support/wait.ts";
 

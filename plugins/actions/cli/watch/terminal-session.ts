@@ -11,11 +11,10 @@ import {
   EXIT_CODES,
   type Output,
   reachesSite,
-  terminalChallenge,
-  terminalCode,
   toPrintable,
   withServiceErrors,
 } from "../../../../src/command.ts";
+import { terminalChallenge, terminalCode } from "./terminal-code.ts";
 
 /** Timeout of one request in seconds. Short, because a person waits at the terminal. */
 const TIMEOUT = 10;

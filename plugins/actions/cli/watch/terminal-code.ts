@@ -4,7 +4,7 @@
  * enough. The code can be computed from the link, so it does not prove that the person sees the terminal. A person who
  * receives a code and a link from someone else can by mistake confirm that other sign-in.
  */
-import { sha256, toBase64Url, utf8 } from "./hash.ts";
+import { createHash } from "node:crypto";
 
 /** Omits 0, 1, I, L, O and U, which are easily misread. */
 const ALPHABET = "23456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -16,7 +16,7 @@ const DIGITS = 8;
  * terminalChallenge("a".repeat(43)).length; // 43
  */
 export function terminalChallenge(verifier: string): string {
-  return toBase64Url(sha256(utf8(verifier)));
+  return createHash("sha256").update(verifier).digest("base64url");
 }
 
 /**
@@ -25,7 +25,7 @@ export function terminalChallenge(verifier: string): string {
  * terminalCode(challenge); // "K7QF-2M9D"
  */
 export function terminalCode(challenge: string): string {
-  const digits = [...sha256(utf8(`assent-terminal-code/1\n${challenge}`)).subarray(0, DIGITS)]
+  const digits = [...createHash("sha256").update(`assent-terminal-code/1\n${challenge}`).digest().subarray(0, DIGITS)]
     .map((byte) => ALPHABET.charAt(byte % ALPHABET.length))
     .join("");
   return `${digits.slice(0, DIGITS / 2)}-${digits.slice(DIGITS / 2)}`;

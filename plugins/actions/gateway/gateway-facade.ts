@@ -3,13 +3,17 @@
  * the response is 200.
  */
 import { Type } from "@sinclair/typebox";
-import type { ApiResponse, Facade, FacadeCall, FacadeFault } from "../../contract/facade.ts";
-import type { Reply } from "../../contract/resource.ts";
-import { fromBase64Url } from "../../domain/hash.ts";
-import { decodeUtf8, isJsonObject, parseJson, type JsonObject } from "../../domain/json.ts";
-import { readApiFault, submitAndStart, type GateOutcome } from "./gate.ts";
-import { toGateRequest, assertUnambiguous, computeActionDigest, type GatewayRequest } from "./gateway.ts";
-import { UnreadableRequest } from "./json-body.ts";
+import { decodeUtf8, fromBase64Url, isJsonObject, type JsonObject, UnreadableRequest } from "../../../src/core.ts";
+import {
+  type ApiResponse,
+  type Facade,
+  type FacadeCall,
+  type FacadeFault,
+  parseJson,
+  type Reply,
+} from "../../../src/plugin.ts";
+import { type GateOutcome, readApiFault, submitAndStart } from "./gate.ts";
+import { assertUnambiguous, computeActionDigest, type GatewayRequest, toGateRequest } from "./gateway-request.ts";
 
 /** Header with the gateway's own key. `Authorization` contains the client's credentials for the upstream server. */
 const KEY_HEADER = "Assent-Key";

@@ -1,10 +1,10 @@
 /** Which requests of a gateway have one reading, and which action they become. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { toGateRequest } from "../../src/http/resource/gateway.ts";
-import { UnreadableRequest } from "../../src/http/resource/json-body.ts";
-import type { JsonObject } from "../../src/domain/json.ts";
-import { needs } from "../support/features.ts";
+import { toGateRequest } from "../../../plugins/actions/gateway/gateway-request.ts";
+import { UnreadableRequest } from "../../../src/http/resource/json-body.ts";
+import type { JsonObject } from "../../../src/domain/json.ts";
+import { needs } from "../../support/features.ts";
 
 function paramsOf(uri: string, host = "api.example"): JsonObject {
   const headers = new Headers();

@@ -3,8 +3,7 @@
  * used only once and the start is recorded before the call runs.
  */
 import { explainRefusal, type ExplainedAction } from "../../../clients/typescript/refusal.ts";
-import type { ApiResponse, FacadeCall } from "../../contract/facade.ts";
-import type { JsonObject } from "../../domain/json.ts";
+import type { ApiResponse, FacadeCall, JsonObject } from "../../../src/plugin.ts";
 
 /** An action that was requested through another protocol. */
 export interface GateRequest {

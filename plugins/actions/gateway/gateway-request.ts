@@ -3,11 +3,16 @@
  * decided. Therefore refuses requests with an incomplete body, and requests that two servers could interpret
  * differently.
  */
-import { canonicalText } from "../../domain/canonical.ts";
-import type { JsonObject, JsonValue } from "../../domain/json.ts";
-import { sha256Hex, utf8 } from "../../domain/hash.ts";
+import {
+  canonicalText,
+  type JsonObject,
+  type JsonValue,
+  readJson,
+  sha256Hex,
+  UnreadableRequest,
+  utf8,
+} from "../../../src/core.ts";
 import type { GateRequest } from "./gate.ts";
-import { readJson, UnreadableRequest } from "./json-body.ts";
 
 /** The original request. */
 export interface GatewayRequest {
