@@ -13,7 +13,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -167,7 +167,9 @@ function declare(path) {
 /** Returns the declarations of the package's exports, and those that they import. */
 function reachableDeclarations(folder) {
   const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-  const paths = new Set(Object.values(exports).flatMap(({ types }) => types?.replace("./dist/", "") ?? []));
+  const declared = Object.values(exports).flatMap(({ types }) => types?.replace("./dist/", "") ?? []);
+  // The folder of an optional feature may be deleted.
+  const paths = new Set(declared.filter((path) => existsSync(join(folder, path))));
   // A set also iterates over the members that are added meanwhile.
   for (const path of paths)
     for (const [, name] of readFileSync(join(folder, path), "utf8").matchAll(/["'](\.{1,2}\/[^"']+)\.js["']/g))
