@@ -1,4 +1,5 @@
 /** `assent/actions`: what features that name `actions` in `needs` may use of this one. */
+export { pendingAction } from "./ask-agent.ts";
 export { maySelfConfirm, readApproverEligibility } from "./approver-plans.ts";
 export { breakGlassState } from "./break-glass-uses.ts";
 export {
@@ -32,6 +33,7 @@ export { readRequest } from "./prefetch-redecision.ts";
 export { readRecordedName } from "./recorded-name.ts";
 export { ActionRecord, IdParams } from "./schemas.ts";
 export { findSelfApproval } from "./self-approval.ts";
-export { recordAlteredError, verifyAgainstLedger } from "./verify-record.ts";
+export { readVerifiedHistory, recordAlteredError, verifyAgainstLedger } from "./verify-record.ts";
 export { principalsBehindVote } from "./vote-principals.ts";
+export { findUserAsApprover, findVotingBlock, type PendingApprover } from "./voting-capacity.ts";
 export { assertNotErased, isOverdue, visibleAction } from "./visible-action.ts";

@@ -99,7 +99,7 @@ export function answerQuestion(
 }
 
 /** Reads a pending action and verifies it against the ledger. Throws ACTION_NOT_PENDING or APPROVAL_EXPIRED. */
-async function pendingAction(
+export async function pendingAction(
   host: CoreHost,
   tx: LedgerTransaction,
   id: string,

@@ -3,13 +3,13 @@
  * deadline, so this module reads all of them, in slices. Decisions run between two slices.
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { canSee, type CoreHost, invalidCursor } from "../../src/core.ts";
+import { type CoreHost, invalidCursor } from "../../src/core.ts";
 import { type Credential, decodeCursor } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
 import { findContainedText, selectByWords, splitWords } from "./match-words.ts";
-import { findSelfApproval } from "./self-approval.ts";
+import type { VoteMoment } from "./approver-plans.ts";
 import { readVerifiedHistory } from "./verify-record.ts";
-import { describeVoting } from "./voting-capacity.ts";
+import { findVotingBlock, type PendingApprover } from "./voting-capacity.ts";
 
 /** Maximum number of pending actions that one request reads, starting with the earliest deadline. */
 const MAX_READ = 20_000;
@@ -54,9 +54,6 @@ export function needsFullScan({ view, agent_id, tool, operation, risk_level, q, 
   const isSorted = sort === "oldest" || sort === "risk";
   return isSorted || [view, agent_id, tool, operation, risk_level, q].some((value) => value !== undefined);
 }
-
-/** A credential, or a user who does not have to be signed in. */
-export type PendingApprover = Omit<Credential, "epoch" | "valid_until">;
 
 /** Position of an action in the chosen order, which is ascending. */
 type SortKey = readonly [number, number, number];
@@ -154,13 +151,11 @@ async function needsSecondVote(host: CoreHost, { id, quorum }: ActionRow): Promi
 
 async function canApprove(
   host: CoreHost,
-  credential: PendingApprover,
+  approver: PendingApprover,
   row: ActionRow,
-  moment: Parameters<typeof describeVoting>[4],
+  moment: VoteMoment,
 ): Promise<boolean> {
-  if (!credential.hasScope("approvals:decide") || !canSee(credential.visibility, row)) return false;
+  if (!approver.hasScope("approvals:decide")) return false;
   const history = await readVerifiedHistory(host.storage, row);
-  if (history === null || history.requirement === null) return false;
-  const about = { ...history, requirement: history.requirement, self: findSelfApproval(host, row, credential) };
-  return describeVoting(host, row, credential, about, moment).blocked === null;
+  return history !== null && findVotingBlock(host, row, approver, history, moment) === null;
 }

@@ -3,15 +3,7 @@
  * it is sorted newest first, so the most urgent action would be last.
  */
 import { type Static, Type } from "@sinclair/typebox";
-import {
-  userState,
-  type CoreHost,
-  invalidCursor,
-  listReply,
-  readPage,
-  extendVisibility,
-  rightsReader,
-} from "../../src/core.ts";
+import { userState, type CoreHost, invalidCursor, listReply, readPage } from "../../src/core.ts";
 import {
   type Credential,
   decodeCursor,
@@ -29,11 +21,11 @@ import {
   formatSortKey,
   needsFullScan,
   parseSortKey,
-  type PendingApprover,
   PendingFilter,
 } from "./pending-filter.ts";
 import { contentByteLength } from "./visible-action.ts";
 import { ActionRecord } from "./schemas.ts";
+import { findUserAsApprover, type PendingApprover } from "./voting-capacity.ts";
 
 const LIST = "approvals";
 const { limit, cursor } = PAGE_QUERY;
@@ -172,16 +164,10 @@ async function readUser(host: CoreHost, query: Query, id: string, caller: Creden
   if (!caller.hasScope("users:read") && !caller.hasScope("users:manage"))
     throw new Refusal("INSUFFICIENT_SCOPE", "reading what another user can approve needs the scope users:read");
   const snapshot = await host.snapshot();
-  const user = snapshot.state(userState).get(id);
-  if (user === undefined) throw fault("there is no such user");
-  const rights = await host.keys.rightsOf(rightsReader(host, snapshot), id);
-  if (rights === null) throw fault("the user is deactivated");
-  const delegators = await host.users.delegatorsOf(id);
-  return {
-    ...rights,
-    visibility: extendVisibility(rights.visibility, delegators),
-    session: { id: "", user, terminal: false, visibility: rights.visibility, delegators },
-  };
+  if (!snapshot.state(userState).has(id)) throw fault("there is no such user");
+  const approver = await findUserAsApprover(host, snapshot, id);
+  if (approver === null) throw fault("the user is deactivated");
+  return approver;
 }
 
 function positionOf(row: ActionRow | null): PendingCursor | null {

@@ -10,11 +10,14 @@ import {
   type CoreHost,
   isOfUnknownPerson,
   type CountedVote,
+  extendVisibility,
   principalOfUser,
   type RecordedApproval,
   type RecordedEdit,
+  rightsReader,
   SELF_RELATION_REASONS,
   type SelfRelation,
+  userState,
 } from "../../src/core.ts";
 import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
@@ -30,6 +33,7 @@ import {
 } from "./approver-plans.ts";
 import { isNewPerson } from "./count-people.ts";
 import { findSelfApproval } from "./self-approval.ts";
+import type { VerifiedHistory } from "./verify-record.ts";
 
 /** The person, key or link that is about to vote. */
 export interface ProspectiveVoter {
@@ -250,4 +254,44 @@ export function describeVoting(
     return { blocked: null, on_behalf_of: chosen.capacity.delegation?.from ?? null, may_break_glass };
   const { refusal, groups } = chosen;
   return { blocked: { code: refusal.code, detail: refusal.message, groups }, on_behalf_of: null, may_break_glass };
+}
+
+/** A credential, or a user who does not have to be signed in. */
+export type PendingApprover = Omit<Credential, "epoch" | "valid_until">;
+
+/** Returns why the approver cannot approve the action now; null if they can. */
+export function findVotingBlock(
+  host: CoreHost,
+  row: ActionRow,
+  approver: PendingApprover,
+  { requirement, ...history }: Pick<VerifiedHistory, "requirement" | "approvals" | "edit">,
+  moment: VoteMoment,
+): VotingTerms["blocked"] {
+  const none = { code: "APPROVER_NOT_ELIGIBLE", groups: [] };
+  if (requirement === null) return { ...none, detail: "the action needs no approval" };
+  if (!approver.hasScope("approvals:decide")) return { ...none, detail: "it needs the scope approvals:decide" };
+  if (!canSee(approver.visibility, row)) return { ...none, detail: "the action is hidden by the limits of groups" };
+  const self = findSelfApproval(host, row, approver);
+  return describeVoting(host, row, approver, { ...history, requirement, self }, moment).blocked;
+}
+
+/**
+ * Returns the user as an approver, with the delegations that apply to their sessions; null if there is no such user or
+ * the user is deactivated.
+ * @param moment the states in a ledger transaction, or at the newest commit
+ */
+export async function findUserAsApprover(
+  host: CoreHost,
+  moment: VoteMoment,
+  id: string,
+): Promise<PendingApprover | null> {
+  const user = moment.state(userState).get(id);
+  const rights = user === undefined ? null : await host.keys.rightsOf(rightsReader(host, moment), id);
+  if (user === undefined || rights === null) return null;
+  const delegators = await host.users.delegatorsOf(id);
+  return {
+    ...rights,
+    visibility: extendVisibility(rights.visibility, delegators),
+    session: { id: "", user, terminal: false, visibility: rights.visibility, delegators },
+  };
 }

@@ -38,6 +38,7 @@ const TAGS = {
   actions: "Actions that agents request: submit, decide, approve, run.",
   policies: "What is allowed, denied, or requires approval. Versions never change.",
   "api-keys": "Credentials of programs, and their scopes.",
+  claims: "Who is looking at a pending request.",
   stop: "Deny all actions, with precedence over policies.",
   coverage: "Results of comparisons between the logs of other systems and the ledger.",
   deliveries: "Messages to people and programs: sent, waiting, abandoned.",

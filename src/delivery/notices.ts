@@ -20,12 +20,15 @@ export async function createEntryNotices(
   body: EntryBody,
   cause: DeliveryCause,
 ): Promise<NewDelivery[]> {
+  const action_id = "action_id" in body ? body.action_id : null;
+  const subject = action_id === null ? null : await tx.action(action_id);
+  const about = subject === null ? null : { id: subject.id, subject: { ...subject, owner: subject.submitted_owner } };
   const ofFeatures = options.notices
     .filter(({ kind }) => kind.entry === body.type && kind.isDue?.(body) !== false)
     .flatMap(({ kind, channels }) =>
       kind.person === undefined
-        ? noticesTo(channels, options, kind.name, cause)
-        : noticesToPerson(options, kind.name, kind.person(body), cause, null),
+        ? noticesTo(channels, options, kind.name, cause, about)
+        : noticesToPerson(options, kind.name, kind.person(body), cause, action_id),
     );
   if (ofFeatures.length > 0) return ofFeatures;
   switch (body.type) {

@@ -412,6 +412,11 @@ describe("every operation", () => {
     const pending = (await send("POST", "/v1/actions", { key: service.agent, body: request })).body;
     await send("GET", "/v1/actions/{id}/grant-suggestions", { at: { id: pending.id as string } });
     if (hasFeature("grants")) assert.equal(use.grant, doubtful.id);
+    const handed = { id: pending.id as string };
+    await send("POST", "/v1/actions/{id}/claim", { at: handed, body: {} });
+    await send("GET", "/v1/claims", { query: "?limit=1" });
+    await send("GET", "/v1/actions/{id}/approvers", { at: handed, query: "?name=a" });
+    await send("POST", "/v1/actions/{id}/release-claim", { at: handed, body: {} });
     await send("POST", "/v1/grants/{id}/flag", { at: doubtful, body: { action_id: use.id, reason: "walk" } });
     const { agent_id, tool, operation } = terms;
     const work = { agent_id, title: "walk", for: "1h", operations: [{ tool, operation, count: 1 }] };

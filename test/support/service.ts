@@ -44,6 +44,7 @@ const NAMES = [
   "throttle",
   "grants",
   "tasks",
+  "claims",
   "analytics",
   "events",
   "provenance",

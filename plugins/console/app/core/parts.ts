@@ -79,6 +79,10 @@ export interface Places {
   action: { action: Action };
   /** Above the request on the page about an action: what allowed the action without a vote. */
   "action-allowed": { action: Action; entries: readonly object[]; onChange(message: string): void };
+  /** After the agent in a row of the inbox; text only. */
+  "request-row": { action: Action };
+  /** Below the first line of a request that is pending. */
+  request: { action: Action };
   /** Above the vote buttons of a request. */
   vote: { id: string; terms: VoteTerms; onChoose(addition: VoteAddition | null): void };
   /** Below the outcome of a test request in the inbox. */

@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { hasScope } from "../core/me.ts";
 import { Age, MarkedValue, TimeLeft } from "../ui/elements.tsx";
+import { Panels } from "../ui/panels.tsx";
 import { findHeadlineMember } from "../ui/params.tsx";
 import { PreviewText } from "../ui/preview-text.tsx";
 import { RiskBadge } from "../ui/request-view.tsx";
@@ -135,6 +136,7 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
         <span class="row-line">
           <span class="row-who">
             <MarkedValue value={action.agent_id} />
+            {outcome === null ? <Panels place="request-row" action={action} /> : null}
           </span>
           <span class="row-side">
             {outcome === null ? <OwnVoteBadge action={action} /> : null}

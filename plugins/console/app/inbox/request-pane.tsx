@@ -91,6 +91,7 @@ export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onA
           ) : null}
           {availability === "open" || availability === "voted" ? <AgentWaitStatus action={action} /> : null}
         </p>
+        {outcome === null && availability !== "expired" ? <Panels place="request" action={action} /> : null}
         {outcome === null ? null : <OutcomeText outcome={outcome} />}
         <Recall action={action} onDone={onRecalled} />
         {/* The person can no longer vote, but can still stop the agent before it acts. */}

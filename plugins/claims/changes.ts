@@ -1,0 +1,140 @@
+/** Claims a request, hands it over, and releases it. */
+import {
+  confirmCredential,
+  type CoreHost,
+  type LedgerTransaction,
+  principalOfUser,
+  toActor,
+  userState,
+} from "../../src/core.ts";
+import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import {
+  findUserAsApprover,
+  findVotingBlock,
+  pendingAction,
+  type PendingApprover,
+  readVerifiedHistory,
+} from "../actions/api.ts";
+import { CLAIM_ENTRY, type ClaimBody, type ClaimChange, type ClaimOptions, ERRORS } from "./schemas.ts";
+import { type Claim, claimState, findClaim } from "./state.ts";
+
+const MS_PER_MINUTE = 60_000;
+/** Maximum number of open claims of one approver, who can look at one request at a time. */
+const MAX_CLAIMS = 20;
+/** Maximum number of users whose rights one search evaluates, and that it returns. */
+const [MAX_EVALUATED, MAX_FOUND] = [500, 20];
+
+/**
+ * Claims a pending action for the caller, or hands it to a user. Repeating the call within the first half of the time
+ * changes nothing.
+ */
+export function claimAction(
+  host: CoreHost,
+  { minutes }: ClaimOptions,
+  credential: Credential,
+  id: string,
+  { user_id, take_over }: ClaimBody,
+): Promise<Claim> {
+  return host.ledger.transact(async (tx) => {
+    const caller = await confirmCredential(tx, credential, "approvals:decide");
+    const row = await pendingAction(host, tx, id, caller);
+    await assertMayVote(host, tx, row, caller, "you cannot approve this action");
+    const holder = user_id === undefined ? caller : await readHolder(host, tx, row, user_id);
+    const current = findClaim(tx, row, await tx.approvals(id));
+    if (current !== null && current.holder !== caller.principal && take_over !== true)
+      throw new Refusal(
+        ERRORS.held,
+        `${current.holder} claimed the action until ${toRfc3339(current.until)}; you can still vote, or set \`take_over\``,
+      );
+    const until = Math.min(tx.now + minutes * MS_PER_MINUTE, row.expires_at ?? Infinity);
+    if (current?.holder === holder.principal && (current.until - tx.now) * 2 > until - tx.now) return current;
+    const open = [...tx.state(claimState).values()].filter((claim) => claim.until > tx.now && claim.action_id !== id);
+    if (open.filter((claim) => claim.holder === holder.principal).length >= MAX_CLAIMS)
+      throw new Refusal(
+        ERRORS.tooMany,
+        `${holder.principal} has ${MAX_CLAIMS} claims, which is the limit; vote on one of these requests or release it`,
+      );
+    const change = holder.principal === caller.principal ? "claimed" : "handed_over";
+    record(tx, row, caller, { change, holder: holder.principal, until: toRfc3339(until) });
+    return tx.state(claimState).get(id) as Claim;
+  });
+}
+
+/** Ends the caller's claim. Throws CLAIM_NOT_FOUND if the caller has no claim of the action. */
+export function releaseClaim(host: CoreHost, credential: Credential, id: string): Promise<void> {
+  return host.ledger.transact(async (tx) => {
+    const caller = await confirmCredential(tx, credential, "approvals:decide");
+    const row = await pendingAction(host, tx, id, caller);
+    const claim = findClaim(tx, row, await tx.approvals(id));
+    if (claim?.holder !== caller.principal)
+      throw new Refusal(ERRORS.notFound, `you have no claim of the action ${id}; it may have ended`);
+    record(tx, row, caller, { change: "released", holder: claim.holder, until: null });
+  });
+}
+
+/** Returns the users other than the caller who can approve the action now, by name. */
+export async function findApprovers(
+  host: CoreHost,
+  credential: Credential,
+  row: ActionRow,
+  name: string,
+): Promise<{ id: string; name: string }[]> {
+  const history = await readVerifiedHistory(host.storage, row);
+  const moment = await host.snapshot();
+  const wanted = name.toLowerCase();
+  const users = [...moment.state(userState).values()]
+    .filter(
+      (user) =>
+        user.ended_at === null &&
+        principalOfUser(user.id) !== credential.principal &&
+        user.name.toLowerCase().includes(wanted),
+    )
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  const found: { id: string; name: string }[] = [];
+  for (const user of users.slice(0, MAX_EVALUATED)) {
+    if (found.length === MAX_FOUND) break;
+    await host.waitForReadSlot(credential.key.id);
+    const approver = history === null ? null : await findUserAsApprover(host, moment, user.id);
+    if (history === null || approver === null) continue;
+    if (findVotingBlock(host, withoutPlan(row), approver, history, moment) === null)
+      found.push({ id: user.id, name: user.name });
+  }
+  return found;
+}
+
+/** The vote on a plan is one vote on all its actions, and each action can be looked at alone. */
+const withoutPlan = (row: ActionRow): ActionRow => ({ ...row, plan_id: null });
+
+async function readHolder(host: CoreHost, tx: LedgerTransaction, row: ActionRow, id: string): Promise<PendingApprover> {
+  const approver = await findUserAsApprover(host, tx, id);
+  if (approver === null) {
+    const detail = `"${id}" is not the id of an active user`;
+    throw new Refusal("VALIDATION_FAILED", `the claim is not valid: ${detail}`, {
+      errors: [{ pointer: "/user_id", detail }],
+    });
+  }
+  await assertMayVote(host, tx, row, approver, "this user cannot approve the action");
+  return approver;
+}
+
+async function assertMayVote(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  row: ActionRow,
+  approver: PendingApprover,
+  sentence: string,
+): Promise<void> {
+  const history = await readVerifiedHistory(tx, row);
+  const blocked =
+    history === null
+      ? { detail: "its entries cannot be read" }
+      : findVotingBlock(host, withoutPlan(row), approver, history, tx);
+  if (blocked !== null) throw new Refusal("APPROVER_NOT_ELIGIBLE", `${sentence}: ${blocked.detail}`);
+}
+
+function record(tx: LedgerTransaction, row: ActionRow, caller: Credential, data: ClaimChange): void {
+  const { id: action_id, agent_id } = row;
+  const by = toActor(caller.key, caller.principal);
+  tx.record({ type: CLAIM_ENTRY, v: 1, at: toRfc3339(tx.now), action_id, agent_id, data, by }, row.submitted_by);
+}
