@@ -212,6 +212,45 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
     await page.getByText(/You were signed out/).waitFor();
   });
 
+  it("lists the keys of each page with ?, and lets single letters be turned off", async () => {
+    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/approvals");
+    const dialog = page.getByRole("dialog", { name: "Keyboard shortcuts" });
+    const keysOn = async (address: string, heading: string) => {
+      await page.evaluate((to) => (location.hash = to), address);
+      await page.getByRole("heading", { name: heading, level: 1 }).waitFor();
+      await page.keyboard.press("?");
+      await dialog.waitFor();
+      const text = (await dialog.textContent()) ?? "";
+      await page.keyboard.press("Escape");
+      await dialog.waitFor({ state: "detached" });
+      assert.match(text, /Ctrl \+ K/, address);
+      return text;
+    };
+    assert.match(await keysOn("#/approvals", "Approvals"), /j \/ kNext, previous request.*On every page/);
+    const actions = await keysOn("#/actions", "Actions");
+    assert.match(actions, /Search all actions/);
+    assert.doesNotMatch(actions, /previous request/, "keys of another page");
+    for (const link of await page.getByRole("navigation").locator('a[href^="#/"]').all()) {
+      const [address, heading] = [(await link.getAttribute("href")) ?? "", (await link.textContent()) ?? ""];
+      if (!/approvals|actions/.test(address))
+        assert.match(await keysOn(address, heading), /no keys of its own/, address);
+    }
+    await page.evaluate(() => (location.hash = "#/actions"));
+    await page.getByRole("heading", { name: "Actions", level: 1 }).waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.type("?");
+    assert.equal(await page.getByLabel("Search", { exact: true }).inputValue(), "?", "typing is no shortcut");
+    await page.getByRole("heading", { level: 1 }).focus();
+    await page.getByRole("button", { name: "Keyboard shortcuts" }).click();
+    await dialog.getByRole("checkbox", { name: "Single-letter shortcuts" }).uncheck();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("?");
+    await page.keyboard.press("Control+k");
+    await page.getByLabel("Page, command or object").waitFor();
+    assert.equal(await dialog.count(), 0);
+    assert.deepEqual([complaints, strayed], [[], []]);
+  });
+
   it("has a menu that a phone opens and a keyboard reaches", async () => {
     const { page } = await console_.visit(console_.service.admin, "", { viewport: { width: 390, height: 844 } });
     const link = page.getByRole("link", { name: "Approvals", exact: true });

@@ -51,6 +51,9 @@ export { deviceId, pushSupport, subscribeDevice, unsubscribeDevice } from "./cor
 /** Unsaved drafts, which the console lists before a sign-out. */
 export { deletePageDraft, readPageDraft, writePageDraft } from "./core/page-drafts.ts";
 
+/** Keys of a page, which the list of keyboard shortcuts shows. */
+export { type Shortcut, useShortcuts } from "./core/shortcuts.ts";
+
 // Loading
 export { type LoadState, useLoad, useNow } from "./ui/hooks.ts";
 export { type PagedRows, usePaged } from "./ui/paged.ts";

@@ -3,16 +3,15 @@ import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { encodeSegment, request, serviceNow } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
+import { useShortcuts } from "../core/shortcuts.ts";
 import { StreamStatus, Loading, Notice, ErrorNotice } from "../ui/elements.tsx";
 import { formatDuration } from "../ui/format.ts";
 import { useLoad, useNow } from "../ui/hooks.ts";
-import { Icon } from "../ui/icons.tsx";
 import { ActionTitle } from "../ui/request-view.tsx";
-import { FirstSteps, Help } from "./lazy-parts.tsx";
+import { FirstSteps } from "./lazy-parts.tsx";
 import { queueAddress, Filters, readQueueQuery } from "./filters.tsx";
 import { HeldTray } from "./held-tray.tsx";
 import { heldVotes, reportVotes, undoVote, type HeldVote } from "./held-votes.ts";
-import { useShortcuts } from "./keyboard.ts";
 import { oneColumn, RequestList } from "./list.tsx";
 import { SelectedRequests, QueueOverview } from "./overview.tsx";
 import { RequestPane } from "./request-pane.tsx";
@@ -29,7 +28,6 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
   // An expired request has no event at its deadline, so redraw regularly. The countdowns in the rows redraw themselves.
   useNow(5000);
   const [status, setStatus] = useState("");
-  const [isHelpOpen, setHelpOpen] = useState(false);
   const voteBar = useRef<VoteBarHandle>(null);
   const batchBar = useRef<VoteBarHandle>(null);
   const searchField = useRef<HTMLInputElement>(null);
@@ -64,24 +62,29 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
     if (vote !== null) reopen(vote);
   };
   const canVote = item !== null && findVoteAvailability(item) === "open";
-  const areShortcutsOn = useShortcuts({
-    step: (by) => {
-      const place = rows.findIndex(({ action }) => action.id === id);
-      const target =
-        place < 0 ? nextOpen(rows, "") : rows[Math.min(Math.max(place + by, 0), rows.length - 1)]?.action.id;
-      if (target !== undefined && target !== null && target !== id) open(target);
-    },
-    choose: (approve) => {
-      if (selection.chosen.length > 0) batch.choose(approve);
-      else if (canVote) voteBar.current?.choose(approve);
-    },
-    undo,
-    select: () => {
-      if (canVote) selection.toggle(item.action.id, false);
-    },
-    search: () => searchField.current?.focus(),
-    help: () => setHelpOpen(true),
-  });
+  const step = (by: 1 | -1) => (): void => {
+    const place = rows.findIndex(({ action }) => action.id === id);
+    const target = place < 0 ? nextOpen(rows, "") : rows[Math.min(Math.max(place + by, 0), rows.length - 1)]?.action.id;
+    if (target !== undefined && target !== null && target !== id) open(target);
+  };
+  const choose = (approve: boolean) => (): void => {
+    if (selection.chosen.length > 0) batch.choose(approve);
+    else if (canVote) voteBar.current?.choose(approve);
+  };
+  const select = (): void => {
+    if (canVote) selection.toggle(item.action.id, false);
+  };
+  const { keys } = TEXTS;
+  useShortcuts("page", [
+    { keys: "j / k", text: keys.step, on: { j: step(1), k: step(-1) } },
+    { keys: "a / d", text: keys.choose, on: { a: choose(true), d: choose(false) } },
+    { keys: "u", text: keys.undo, on: { u: () => undo() } },
+    { keys: "Ctrl + Enter", text: keys.confirm },
+    { keys: "Esc", text: keys.leave },
+    { keys: "x", text: keys.select, on: { x: select } },
+    { keys: "Shift + click", text: keys.range },
+    { keys: "/", text: keys.search, on: { "/": () => searchField.current?.focus() } },
+  ]);
   const isIdle = !queue.loading && queue.error === null;
   const isViewEmpty = !isNarrowed(query) && total === 0 && rows.length === 0 && isIdle;
   const others = useOtherRequests(isViewEmpty && hasFilter(query));
@@ -91,7 +94,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
       {heldVotes.value.length === 0 ? null : <HeldTray onUndone={reopen} />}
       <section class="inbox-list" aria-label="Pending requests">
         <header>
-          <ListTitle queue={queue} isFiltered={isNarrowed(query)} onHelp={() => setHelpOpen(true)} />
+          <ListTitle queue={queue} isFiltered={isNarrowed(query)} />
           {/* Changing a filter adds no entry to the browser's history. */}
           <Filters query={query} onChange={(next) => location.replace(queueAddress(id, next))} field={searchField} />
           <Toolbar queue={queue} rows={rows} selection={selection}>
@@ -153,7 +156,6 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
           onShowSelected={batch.show}
         />
       )}
-      {isHelpOpen ? <Help {...areShortcutsOn} onClose={() => setHelpOpen(false)} /> : null}
     </div>
   );
 }
@@ -197,7 +199,7 @@ function useBatch(id: string | null, { ids, chosen }: Selection, bar: RefObject<
   };
 }
 
-function ListTitle({ queue, isFiltered, onHelp }: { queue: Queue; isFiltered: boolean; onHelp: () => void }) {
+function ListTitle({ queue, isFiltered }: { queue: Queue; isFiltered: boolean }) {
   return (
     <div class="inbox-title">
       <h1 tabIndex={-1}>{TEXTS.title}</h1>
@@ -205,9 +207,6 @@ function ListTitle({ queue, isFiltered, onHelp }: { queue: Queue; isFiltered: bo
         {countText(queue, isFiltered)}
       </span>
       <StreamStatus {...queue.live} />
-      <button type="button" class="icon-button" aria-label="Keyboard shortcuts" onClick={onHelp}>
-        <Icon name="help" />
-      </button>
     </div>
   );
 }

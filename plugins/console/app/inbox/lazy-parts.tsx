@@ -7,7 +7,6 @@ const loadFirstSteps = async () => (await import("./first-steps.tsx")).FirstStep
 const loadHistory = async () => (await import("../ui/action-history.tsx")).ActionHistory;
 const loadEmergencyDialog = async () => (await import("./emergency-dialog.tsx")).EmergencyDialog;
 const loadEditForm = async () => (await import("./edit-form.tsx")).EditForm;
-const loadHelp = async () => (await import("./help.tsx")).Help;
 
 export function FirstSteps(props: ComponentProps<Awaited<ReturnType<typeof loadFirstSteps>>>) {
   return <LazyPart load={loadFirstSteps} props={props} waiting={<Loading what="the first steps" />} />;
@@ -19,10 +18,6 @@ export function ActionHistory(props: ComponentProps<Awaited<ReturnType<typeof lo
 
 export function EmergencyDialog(props: ComponentProps<Awaited<ReturnType<typeof loadEmergencyDialog>>>) {
   return <LazyPart load={loadEmergencyDialog} props={props} />;
-}
-
-export function Help(props: ComponentProps<Awaited<ReturnType<typeof loadHelp>>>) {
-  return <LazyPart load={loadHelp} props={props} />;
 }
 
 export function EditForm(props: ComponentProps<Awaited<ReturnType<typeof loadEditForm>>>) {

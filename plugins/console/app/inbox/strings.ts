@@ -5,6 +5,16 @@ export const TEXTS = {
   inPlan: (position: number): string =>
     `This is action ${position} of a plan. You vote on the whole plan, and can strike out single actions.`,
   openPlan: "Open the plan",
+  keys: {
+    step: "Next, previous request",
+    choose: "Approve, deny: the open request, or the selected ones if any are selected",
+    undo: "Undo the last vote, within five seconds",
+    confirm: "Confirm a vote on a selection or on a critical request",
+    leave: "Leave the reason",
+    select: "Select the request",
+    range: "Select a range",
+    search: "Search all pending requests",
+  },
   title: "Approvals",
   empty: "No requests are waiting.",
   noneForYou: "No request waits for your vote.",

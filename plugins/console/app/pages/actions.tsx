@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
+import { useShortcuts } from "../core/shortcuts.ts";
 import { groupByShape } from "../inbox/group-requests.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
 import {
@@ -30,6 +31,7 @@ const TEXTS = {
   title: "Actions",
   any: "any",
   search: "Search",
+  searchKey: "Search all actions",
   filter: "Filter",
   more: "More…",
   fewer: "Fewer…",
@@ -70,6 +72,9 @@ function List({ query }: { query: URLSearchParams }) {
   const filters = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ""])) as ActionFilters;
   const { rows, error, loading, live, hasMore, isBusy, older, reload } = useActions(filters);
   const isFiltered = FILTERS.some((name) => filters[name] !== "");
+  useShortcuts("page", [
+    { keys: "/", text: TEXTS.searchKey, on: { "/": () => document.getElementById("f-q")?.focus() } },
+  ]);
   return (
     <Page title={TEXTS.title} side={<StreamStatus {...live} />}>
       <ActionViews filters={filters} />

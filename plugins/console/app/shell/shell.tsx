@@ -21,6 +21,7 @@ import {
   signOut,
   watchSession,
 } from "../core/session.ts";
+import { useShortcuts } from "../core/shortcuts.ts";
 import { listPageDrafts } from "../core/page-drafts.ts";
 import { castHeldVotes, heldVotes } from "../inbox/held-votes.ts";
 import { OutageBanner, Loading, Notice, Page, ErrorNotice } from "../ui/elements.tsx";
@@ -33,6 +34,12 @@ import { currentRoute, type Route } from "./router.ts";
 import { SignIn } from "./sign-in.tsx";
 import { PageLink } from "../ui/page-link.tsx";
 
+const HELP: Command = {
+  title: "Keyboard shortcuts",
+  icon: "help",
+  isOffered: () => true,
+  load: async () => (await import("./help.tsx")).Help,
+};
 const loadSignOutDialog = async () => (await import("./sign-out-dialog.tsx")).SignOutDialog;
 
 /** @param props.failed why parts of plugins are missing, one sentence for each */
@@ -94,8 +101,9 @@ function Console({ failed }: { failed: readonly string[] }) {
   useEffect(() => {
     if (user !== null && isUserSession()) void renewDevice(user.key.id).catch(() => undefined);
   }, [user === null]);
+  useShortcuts("everywhere", [{ keys: "?", text: "Show the keys of this page", on: { "?": () => setCommand(HELP) } }]);
   const pages = user === null ? [] : listPages().filter(canOpenPage);
-  const commands = user === null ? [] : listCommands(user);
+  const commands = user === null ? [] : [...listCommands(user), HELP];
   const name = route.name === "" ? (pages[0]?.name ?? "") : route.name;
   return (
     <>

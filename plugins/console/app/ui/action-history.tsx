@@ -2,9 +2,11 @@
 import type { ComponentChildren } from "preact";
 import type { Api, ApprovalEntry, RedecisionEntry } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
+import { entryTextsOf, loadTexts } from "../core/parts.ts";
 import { Badge, MarkedValue } from "./elements.tsx";
 import { OCCASIONS, VERDICTS } from "./entry-texts.ts";
 import { renderPlain } from "./format.ts";
+import { useLoad } from "./hooks.ts";
 import { PersonLink } from "./person.tsx";
 import { VoteMethod, type GivenVote } from "./vote-method.tsx";
 import { Timeline, type TimelineStep } from "./timeline.tsx";
@@ -33,6 +35,8 @@ interface Entry {
 }
 
 export function ActionHistory({ events }: { events: readonly ActionEvent[] }) {
+  // Texts of features' entries. Until they are loaded, and if they cannot be, the types are displayed.
+  useLoad(loadTexts, []);
   return <Timeline label="History" steps={events.map(toStep)} hasExactTimes />;
 }
 
@@ -108,7 +112,7 @@ export function describeActionEntry(event: Pick<ActionEvent, "type" | "entry">):
     case "execution":
       return <ExecutionStep entry={entry} />;
     default:
-      return <MarkedValue value={event.type.replaceAll("_", " ")} />;
+      return entryTextsOf(event.type)?.describe(event.entry) ?? <MarkedValue value={event.type.replaceAll("_", " ")} />;
   }
 }
 
