@@ -11,8 +11,7 @@ import { sqliteStorage } from "../plugins/storage-sqlite/index.ts";
 import "../src/identity/native-sha256.ts";
 import { compilePolicySet, buildPolicySet } from "../src/domain/policy/compile/compile.ts";
 import { loadPolicyFolder } from "../src/policies/folder.ts";
-import { backtest } from "../src/policies/backtest.ts";
-import { createBacktestReader } from "../src/storage/visible-reads.ts";
+import { backtest, readAllDecisions } from "../plugins/policies/backtest/backtest.ts";
 import { end, measure, POLICIES, start } from "./load.ts";
 
 const DECISIONS = Number(process.env["BENCH_DECISIONS"] ?? 100_000);
@@ -38,7 +37,7 @@ try {
     },
   ];
   const all = { visibility: { all: true }, since: 0, until: Number.MAX_SAFE_INTEGER } as const;
-  const reader = createBacktestReader(storage);
+  const reader = readAllDecisions(storage);
 
   async function readOnly(): Promise<number> {
     let [count, before] = [0, Number.MAX_SAFE_INTEGER];

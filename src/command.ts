@@ -7,6 +7,7 @@ import { EXIT_CODES, type Output } from "./cli/command.ts";
 import { listBuiltInCommands } from "./config/built-in-plugins.ts";
 import type { EffectSource } from "./contract/effects.ts";
 import type { StorageReader } from "./contract/storage.ts";
+import type { PolicyDocument } from "./domain/policy/policy-types.ts";
 
 export {
   colourText,
@@ -14,6 +15,7 @@ export {
   createProgressReporter,
   EXIT_CODES,
   parseArguments,
+  parseFormat,
   parsePort,
   printJson,
   printTable,
@@ -25,7 +27,7 @@ export {
   type Output,
   type Subcommand,
 } from "./cli/command.ts";
-export { serviceUrl } from "./cli/credentials.ts";
+export { findAvailableKey, serviceUrl } from "./cli/credentials.ts";
 export {
   actionExitCode,
   createClient,
@@ -34,9 +36,11 @@ export {
   readJsonFlag,
   readSecretFlag,
   readTextFlag,
+  REQUEST_TIMEOUT,
   withNames,
   withServiceErrors,
 } from "./cli/remote.ts";
+export { withStatusLine } from "./cli/status-line.ts";
 export { parseTimeWindow } from "./cli/time-window.ts";
 export { parseFuture, parsePast, parseSeconds } from "./cli/times.ts";
 export { askYesOrNo, canAsk, isYes } from "./cli/yes-or-no.ts";
@@ -113,6 +117,30 @@ export async function assertValidFolder(folder: string, consequence: string, io:
   const { checkPolicyFolder } = await import("./policies/folder.ts");
   const { assertNoFaults } = await import("./cli/policy/folder-argument.ts");
   assertNoFaults(folder, (await checkPolicyFolder(folder)).faults, consequence, EXIT_CODES.failure, io);
+}
+
+/**
+ * Returns the valid policies of a folder, and its path: the argument of the command, else ASSENT_POLICIES, else
+ * `./policies`. Prints the faults of the folder, and throws CommandError if there are any.
+ * @param verb name of the subcommand of `assent policy`
+ * @param values of the options `--recursive` and `--environment`
+ * @param consequence end of the message
+ * @example
+ * const { path, documents } = await readPolicyFolder("backtest", positionals, values, "nothing was evaluated", io);
+ */
+export async function readPolicyFolder(
+  verb: string,
+  positionals: readonly string[],
+  values: { recursive?: boolean | undefined; environment?: string | undefined },
+  consequence: string,
+  io: Output,
+): Promise<{ path: string; documents: readonly { document: PolicyDocument; file: string }[] }> {
+  const { checkPolicyFolder } = await import("./policies/folder.ts");
+  const { assertNoFaults, folderOptions, resolvePolicyFolder } = await import("./cli/policy/folder-argument.ts");
+  const path = resolvePolicyFolder(verb, positionals);
+  const { documents, faults } = await checkPolicyFolder(path, folderOptions(values));
+  assertNoFaults(path, faults, consequence, EXIT_CODES.failure, io);
+  return { path, documents };
 }
 
 /**

@@ -180,6 +180,7 @@ export {
   type MatchedLimit,
   findMatchedLimits,
   findRecordedUsage,
+  isExceeded,
   withAssumedActivation,
 } from "./domain/policy/decide/limit-facts.ts";
 
@@ -222,6 +223,7 @@ export {
   type StepFacts,
 } from "./domain/policy/decide/decide.ts";
 export { Evaluation } from "./domain/policy/decide/evaluation.ts";
+export { hasUnrecordedInputs } from "./domain/policy/decide/unrecorded-inputs.ts";
 export { renderValue } from "./domain/policy/decide/preview.ts";
 export { presentRequest } from "./domain/policy/decide/request-presentation.ts";
 export { approvalValidityMs, rejectionHoldMs } from "./domain/policy/decide/validity.ts";
@@ -254,10 +256,9 @@ export type { PolicyActivation } from "./contract/policies.ts";
 export type { PolicyState } from "./contract/policy-source.ts";
 export type { CandidatePolicies, ParsedPolicy, SerializedPolicySet, TrialContext } from "./contract/trials.ts";
 export { siblingModule } from "./policies/worker-thread.ts";
-export type { BacktestCounts, BacktestRange, BacktestReport } from "./contract/backtest.ts";
+export { createYieldIfSlow } from "./policies/yield-if-slow.ts";
 
 export { isBaselinePolicy } from "./policies/baseline.ts";
-export { renderBacktestMarkdown } from "./policies/backtest-markdown.ts";
 export { renderDiffMarkdown, renderDiffTotals } from "./policies/diff-markdown.ts";
 export { markdownCell } from "./policies/markdown.ts";
 export { formatFault, locateFault } from "./policies/policy-store.ts";

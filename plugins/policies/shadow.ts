@@ -2,7 +2,8 @@
 import { Type } from "@sinclair/typebox";
 import type { CoreHost } from "../../src/core.ts";
 import { defineRoute } from "../../src/plugin.ts";
-import { BacktestRangeParams, FlipFields, parseBacktestRange, renderBacktest } from "./backtest-schemas.ts";
+import { reportShadowPolicy } from "./backtest/backtest.ts";
+import { BacktestRangeParams, FlipFields, parseBacktestRange, renderBacktest } from "./backtest/schemas.ts";
 import { findPolicy } from "./stored-policies.ts";
 import { PolicyParams } from "./schemas.ts";
 
@@ -36,7 +37,9 @@ export function shadowRoute(host: CoreHost, tag: string) {
     async handle({ params, query, credential, signal }) {
       const row = await findPolicy(host.storage, params.id);
       const span = parseBacktestRange(query, host.clock());
-      const report = await host.policies.shadowReport(row.name, {
+      const { compiled } = await host.policies.current();
+      const inPlaceOf = compiled.policies.find(({ name }) => name === row.name)?.suggested ?? null;
+      const report = await reportShadowPolicy(host.storage, row.name, inPlaceOf, {
         ...span,
         visibility: credential.visibility,
         budgetMs: BUDGET,

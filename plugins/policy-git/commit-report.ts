@@ -6,13 +6,13 @@ import {
   formatFault,
   locateFault,
   markdownCell,
-  renderBacktestMarkdown,
   renderDiffMarkdown,
   type PolicyDocument,
   renderDiffTotals,
   type SetDiff,
 } from "../../src/core.ts";
 import { type PolicyFault, type PolicyOfferOutcome, toRfc3339 } from "../../src/plugin.ts";
+import { renderBacktestMarkdown, runBacktest } from "../policies/api.ts";
 import { GithubClient, GithubError } from "./github-client.ts";
 import { hideOtherPolicies } from "./other-policies.ts";
 import type { GithubOptions } from "./options.ts";
@@ -109,14 +109,20 @@ export class CommitReport {
    * policies from other sources, because not all readers of the repository may see them.
    */
   private async backtest({ own, before, after }: Change): Promise<string> {
-    const { policies, clock } = this.host;
+    const { policies, storage, clock } = this.host;
     if (before === null || after === null) return "";
     const range = { since: clock() - BACKTEST_MS, until: clock() };
     try {
       const limits = { limit: BACKTEST_LIMIT, budgetMs: BACKTEST_BUDGET_MS, examples: 0 };
       const signal = this.stopping.signal;
       const report = hideOtherPolicies(
-        await policies.trials.backtest(after, { ...range, ...limits, visibility: { all: true }, signal }, before),
+        await runBacktest(
+          policies.trials,
+          storage,
+          after,
+          { ...range, ...limits, visibility: { all: true }, signal },
+          before,
+        ),
         own,
       );
       return renderBacktestMarkdown({ since: toRfc3339(range.since), until: toRfc3339(range.until), ...report });

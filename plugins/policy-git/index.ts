@@ -10,6 +10,7 @@ const NAME = "policy-git";
 
 export default defineCorePlugin({
   name: NAME,
+  needs: ["policies"],
   options: Options,
   setup(host, options) {
     const sources = listRepositories(options).map(

@@ -1,5 +1,5 @@
 /** Removes the names of other teams' policies from a report that is posted to a repository. */
-import type { BacktestReport } from "../../src/core.ts";
+import type { BacktestReport } from "../policies/api.ts";
 
 type Flip = BacktestReport["flips"][number];
 

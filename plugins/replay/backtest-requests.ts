@@ -2,21 +2,17 @@
  * Routes that run backtests: they evaluate past decisions with other policies and report which decisions would change.
  */
 import { Type, type Static } from "@sinclair/typebox";
-import {
-  type BacktestCounts,
-  type BacktestReport,
-  type CompiledPolicySet,
-  type CoreHost,
-  policySetDigest,
-  type SerializedPolicySet,
-} from "../../src/core.ts";
+import { type CompiledPolicySet, type CoreHost, policySetDigest, type SerializedPolicySet } from "../../src/core.ts";
 import { type Credential, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
 import {
+  type BacktestCounts,
   BacktestRangeParams,
+  type BacktestReport,
   EnforceField,
   parseBacktestRange,
   parseCandidates,
   renderBacktest,
+  runBacktest,
 } from "../policies/api.ts";
 import { assertCandidatesReadNoRedacted } from "./redacted-candidates.ts";
 
@@ -97,17 +93,15 @@ export function createBacktests(host: CoreHost, limits: BacktestLimits): Backtes
     }
     running++;
     const run: Run = (progress) =>
-      host.policies.trials
-        .backtest(compiled, {
-          ...span,
-          visibility: credential.visibility,
-          budgetMs: limits.max_seconds * 1000,
-          signal,
-          ...(progress === undefined ? {} : { progress }),
-        })
-        .finally(() => {
-          running--;
-        });
+      runBacktest(host.policies.trials, host.storage, compiled, {
+        ...span,
+        visibility: credential.visibility,
+        budgetMs: limits.max_seconds * 1000,
+        signal,
+        ...(progress === undefined ? {} : { progress }),
+      }).finally(() => {
+        running--;
+      });
     const answerOf = (report: BacktestReport): object => ({
       kind: "backtest",
       policy_set: compiled.digest,

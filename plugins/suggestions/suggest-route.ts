@@ -189,7 +189,7 @@ export function suggestRoute(host: CoreHost, tag: string) {
       const { compiled } = await host.policies.current();
       const read = (query: PastDecisionQuery) => readPastDecisions(host, query);
       const job = { module: WORK, input: range, read };
-      const report: SuggestionReport = await host.policies.trials.run(compiled, job, signal);
+      const report: SuggestionReport = await host.policies.trials.run([compiled], job, signal);
       const stored = new Set(
         (await host.storage.policies()).filter(({ deleted_at }) => deleted_at === null).map(({ name }) => name),
       );

@@ -121,6 +121,8 @@ export function parseChoice<const T extends string>(
 /**
  * Returns the output format: the value of `--format`, JSON with `--json`, else the first format. Throws for an unknown
  * format.
+ * @example
+ * const format = parseFormat(values, ["text", "json", "markdown"]);
  */
 export function parseFormat<const T extends string>(
   { format, json }: { format?: string | undefined; json?: boolean | undefined },

@@ -110,6 +110,8 @@ function configuredUrl(): string {
 /**
  * Returns ASSENT_API_KEY, or else the key from `assent login`, or else null. Never returns a key that was stored for
  * another service.
+ * @example
+ * const apiKey = findAvailableKey(serviceUrl());
  */
 export function findAvailableKey(url: string): string | null {
   const apiKey = process.env["ASSENT_API_KEY"];

@@ -3,7 +3,11 @@ import type { Output } from "./command.ts";
 
 const UPDATE_INTERVAL_MS = 100;
 
-/** Runs the work and shows its messages on one line of standard error. Clears the line when the work is done. */
+/**
+ * Runs the work and shows its messages on one line of standard error. Clears the line when the work is done.
+ * @example
+ * await withStatusLine(io, (say) => readPages((count) => say(`${count} pages read`)));
+ */
 export async function withStatusLine<T>(io: Output, work: (say: (text: string) => void) => Promise<T>): Promise<T> {
   if (!io.watched) return work(() => undefined);
   let last = -Infinity;

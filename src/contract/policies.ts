@@ -1,7 +1,6 @@
 /** Policies for plugins: read, change and test the active policy set. */
 import type { RecordedPolicyChange } from "../domain/entries.ts";
 import type { PolicyDocument, PolicySetDocument } from "../domain/policy/policy-types.ts";
-import type { BacktestRange, BacktestReport } from "./backtest.ts";
 import type { ActivePolicies } from "./active-policies.ts";
 import type { Credential } from "./host.ts";
 import type { LedgerTransaction } from "./ledger.ts";
@@ -55,11 +54,6 @@ export interface Policies {
   state(): Promise<PolicyState>;
   /** Compiles and tests callers' policies on a separate thread. */
   readonly trials: PolicyTrials;
-  /**
-   * Reports which past decisions would have changed if a shadow policy had been enforced. Uses the recorded results of
-   * the shadow policy.
-   */
-  shadowReport(policy: string, range: BacktestRange): Promise<BacktestReport>;
 }
 
 /** Version of a policy that becomes active. */

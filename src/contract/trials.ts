@@ -4,7 +4,6 @@ import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { NamedTool, NamedType } from "../domain/policy/check/expression-names.ts";
 import type { Decision, Effect, Facts, PolicyDocument } from "../domain/policy/policy-types.ts";
 import type { FieldError } from "./errors.ts";
-import type { BacktestRange, BacktestReport } from "./backtest.ts";
 
 /**
  * Unparsed policies: a single policy as JSON, with its JSON pointer in the request body, or at least one policy as
@@ -92,7 +91,7 @@ export interface TrialJob<Input, Query, Page> {
 
 /** What a plugin's job uses on the thread. */
 export interface TrialContext<Input, Query, Page> {
-  set: CompiledPolicySet;
+  sets: readonly [CompiledPolicySet, ...CompiledPolicySet[]];
   input: Input;
   /** Calls `read` of the job. Rejects if that fails, or if the caller no longer waits. */
   read(query: Query): Promise<Page>;
@@ -101,6 +100,13 @@ export interface TrialContext<Input, Query, Page> {
    * TRIAL_TOO_LONG if the job has used up its time.
    */
   yieldIfSlow(): Promise<void> | null;
+  /**
+   * Like `yieldIfSlow`, for a job that limits its own time and returns a partial result: checks neither the time nor
+   * whether the caller still waits.
+   */
+  yieldWithoutLimit(): Promise<void> | null;
+  /** Aborts when the caller no longer waits. */
+  signal: AbortSignal;
 }
 
 export type TrialWork<Input, Output, Query, Page> = (context: TrialContext<Input, Query, Page>) => Promise<Output>;
@@ -117,8 +123,6 @@ export interface RedactedRead {
  * - TRIAL_TOO_LONG: the call exceeds the time limit of a request.
  * - TRIAL_LOST: the thread failed.
  * - SHUTTING_DOWN: `signal` aborted.
- *
- * A running `backtest` instead returns a partial report at its time limit and when `signal` aborts.
  */
 export interface PolicyTrials {
   /** Parses at least one policy. Names must be unique. Rejects with POLICY_INVALID. */
@@ -150,19 +154,10 @@ export interface PolicyTrials {
     cases: readonly TrialCase[],
     signal: AbortSignal,
   ): Promise<Decision[][]>;
-  /** Runs a plugin's job with a policy set. Resolves to what the job's `TrialWork` returns. */
+  /** Runs a plugin's job with policy sets. Resolves to what the job's `TrialWork` returns. */
   run<Input, Output, Query, Page>(
-    set: CompiledPolicySet,
+    sets: readonly [CompiledPolicySet | SerializedPolicySet, ...(CompiledPolicySet | SerializedPolicySet)[]],
     job: TrialJob<Input, Query, Page>,
-    signal: AbortSignal,
+    signal?: AbortSignal,
   ): Promise<Output>;
-  /**
-   * Evaluates past decisions again with another set, each with its own request, facts and time. Compares each result
-   * with the decision of the set `previous`, or with the recorded decision if there is no `previous`.
-   */
-  backtest(
-    set: CompiledPolicySet | SerializedPolicySet,
-    range: BacktestRange,
-    previous?: CompiledPolicySet | null,
-  ): Promise<BacktestReport>;
 }

@@ -1,7 +1,6 @@
 /** Activates policies of sources and of the API. Records each activation in the ledger. */
 import { isDeepStrictEqual } from "node:util";
 import type { ActivePolicies } from "../contract/active-policies.ts";
-import type { BacktestRange, BacktestReport } from "../contract/backtest.ts";
 import type { Credential, Logger } from "../contract/host.ts";
 import type { Ledger, LedgerTransaction } from "../contract/ledger.ts";
 import type { PlannedPolicySet, Policies, PolicyActivation } from "../contract/policies.ts";
@@ -28,7 +27,6 @@ import {
   readRefusedSource,
   recordRefusal,
 } from "./activate.ts";
-import { type BacktestReader, reportShadowPolicy } from "./backtest.ts";
 import { type AcceptedBundle, isAcceptedBaseline, readAcceptedBundle } from "./baseline.ts";
 import { validateBundle } from "./bundle.ts";
 import type { PolicySets } from "./policy-sets.ts";
@@ -40,7 +38,6 @@ const MAX_LOADS = 5;
 interface PoliciesOptions {
   storage: StorageReader;
   sets: PolicySets;
-  visibleReads: BacktestReader;
   sources: readonly string[];
   baselines: ReadonlyMap<string, SourceLocation>;
   /** Names of the configured channels. */
@@ -114,12 +111,6 @@ export class PolicyStore implements PolicyService {
 
   byDigest(digest: string | null): Promise<ActivePolicies | null> {
     return this.options.sets.byDigest(digest);
-  }
-
-  async shadowReport(policy: string, range: BacktestRange): Promise<BacktestReport> {
-    const { compiled } = await this.current();
-    const inPlaceOf = compiled.policies.find(({ name }) => name === policy)?.suggested ?? null;
-    return reportShadowPolicy(this.options.visibleReads, policy, inPlaceOf, range);
   }
 
   async orphans(): Promise<string[]> {

@@ -1,8 +1,5 @@
 /** Messages between the main thread and the thread for policy trials. */
-import type { BacktestCounts, BacktestRange, BacktestReport } from "../contract/backtest.ts";
 import type { ErrorCode, FieldError } from "../contract/errors.ts";
-import type { StorageReader } from "../contract/storage.ts";
-import type { VisibleReads } from "../contract/visible-reads.ts";
 import type {
   CandidatePolicies,
   CheckedText,
@@ -27,25 +24,10 @@ export interface Jobs {
   };
   check: { input: PolicyTexts; output: CheckedText };
   decide: { input: { sets: SerializedPolicySet[]; cases: readonly TrialCase[] }; output: Decision[][] };
-  backtest: {
-    input: {
-      set: SerializedPolicySet;
-      previous: SerializedPolicySet | null;
-      range: Omit<BacktestRange, "signal" | "progress">;
-    };
-    output: BacktestReport;
-  };
   /** Runs a plugin's module. */
-  plugin: { input: { set: SerializedPolicySet; module: string; input: unknown }; output: unknown };
+  plugin: { input: { sets: readonly SerializedPolicySet[]; module: string; input: unknown }; output: unknown };
 }
 export type JobName = keyof Jobs;
-
-/** A read from the store for a job. The main thread runs it, because only the main thread has opened the store. */
-export type ReaderCall =
-  | { method: "decisionSpan"; args: Parameters<StorageReader["decisionSpan"]> }
-  | { method: "decisions"; args: Parameters<VisibleReads["decisions"]> }
-  /** The read of a plugin's job. */
-  | { method: "read"; args: [query: unknown] };
 
 export type MessageToThread =
   | {
@@ -61,8 +43,8 @@ export type MessageFromThread =
   | { kind: "done"; id: number; value: unknown }
   | { kind: "refused"; id: number; code: ErrorCode; detail: string; errors: FieldError[] }
   | { kind: "failed"; id: number; message: string }
-  | { kind: "call"; id: number; call: number; wanted: ReaderCall }
-  | { kind: "progress"; id: number; counts: BacktestCounts }
+  /** A read for a plugin's job. The main thread runs it, because only the main thread has opened the store. */
+  | { kind: "call"; id: number; call: number; query: unknown }
   /** Reports that the thread is now running this job. If the thread stops responding, this job is the cause. */
   | { kind: "at"; id: number }
   | { kind: "pong" };

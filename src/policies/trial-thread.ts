@@ -11,10 +11,9 @@ import { findRedactedReadOfPolicy } from "../domain/policy/check/redacted-reads.
 import { decide } from "../domain/policy/decide/decide.ts";
 import { withGivenInputs } from "../domain/policy/test/given-facts.ts";
 import type { Decision, PolicySetDocument } from "../domain/policy/policy-types.ts";
-import { backtest, type BacktestReader } from "./backtest.ts";
 import { checkPolicyText } from "./check-text.ts";
 import { parseCandidatePolicies, buildCandidateSet } from "./candidates.ts";
-import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } from "./trial-protocol.ts";
+import type { MessageFromThread, JobName, Jobs, MessageToThread } from "./trial-protocol.ts";
 
 const TURN_MS = 20;
 /** Minimum interval between two reports that the same job is running. Milliseconds. */
@@ -61,7 +60,7 @@ class Turn {
   };
 
   /** Like `yieldIfSlow`, but checks neither a CPU budget nor a cancellation. For jobs that limit their own time. */
-  readonly yieldWithoutBudget = (): Promise<void> | null =>
+  readonly yieldWithoutLimit = (): Promise<void> | null =>
     performance.now() - this.since < TURN_MS ? null : this.yieldThread();
 
   async yieldOrAbort(): Promise<void> {
@@ -69,16 +68,16 @@ class Turn {
     if (this.aborted.signal.aborted) throw notWaitedFor();
   }
 
-  /** Reads from the store through the main thread. The time does not count towards the budget. */
-  async read<T>(readerCall: ReaderCall): Promise<T> {
+  /** Reads through the main thread. The time does not count towards the budget. */
+  async read(query: unknown): Promise<unknown> {
     this.spent += performance.now() - this.since;
     const call = ++lastCall;
     const value = await new Promise<unknown>((resolve, reject) => {
       calls.set(call, { resolve, reject });
-      send({ kind: "call", id: this.id, call, wanted: readerCall });
+      send({ kind: "call", id: this.id, call, query });
     });
     this.resume();
-    return value as T;
+    return value;
   }
 
   private async yieldThread(): Promise<void> {
@@ -155,29 +154,18 @@ const JOBS: { [Name in JobName]: (input: Jobs[Name]["input"], turn: Turn) => Pro
     return decisions;
   },
 
-  async plugin({ set, module, input }, turn) {
+  async plugin({ sets, module, input }, turn) {
     const { default: work } = (await import(module)) as { default: TrialWork<unknown, unknown, unknown, unknown> };
-    const read = (query: unknown): Promise<unknown> => turn.read({ method: "read", args: [query] });
-    return work({ set: await compileSet(set, turn), input, read, yieldIfSlow: turn.yieldIfSlow });
-  },
-
-  async backtest({ set, previous, range }, turn) {
-    const reader: BacktestReader = {
-      decisionSpan: (...args) => turn.read({ method: "decisionSpan", args }),
-      decisions: (...args) => turn.read({ method: "decisions", args }),
-    };
-    // A backtest has its own budget. It returns a partial report when the budget is used up or the job is aborted.
-    return backtest(
-      reader,
-      await compileSet(set, turn),
-      {
-        ...range,
-        signal: turn.aborted.signal,
-        progress: (counts) => send({ kind: "progress", id: turn.id, counts }),
-      },
-      turn.yieldWithoutBudget,
-      previous === null ? null : await compileSet(previous, turn),
-    );
+    const compiledSets: CompiledPolicySet[] = [];
+    for (const set of sets) compiledSets.push(await compileSet(set, turn));
+    return work({
+      sets: compiledSets as [CompiledPolicySet, ...CompiledPolicySet[]],
+      input,
+      read: (query) => turn.read(query),
+      yieldIfSlow: turn.yieldIfSlow,
+      yieldWithoutLimit: turn.yieldWithoutLimit,
+      signal: turn.aborted.signal,
+    });
   },
 };
 

@@ -4,7 +4,6 @@
  * refused and the next job starts another thread.
  */
 import type { Worker } from "node:worker_threads";
-import type { BacktestRange, BacktestReport } from "../contract/backtest.ts";
 import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
 import type {
@@ -21,11 +20,9 @@ import type {
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { Decision, PolicySetDocument } from "../domain/policy/policy-types.ts";
 import { startThread } from "./worker-thread.ts";
-import type { BacktestReader } from "./backtest.ts";
-import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } from "./trial-protocol.ts";
+import type { MessageFromThread, JobName, Jobs, MessageToThread } from "./trial-protocol.ts";
 
 export interface TrialOptions {
-  storage: BacktestReader;
   log: Logger;
   /** Maximum CPU time of a job, checked between its steps. Milliseconds. */
   budgetMs?: number;
@@ -47,8 +44,6 @@ export interface TrialService extends PolicyTrials {
 interface RunningJob {
   resolve(value: unknown): void;
   reject(error: unknown): void;
-  /** The range of a backtest; absent for other jobs. */
-  range?: BacktestRange;
   /** The read of a plugin's job; absent for other jobs. */
   read?: (query: never) => Promise<unknown>;
 }
@@ -120,22 +115,12 @@ class ThreadedTrials implements TrialService {
     return this.start("decide", { sets: sets.map(serializePolicySet), cases }, { signal });
   }
 
-  backtest(
-    set: CompiledPolicySet | SerializedPolicySet,
-    range: BacktestRange,
-    previous: CompiledPolicySet | null = null,
-  ): Promise<BacktestReport> {
-    const { signal, progress: _, ...plain } = range;
-    const sets = { set: serializePolicySet(set), previous: previous === null ? null : serializePolicySet(previous) };
-    return this.start("backtest", { ...sets, range: plain }, { signal, range });
-  }
-
   run<Input, Output, Query, Page>(
-    set: CompiledPolicySet,
+    sets: readonly (CompiledPolicySet | SerializedPolicySet)[],
     { module, input, read }: TrialJob<Input, Query, Page>,
     signal?: AbortSignal,
   ): Promise<Output> {
-    const work = { set: serializePolicySet(set), module: module.href, input };
+    const work = { sets: sets.map(serializePolicySet), module: module.href, input };
     return this.start("plugin", work, { signal, read }) as Promise<Output>;
   }
 
@@ -149,7 +134,7 @@ class ThreadedTrials implements TrialService {
   private start<Name extends JobName>(
     name: Name,
     input: Jobs[Name]["input"],
-    { signal, ...reads }: { signal: AbortSignal | undefined } & Pick<RunningJob, "range" | "read">,
+    { signal, ...reads }: { signal: AbortSignal | undefined } & Pick<RunningJob, "read">,
   ): Promise<Jobs[Name]["output"]> {
     const { maxJobs, budgetMs, pingMs, log } = this.options;
     if (this.closed || signal?.aborted === true) return Promise.reject(notWaitedFor());
@@ -249,10 +234,7 @@ class ThreadedTrials implements TrialService {
     if (job === undefined) return;
     switch (message.kind) {
       case "call":
-        void this.answerCall(message.id, message.call, message.wanted, job);
-        return;
-      case "progress":
-        job.range?.progress?.(message.counts);
+        void this.answerCall(message.id, message.call, message.query, job);
         return;
       case "done":
         job.resolve(message.value);
@@ -267,13 +249,10 @@ class ThreadedTrials implements TrialService {
     this.startIdling();
   }
 
-  /**
-   * Answers a read of the thread. For a backtest, uses the visibility of this thread's copy of the range instead of the
-   * visibility in the message.
-   */
-  private async answerCall(id: number, call: number, readerCall: ReaderCall, job: RunningJob): Promise<void> {
+  /** Answers a read of a plugin's job. */
+  private async answerCall(id: number, call: number, query: unknown, job: RunningJob): Promise<void> {
     try {
-      const value = await this.readStore(readerCall, job);
+      const value = await (job.read as (query: unknown) => Promise<unknown>)(query);
       if (this.jobs.get(id) === job) this.send({ kind: "answer", call, value });
     } catch (error) {
       this.jobs.delete(id);
@@ -282,14 +261,6 @@ class ThreadedTrials implements TrialService {
       this.startIdling();
       job.reject(error);
     }
-  }
-
-  private readStore(readerCall: ReaderCall, { range, read }: RunningJob): Promise<unknown> {
-    const { storage } = this.options;
-    if (readerCall.method === "decisionSpan") return storage.decisionSpan(...readerCall.args);
-    if (readerCall.method === "read") return (read as (query: unknown) => Promise<unknown>)(...readerCall.args);
-    const { visibility } = range as BacktestRange;
-    return storage.decisions({ ...readerCall.args[0], visibility });
   }
 
   /** If no job is left, lets the process exit, and ends the thread after `idleMs`. */

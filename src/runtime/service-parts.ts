@@ -19,7 +19,6 @@ import { PolicySets } from "../policies/policy-sets.ts";
 import { PolicyStore, type PolicyService } from "../policies/policy-store.ts";
 import type { PermitKeyService } from "../identity/permit-keys.ts";
 import { rotateLogKey, type LogKeyRotation, type RotatedLogKey } from "../identity/rotate-log-key.ts";
-import { createBacktestReader } from "../storage/visible-reads.ts";
 import type { LedgerClock } from "../ledger/commit/clock.ts";
 import { checkpointFilePath } from "../ledger/sign/checkpoint-file.ts";
 import { openLedger, type OpenLedger } from "../ledger/index.ts";
@@ -81,8 +80,7 @@ export async function openServiceParts(options: PartsOptions, opened: Disposer[]
   const store = await openStore({ ...options, clock });
   const { storage, vault, seals, heads, book, ring } = store;
   const identity = await openIdentityServices(store, { ...options, clock }, opened);
-  const visibleReads = createBacktestReader(storage);
-  const trials = createTrialService({ storage: visibleReads, log });
+  const trials = createTrialService({ log });
   opened.push({ name: "trials of policies", close: () => trials.close() });
   const sets = new PolicySets(storage, () => heads.read());
   const ledger = await openServiceLedger(store, identity, sets, options);
@@ -100,7 +98,6 @@ export async function openServiceParts(options: PartsOptions, opened: Disposer[]
   const policies = new PolicyStore({
     storage,
     sets,
-    visibleReads,
     trials,
     clock,
     log,

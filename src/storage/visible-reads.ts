@@ -2,7 +2,6 @@
  * Reads for credentials that are limited to agents and tools by their groups. The store cannot filter by patterns, so
  * these reads fetch pages of all actions and return the visible actions.
  */
-import { setImmediate } from "node:timers/promises";
 import type {
   ActionCounts,
   ActionFilter,
@@ -120,14 +119,4 @@ export function createVisibleReads(reader: Reader, yieldTurn: () => Promise<void
   }
 
   return { actions, pendingActions, pendingCount, analytics, decisions };
-}
-
-/** Returns the reads of a backtest. */
-export function createBacktestReader(
-  storage: Reader & Pick<StorageReader, "decisionSpan">,
-): Pick<StorageReader, "decisionSpan"> & Pick<VisibleReads, "decisions"> {
-  return {
-    decisionSpan: (since, until) => storage.decisionSpan(since, until),
-    decisions: createVisibleReads(storage, () => setImmediate()).decisions,
-  };
 }

@@ -48,7 +48,7 @@ interface Replayable {
 
 /** Suggests policies. The thread for policy trials runs this function. */
 export default async function suggestPolicies({
-  set: compiled,
+  sets: [compiled],
   input: range,
   read,
   yieldIfSlow,

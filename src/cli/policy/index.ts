@@ -2,7 +2,6 @@
 import { listBuiltInCommands } from "../../config/built-in-plugins.ts";
 import { findSimilarName as suggestName } from "../../domain/similar-name.ts";
 import { usageError, type Command, type Subcommand } from "../command.ts";
-import { backtest } from "./backtest.ts";
 import { check } from "./check.ts";
 import { diff } from "./diff.ts";
 import { explain } from "./explain.ts";
@@ -19,7 +18,6 @@ const OWN: Readonly<Record<string, Subcommand>> = {
   diff,
   explain,
   "import-tools": importTools,
-  backtest,
 };
 
 /** Returns the command with its own subcommands, and with those that features add. */

@@ -3,15 +3,15 @@ import assert from "node:assert/strict";
 import { setImmediate } from "node:timers/promises";
 import { after, before, describe, it } from "node:test";
 import { Worker } from "node:worker_threads";
-import type { BacktestRange } from "../../../src/contract/backtest.ts";
+import { backtest, type BacktestReader, readAllDecisions } from "../../../plugins/policies/backtest/backtest.ts";
+import type { BacktestRange } from "../../../plugins/policies/backtest/report.ts";
+import { runBacktest } from "../../../plugins/policies/backtest/run-backtest.ts";
 import { Refusal } from "../../../src/contract/errors.ts";
 import { StorageError } from "../../../src/contract/storage.ts";
 import type { TrialCase, SerializedPolicySet } from "../../../src/contract/trials.ts";
 import { emptyPolicySet } from "../../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../../src/domain/policy/decide/decide.ts";
 import { withAssumedActivation } from "../../../src/domain/policy/decide/limit-facts.ts";
-import { backtest } from "../../../src/policies/backtest.ts";
-import { createBacktestReader } from "../../../src/storage/visible-reads.ts";
 import { parseCandidatePolicies, buildCandidateSet } from "../../../src/policies/candidates.ts";
 import {
   createTrialService,
@@ -102,7 +102,7 @@ describe("the thread", () => {
 
   function trialsWith(options: Partial<TrialOptions> = {}): TrialService {
     const log = createLogger("info", (lines) => logged.push(lines));
-    const trials = createTrialService({ storage: createBacktestReader(service.storage), log, ...options });
+    const trials = createTrialService({ log, ...options });
     started.push(trials);
     return trials;
   }
@@ -145,8 +145,8 @@ describe("the thread", () => {
         ),
       );
       assert.deepEqual(
-        await trials.backtest(set, range()),
-        await backtest(createBacktestReader(service.storage), direct, range()),
+        await runBacktest(trials, readAllDecisions(service.storage), set, range()),
+        await backtest(readAllDecisions(service.storage), direct, range()),
       );
     }
     for (const sent of [
@@ -209,7 +209,7 @@ describe("the thread", () => {
     const set = await slowSet(trials);
     const lost = [
       trials.decide([set], slowCases(1000), forever),
-      trials.backtest(set, range()),
+      runBacktest(trials, readAllDecisions(service.storage), set, range()),
       trials.read({ yaml: HOSTILE }, forever),
     ].map((job) => assert.rejects(job, refusal("TRIAL_LOST")));
     await setImmediate();
@@ -249,19 +249,17 @@ describe("the thread", () => {
     const leaving = new AbortController();
     let counted = 0;
     const progress = (): void => leaving.abort();
-    const { decisions: page } = createBacktestReader(service.storage);
-    const few = trialsWith({
-      storage: {
-        decisionSpan: service.storage.decisionSpan.bind(service.storage),
-        // As if it took much longer.
-        decisions: async (query) => {
-          const rows = await page({ ...query, limit: 1 });
-          counted++;
-          return Array.from({ length: query.limit }, () => rows[0]).flatMap((row) => (row === undefined ? [] : [row]));
-        },
+    const { decisionSpan, decisions: page } = readAllDecisions(service.storage);
+    const few: BacktestReader = {
+      decisionSpan,
+      // As if it took much longer.
+      decisions: async (query) => {
+        const rows = await page({ ...query, limit: 1 });
+        counted++;
+        return Array.from({ length: query.limit }, () => rows[0]).flatMap((row) => (row === undefined ? [] : [row]));
       },
-    });
-    const report = await few.backtest(await slowSet(trials), {
+    };
+    const report = await runBacktest(trials, few, await slowSet(trials), {
       ...range(),
       limit: 1e6,
       signal: leaving.signal,
@@ -272,13 +270,9 @@ describe("the thread", () => {
 
   it("reports a storage failure to the caller of a backtest", async () => {
     const broken = new StorageError("unavailable", "the store is away");
-    const trials = trialsWith({
-      storage: {
-        decisionSpan: service.storage.decisionSpan.bind(service.storage),
-        decisions: () => Promise.reject(broken),
-      },
-    });
-    await assert.rejects(trials.backtest(await slowSet(trials), range()), broken);
+    const trials = trialsWith();
+    const reader = { ...readAllDecisions(service.storage), decisions: () => Promise.reject(broken) };
+    await assert.rejects(runBacktest(trials, reader, await slowSet(trials), range()), broken);
     assert.equal((await trials.decide([emptyPolicySet()], slowCases(1), forever)).length, 1);
   });
 

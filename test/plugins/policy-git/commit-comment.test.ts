@@ -5,10 +5,9 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { GithubClient } from "../../../plugins/policy-git/github-client.ts";
 import { hideOtherPolicies } from "../../../plugins/policy-git/other-policies.ts";
-import type { BacktestReport } from "../../../src/contract/backtest.ts";
+import { backtest, readAllDecisions } from "../../../plugins/policies/backtest/backtest.ts";
+import type { BacktestReport } from "../../../plugins/policies/backtest/report.ts";
 import { buildPolicySet, compilePolicySet } from "../../../src/domain/policy/compile/compile.ts";
-import { backtest } from "../../../src/policies/backtest.ts";
-import { createBacktestReader } from "../../../src/storage/visible-reads.ts";
 import { policy, rule } from "../../support/policy.ts";
 import { startService } from "../../support/service.ts";
 
@@ -23,7 +22,7 @@ test("a backtest with previous policies counts only decisions that differ from t
     const range = { ...span, visibility: { all: true } } as const;
     const flipped = async (previous: "allow" | "deny" | null): Promise<number[]> => {
       const before = previous === null ? null : set(previous);
-      const report = await backtest(createBacktestReader(service.storage), set("allow"), range, undefined, before);
+      const report = await backtest(readAllDecisions(service.storage), set("allow"), range, undefined, before);
       return [report.evaluated, report.flipped];
     };
     assert.deepEqual(await flipped(null), [1, 1]);

@@ -34,7 +34,9 @@ function suggest(history: readonly PastDecision[], bar = BAR, set = WORK, limit 
   };
   const range = { since: 0, until: END + 1, limit, ...bar };
   return suggestPolicies({
-    set,
+    sets: [set],
+    signal: new AbortController().signal,
+    yieldWithoutLimit: () => null,
     input: range,
     read: ({ before }: PastDecisionQuery) => Promise.resolve(page(before ?? 0)),
     yieldIfSlow: () => null,

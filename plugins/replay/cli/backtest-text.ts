@@ -1,7 +1,6 @@
 /** Renders the report of a backtest as text. */
-import type { DecisionOutcome } from "../../contract/backtest.ts";
-import { toPrintable } from "../command.ts";
-import { unrecordedLimitText, type DatedReport } from "../../policies/backtest-markdown.ts";
+import { toPrintable } from "../../../src/command.ts";
+import { type DatedReport, type DecisionOutcome, unrecordedLimitText } from "../../policies/api.ts";
 
 function outcomeText({ effect, policy, rule }: DecisionOutcome): string {
   return `${effect}${policy === null ? " (no rule)" : ` (${toPrintable(policy)}: ${toPrintable(rule ?? "-")})`}`;

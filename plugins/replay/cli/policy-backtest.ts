@@ -1,31 +1,29 @@
 import { readFileSync } from "node:fs";
-import { serviceUrl } from "../credentials.ts";
 import { createAssent } from "../../../clients/typescript/index.ts";
-import { compilePolicySet, buildPolicySet, PolicyCompileError } from "../../domain/policy/compile/compile.ts";
-import type { StorageReader } from "../../contract/storage.ts";
-import type { PolicyDocument, PolicySetMember } from "../../domain/policy/policy-types.ts";
-import { toRfc3339 } from "../../domain/time.ts";
-import { checkPolicyFolder } from "../../policies/folder.ts";
-import { backtest } from "../../policies/backtest.ts";
-import { type DatedReport, renderBacktestMarkdown } from "../../policies/backtest-markdown.ts";
-import { createBacktestReader } from "../../storage/visible-reads.ts";
 import {
   CommandError,
   EXIT_CODES,
-  parseFormat,
-  parseArguments,
-  printJson,
-  usageError,
+  findAvailableKey,
   type Output,
-} from "../command.ts";
-import { findAvailableKey } from "../credentials.ts";
-import { REQUEST_TIMEOUT, withServiceErrors } from "../remote.ts";
-import { loadServeConfig } from "../load-config.ts";
-import { assertCurrentSchema, withStore } from "../with-store.ts";
-import { withStatusLine } from "../status-line.ts";
-import { parsePast } from "../times.ts";
-import { renderBacktestText } from "./backtest-report.ts";
-import { assertNoFaults, FOLDER_OPTIONS, resolvePolicyFolder, folderOptions } from "./folder-argument.ts";
+  parseArguments,
+  parseFormat,
+  parsePast,
+  printJson,
+  readPolicyFolder,
+  readStore,
+  REQUEST_TIMEOUT,
+  serviceUrl,
+  toRfc3339,
+  usageError,
+  withServiceErrors,
+  withStatusLine,
+} from "../../../src/command.ts";
+import { buildPolicySet, compilePolicySet, PolicyCompileError, type PolicyDocument } from "../../../src/core.ts";
+import type { StorageReader } from "../../../src/storage/index.ts";
+import { backtest, type DatedReport, readAllDecisions, renderBacktestMarkdown } from "../../policies/api.ts";
+import { renderBacktestText } from "./backtest-text.ts";
+
+type PolicySetMember = Parameters<typeof buildPolicySet>[0][number];
 
 const DAY = 86_400_000;
 
@@ -40,10 +38,10 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
     json: { type: "boolean" },
     enforce: { type: "boolean" },
     "fail-on-flips": { type: "boolean" },
-    ...FOLDER_OPTIONS,
+    recursive: { type: "boolean" },
+    environment: { type: "string" },
     config: { type: "string" },
   });
-  const path = resolvePolicyFolder("backtest", positionals);
   const format = parseFormat(values, ["text", "json", "markdown"]);
   const until = timeOf("--until", values.until) ?? Date.now() + 1;
   const since = timeOf("--since", values.since) ?? until - 7 * DAY;
@@ -51,8 +49,7 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
   const limit = numberOf("--limit", values.limit, 10_000, 100_000_000);
   const examples = numberOf("--examples", values.examples, 3, 20);
 
-  const folder = await checkPolicyFolder(path, folderOptions(values));
-  assertNoFaults(path, folder.faults, "nothing was evaluated", EXIT_CODES.failure, io);
+  const folder = await readPolicyFolder("backtest", positionals, values, "nothing was evaluated", io);
   const range = { since, until, limit, examples, enforce: values.enforce === true };
   const against = values.against ?? serviceUrl();
   const result =
@@ -65,7 +62,7 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
         )
       : await backtestService(
           against,
-          folder.documents.map(({ document, file }) => ({ document, path: `${path}/${file}` })),
+          folder.documents.map(({ document, file }) => ({ document, path: `${folder.path}/${file}` })),
           range,
           io,
         );
@@ -84,13 +81,12 @@ interface Span {
 }
 
 async function backtestStore(
-  documents: Parameters<typeof buildPolicySet>[0][number]["definition"][],
+  documents: PolicyDocument[],
   span: Span,
   file: string | undefined,
   io: Output,
 ): Promise<DatedReport> {
-  return withStore(loadServeConfig(process.env, file), { readOnly: true }, async (storage) => {
-    await assertCurrentSchema(storage);
+  return readStore(file, async (storage) => {
     const candidates = documents.map((document) => {
       const definition = span.enforce ? { ...document, mode: "enforce" as const } : document;
       return { policy: definition.policy, version: 1, definition };
@@ -104,7 +100,7 @@ async function backtestStore(
     }
     const range = { ...span, visibility: { all: true }, budgetMs: Infinity } as const;
     const report = await withStatusLine(io, (say) =>
-      backtest(createBacktestReader(storage), compiled, {
+      backtest(readAllDecisions(storage), compiled, {
         ...range,
         progress: ({ evaluated }) => say(progressText(evaluated)),
       }),

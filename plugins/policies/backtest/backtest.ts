@@ -2,32 +2,41 @@
  * Replays past decisions with other policies, and reports which decisions would change, and how. Replays each decision
  * with its recorded request, facts and time. Reads pages, newest first, and yields to the event loop between decisions.
  */
+import {
+  type ActionRequest,
+  approvalValidityMs,
+  type CompiledPolicySet,
+  type CoreHost,
+  createYieldIfSlow,
+  decide,
+  type Decision,
+  type DecisionEntry,
+  decodeEntry,
+  Evaluation,
+  type Facts,
+  hashLeaf,
+  hasUnrecordedInputs,
+  parseCompleteRequest,
+  rejectionHoldMs,
+  restoreFacts,
+  toHex,
+  withAssumedActivation,
+} from "../../../src/core.ts";
+import { parseRfc3339 } from "../../../src/plugin.ts";
+import type { DecisionInput, StorageReader } from "../../../src/storage/index.ts";
+import { createLimitSimulation, findUnrecordedLimits, STRICTNESS, type UnrecordedLimit } from "./limit-simulation.ts";
 import type {
   BacktestCounts,
   BacktestRange,
   BacktestReport,
+  DecisionOutcome,
   FlipExample,
   FlipGroup,
-  DecisionOutcome,
-} from "../contract/backtest.ts";
-import type { DecisionInput, StorageReader } from "../contract/storage.ts";
-import type { VisibleReads } from "../contract/visible-reads.ts";
-import type { ActionRequest } from "../domain/actions.ts";
-import { decodeEntry, type DecisionEntry } from "../domain/entries.ts";
-import { restoreFacts } from "../domain/salted-facts.ts";
-import { rejectionHoldMs, approvalValidityMs } from "../domain/policy/decide/validity.ts";
-import { decide } from "../domain/policy/decide/decide.ts";
-import { Evaluation } from "../domain/policy/decide/evaluation.ts";
-import { hasUnrecordedInputs } from "../domain/policy/decide/unrecorded-inputs.ts";
-import { withAssumedActivation } from "../domain/policy/decide/limit-facts.ts";
-import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
-import type { Decision, Facts, ShadowOutcome } from "../domain/policy/policy-types.ts";
-import { createYieldIfSlow, type YieldIfSlow } from "./yield-if-slow.ts";
-import { createLimitSimulation, findUnrecordedLimits, STRICTNESS, type UnrecordedLimit } from "./backtest-limits.ts";
-import { toHex } from "../domain/hash.ts";
-import { hashLeaf } from "../domain/merkle.ts";
-import { parseCompleteRequest } from "../domain/request.ts";
-import { parseRfc3339 } from "../domain/time.ts";
+} from "./report.ts";
+
+type YieldIfSlow = ReturnType<typeof createYieldIfSlow>;
+/** The recorded outcome of a policy in shadow mode. */
+type ShadowOutcome = Decision["shadow"][number];
 
 const PAGE = 200;
 /** Maximum number of flip groups. Changed decisions of other groups are only counted. */
@@ -54,7 +63,15 @@ type Unplayable = "erased" | "unrecorded";
 /** Replays a decision. Returns null for a decision that the backtest ignores. */
 type Replay = (entry: DecisionEntry, input: DecisionInput) => ReplayedDecision | Unplayable | null;
 
-export type BacktestReader = Pick<StorageReader, "decisionSpan"> & Pick<VisibleReads, "decisions">;
+export type BacktestReader = Pick<CoreHost["storage"], "decisionSpan" | "decisions">;
+
+/** Returns the reads of a backtest over a store, with all decisions. */
+export function readAllDecisions(storage: Pick<StorageReader, "decisionSpan" | "decisions">): BacktestReader {
+  return {
+    decisionSpan: (since, until) => storage.decisionSpan(since, until),
+    decisions: (filter) => storage.decisions({ ...filter, visibility: { all: true } }),
+  };
+}
 
 /**
  * Reports the decisions that these policies would have made.
@@ -221,7 +238,7 @@ async function scan(
         });
     }
     if (rows.length < pageSize) return report(null);
-    range.progress?.({ ...counts });
+    await range.progress?.({ ...counts });
   }
   return report(null);
 }

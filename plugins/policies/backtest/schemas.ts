@@ -1,7 +1,7 @@
 /** HTTP schemas of backtests: the range of past decisions, and the report. */
 import { Type } from "@sinclair/typebox";
-import type { BacktestRange, BacktestReport } from "../../src/core.ts";
-import { parseRfc3339, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { parseRfc3339, Refusal, toRfc3339 } from "../../../src/plugin.ts";
+import type { BacktestRange, BacktestReport } from "./report.ts";
 
 const WEEK = 7 * 86_400_000;
 

@@ -3,17 +3,19 @@
  * of its range, oldest first, and counts each decision that the tested policies and limits do not deny towards the
  * limit's usage.
  */
-import type { DecisionOutcome } from "../contract/backtest.ts";
-import type { ActionRequest } from "../domain/actions.ts";
-import type { CompiledLimit, CompiledPolicySet } from "../domain/policy/compile/compile.ts";
-import { Evaluation } from "../domain/policy/decide/evaluation.ts";
 import {
-  isExceeded,
+  type ActionRequest,
+  type CompiledLimit,
+  type CompiledPolicySet,
+  type Effect,
+  Evaluation,
+  type Facts,
   findMatchedLimits,
   findRecordedUsage,
+  isExceeded,
   type MatchedLimit,
-} from "../domain/policy/decide/limit-facts.ts";
-import type { Effect, Facts } from "../domain/policy/policy-types.ts";
+} from "../../../src/core.ts";
+import type { DecisionOutcome } from "./report.ts";
 
 /** Ranks effects by strictness. */
 export const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };

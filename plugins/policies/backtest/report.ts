@@ -1,6 +1,5 @@
 /** Input and result of a backtest, which evaluates past requests against another policy set. */
-import type { Effect } from "../domain/policy/policy-types.ts";
-import type { Visibility } from "../domain/visibility.ts";
+import type { Effect, Visibility } from "../../../src/core.ts";
 
 export interface BacktestRange {
   visibility: Visibility;
@@ -17,7 +16,8 @@ export interface BacktestRange {
   /** Maximum number of examples in each flip group. */
   examples: number;
   signal?: AbortSignal;
-  progress?(done: BacktestCounts): void;
+  /** Called after each page. */
+  progress?(done: BacktestCounts): void | Promise<void>;
 }
 
 export interface DecisionOutcome {

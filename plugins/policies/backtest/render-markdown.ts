@@ -1,6 +1,6 @@
 /** Renders the report of a backtest as Markdown. */
-import type { BacktestReport, DecisionOutcome } from "../contract/backtest.ts";
-import { markdownCell } from "./markdown.ts";
+import { markdownCell } from "../../../src/core.ts";
+import type { BacktestReport, DecisionOutcome } from "./report.ts";
 
 /** A report with its range as RFC 3339 times. */
 export type DatedReport = BacktestReport & { since: string; until: string };

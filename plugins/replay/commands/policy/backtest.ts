@@ -1,5 +1,5 @@
 /** `assent policy backtest`. Loads its modules when it runs, because the other verbs do not need a store. */
-import type { Subcommand } from "../command.ts";
+import type { Subcommand } from "../../../../src/command.ts";
 
 const HELP = `usage: assent policy backtest [FOLDER] [--against URL|store] [--since TIME] [--until TIME] [--limit N]
                               [--examples N] [--format text|json|markdown] [--enforce] [--fail-on-flips] [--recursive] [--environment NAME] [--config FILE]
@@ -23,8 +23,8 @@ examples:
   assent policy backtest --against store --since 30d
   assent policy backtest policies --against https://assent.example --format markdown > flips.md`;
 
-export const backtest: Subcommand = {
+export default {
   summary: "replay past decisions with the policies, and print which would flip",
   help: HELP,
-  run: async (args, io) => (await import("./backtest-run.ts")).policyBacktest(args, io),
-};
+  run: async (args, io) => (await import("../../cli/policy-backtest.ts")).policyBacktest(args, io),
+} satisfies Subcommand;
