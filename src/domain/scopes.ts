@@ -74,8 +74,6 @@ export const SCOPE_PRESETS = {
   admin: ["admin"],
 } as const satisfies Record<string, readonly CoreScope[]>;
 
-export type ScopePreset = keyof typeof SCOPE_PRESETS;
-
 const PRIVILEGES = /^admin$|:(?:decide|break_glass|manage|provision|write|activate|erase|settle|receive|issue)$/;
 
 /**

@@ -16,12 +16,6 @@ import { toRfc3339 } from "./time.ts";
 /** A user, as of the newest entry about them. */
 export type User = UserEntry["user"];
 
-/**
- * An account at an OpenID Connect provider or a SCIM client. A name or e-mail address can pass to another person, but
- * this pair cannot.
- */
-export type ExternalIdentity = User["identities"][number];
-
 export type Passkey = User["passkeys"][number];
 
 /** All users, including deactivated ones, keyed by id. */
