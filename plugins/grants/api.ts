@@ -2,5 +2,6 @@
 export { assertNotOwnAgent, recordGrantAlone } from "./create.ts";
 export { ERRORS } from "./errors.ts";
 export { endGrant } from "./reaction.ts";
+export { isStillAllowed } from "./routes.ts";
 export { GrantScopeTerms } from "./schemas.ts";
 export { findGrantEnd, type FindPlacedBar, type Grant, grantState } from "./state.ts";

@@ -303,6 +303,7 @@ async function readUsages(host: CoreHost, grants: readonly Grant[], now: number)
   return grants.map(({ until }, i) => (until + USE_RETENTION_MS <= now ? null : (usages[i] ?? null)));
 }
 
-function isStillAllowed(rights: Rights | null, grant: Grant): boolean {
+/** Whether the person who granted could still grant it. A decision ignores other grants. */
+export function isStillAllowed(rights: Rights | null, grant: Grant): boolean {
   return rights !== null && canCreateGrants(rights, grant) && isVisible(rights, grant);
 }

@@ -1,12 +1,27 @@
 /** Tasks: a person starts a task of an agent, in which listed operations do not ask again. Grants are the mechanism. */
-import { type CoreHost, defineCorePlugin, readIdempotentCall, REPLAYED_HEADERS } from "../../src/core.ts";
-import { cutPage, decodeCursor, DEFAULT_LIMIT, defineRoute, nextLink, toRfc3339 } from "../../src/plugin.ts";
-import { ERRORS as GRANT_ERRORS, findGrantEnd } from "../grants/api.ts";
+import {
+  canSee,
+  type CoreHost,
+  defineCorePlugin,
+  readIdempotentCall,
+  REPLAYED_HEADERS,
+  rightsReader,
+} from "../../src/core.ts";
+import {
+  type Credential,
+  cutPage,
+  decodeCursor,
+  DEFAULT_LIMIT,
+  defineRoute,
+  nextLink,
+  toRfc3339,
+} from "../../src/plugin.ts";
+import { ERRORS as GRANT_ERRORS, findGrantEnd, isStillAllowed } from "../grants/api.ts";
 import { taskAuditor } from "./audit.ts";
 import { assertTemplates, canSeeTask, endTaskFor, startTask, taskReaction } from "./changes.ts";
 import { TASK_ENTRY } from "./entry.ts";
 import * as schema from "./schemas.ts";
-import { findTaskEnd, grantsOf, isOf, type Task, type TaskEnd, type TaskReader, taskState } from "./state.ts";
+import { findTaskEnd, grantsOf, isOf, type Task, type TaskEnd, taskState } from "./state.ts";
 
 /** Tasks are listed with the actions that they allow. */
 const TAG = "actions";
@@ -59,7 +74,7 @@ function taskRoutes(host: CoreHost, options: schema.TaskOptions) {
       async handle({ body, headers, credential }) {
         const call = readIdempotentCall(headers, "POST /v1/tasks", body);
         const { task, replayed } = await startTask(host, options, credential, body, call);
-        const json = renderTask(await host.snapshot(), task);
+        const [json] = await renderTasks(host, credential, [task]);
         return replayed ? { status: 200, json, headers: REPLAYED_HEADERS } : { status: 201, json };
       },
     }),
@@ -89,7 +104,7 @@ function taskRoutes(host: CoreHost, options: schema.TaskOptions) {
         const page = cutPage(LIST, found.slice(0, limit + 1), limit, ({ seq }) => seq);
         return {
           status: 200,
-          json: { tasks: page.rows.map((task) => renderTask(snapshot, task)), next_cursor: page.next_cursor },
+          json: { tasks: await renderTasks(host, credential, page.rows), next_cursor: page.next_cursor },
           headers: nextLink("/v1/tasks", query, page.next_cursor),
         };
       },
@@ -109,38 +124,56 @@ function taskRoutes(host: CoreHost, options: schema.TaskOptions) {
       errors: [ERRORS.notFound, ERRORS.ended],
       async handle({ params: { id }, body, credential }) {
         const task = await endTaskFor(host, credential, id, body.reason ?? null);
-        return { status: 200, json: renderTask(await host.snapshot(), task) };
+        const [json] = await renderTasks(host, credential, [task]);
+        return { status: 200, json };
       },
     }),
   ];
 }
 
-function renderTask(reader: TaskReader, task: Task): schema.TaskRecord {
-  const { id, agent_id, title, template, until, started_at, by } = task;
-  const ended = findTaskEnd(reader, task);
-  return {
-    id,
-    status: ended === null ? "active" : "ended",
-    agent_id,
-    title,
-    template,
-    until: toRfc3339(until),
-    started_by: by.principal,
-    started_at: toRfc3339(started_at),
-    grants: grantsOf(reader, task).map((grant) => ({
-      id: grant.id,
-      tool: grant.tool,
-      operation: grant.operation,
-      scope: grant.scope,
-      count: grant.count,
-      open: findGrantEnd(grant, reader.placedBar, reader.now) === null,
-    })),
-    ended: ended === null ? null : renderEnd(ended),
-  };
+async function renderTasks(
+  host: CoreHost,
+  { visibility }: Pick<Credential, "visibility">,
+  tasks: readonly Task[],
+): Promise<schema.TaskRecord[]> {
+  const snapshot = await host.snapshot();
+  const rights = await Promise.all(tasks.map(({ by }) => host.keys.rightsOf(rightsReader(host, snapshot), by.key_id)));
+  const ends = tasks.map((task) => findTaskEnd(snapshot, task));
+  const causes = await host.storage.actionsById(ends.flatMap((end) => end?.related_action ?? []));
+  const visible = new Set(causes.filter((row) => canSee(visibility, row)).map(({ id }) => id));
+  return tasks.map((task, i) => {
+    const { id, agent_id, title, template, until, started_at, by } = task;
+    const grants = grantsOf(snapshot, task);
+    const ended = ends[i] ?? null;
+    const isBlocked = grants.some((grant) => !isStillAllowed(rights[i] ?? null, grant));
+    return {
+      id,
+      status: ended !== null ? "ended" : isBlocked ? "blocked" : "active",
+      agent_id,
+      title,
+      template,
+      until: toRfc3339(until),
+      started_by: by.principal,
+      started_at: toRfc3339(started_at),
+      grants: grants.map((grant) => ({
+        id: grant.id,
+        tool: grant.tool,
+        operation: grant.operation,
+        scope: grant.scope,
+        count: grant.count,
+        open: findGrantEnd(grant, snapshot.placedBar, snapshot.now) === null,
+      })),
+      ended: ended === null ? null : renderEnd(ended, visible),
+    };
+  });
 }
 
-function renderEnd({ cause, at, by, related_action, comment }: TaskEnd): NonNullable<schema.TaskRecord["ended"]> {
-  return { cause, at: toRfc3339(at), by: by?.principal ?? null, action_id: related_action, comment };
+function renderEnd(
+  { cause, at, by, related_action: related, comment }: TaskEnd,
+  visible: ReadonlySet<string>,
+): NonNullable<schema.TaskRecord["ended"]> {
+  const action_id = related !== null && visible.has(related) ? related : null;
+  return { cause, at: toRfc3339(at), by: by?.principal ?? null, action_id, comment };
 }
 
 declare module "../../src/contract/resource.ts" {

@@ -101,7 +101,10 @@ export const TaskQuery = Type.Object(
 export const TaskRecord = Type.Object(
   {
     id: Type.String(),
-    status: Type.Union([Type.Literal("active"), Type.Literal("ended")]),
+    status: Type.Union([Type.Literal("active"), Type.Literal("blocked"), Type.Literal("ended")], {
+      description:
+        "blocked: the person who started it may no longer grant one of its operations, so at least this one asks again. It is active again if the person regains the rights before the end.",
+    }),
     agent_id: Type.String(),
     title: Type.String(),
     template: orNull(textSchema("Name of the template; null if the request listed the operations.")),
@@ -134,7 +137,9 @@ export const TaskRecord = Type.Object(
           ),
           at: timeSchema("When the task ended."),
           by: orNull(textSchema("Principal; null if its time was over.")),
-          action_id: orNull(textSchema("The action that was rejected or flagged.")),
+          action_id: orNull(
+            textSchema("The action that was rejected or flagged; also null if this key may not see it."),
+          ),
           comment: orNull(textSchema("Comment of the person who ended it, or the reason of the stop.")),
         },
         closed,

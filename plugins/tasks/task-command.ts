@@ -18,7 +18,7 @@ import {
 
 interface TaskView {
   id: string;
-  status: "active" | "ended";
+  status: "active" | "blocked" | "ended";
   agent_id: string;
   title: string;
   until: string;

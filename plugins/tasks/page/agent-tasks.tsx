@@ -21,6 +21,7 @@ type Task = Api["GET /v1/tasks"]["response"]["tasks"][number];
 const TEXTS = {
   title: "Tasks in progress",
   help: "The operations of a task do not ask for approval. Other operations are decided as usual.",
+  blocked: "The person who started this task may no longer grant all of it, so its operations ask for approval.",
 } as const;
 
 export function AgentTasks({ agent }: { agent: string }) {
@@ -44,7 +45,13 @@ export function AgentTasks({ agent }: { agent: string }) {
   );
 }
 
-function ActiveTask({ task: { id, title, until, started_by, grants }, onEnded }: { task: Task; onEnded(): void }) {
+function ActiveTask({
+  task: { id, status, title, until, started_by, grants },
+  onEnded,
+}: {
+  task: Task;
+  onEnded(): void;
+}) {
   const { error, isBusy, submit } = useSubmit(async () => {
     await request("POST /v1/tasks/{id}/end", { path: [encodeSegment(id)], body: {} });
     onEnded();
@@ -57,6 +64,7 @@ function ActiveTask({ task: { id, title, until, started_by, grants }, onEnded }:
         </strong>{" "}
         by <PersonLink principal={started_by} />, <TimeLeft at={until} />
       </p>
+      {status === "blocked" ? <p class="notice">{TEXTS.blocked}</p> : null}
       <ul>
         {grants.map((grant) => (
           <li key={grant.id}>

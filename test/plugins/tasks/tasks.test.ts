@@ -326,6 +326,33 @@ describe("what ends a task ends all its grants", () => {
     await assertEnded(agent_id, "deactivation");
   });
 
+  test("the id of a rejected action is shown only to those who see the action", async () => {
+    const agent_id = `near-${freshAgent()}`;
+    await started({ agent_id, operations: [WEB] });
+    const { body: hidden } = await submit(agent_id, { tool: "mail", operation: "short" });
+    await reject(hidden.id);
+    const shownTo = async (key: string) => (await list(`agent_id=${agent_id}`, key))[0].ended;
+    assert.equal((await shownTo(alice)).action_id, hidden.id);
+    const { cause, action_id } = await shownTo(tim);
+    assert.deepEqual([cause, action_id], ["rejection", null]);
+  });
+
+  test("lost rights of the person who started it block it until they are back", async () => {
+    const agent_id = freshAgent();
+    const uma = await invite(service, { name: "Uma Two", roles: ["approver"] });
+    const body = { agent_id, title: "t", for: "1h", operations: [WEB, MAIL] };
+    assert.equal((await uma.call("POST", "/v1/tasks", body)).status, 201);
+    const setRoles = async (roles: string[]): Promise<void> => {
+      const changed = await service.call("PATCH", `/v1/users/${uma.id}`, { key: service.admin, body: { roles } });
+      assert.equal(changed.status, 200, JSON.stringify(changed.body));
+    };
+    const statusOf = async (): Promise<string> => (await list(`agent_id=${agent_id}`))[0].status;
+    await setRoles(["viewer"]);
+    assert.deepEqual([await statusOf(), ...(await statuses(agent_id))], ["blocked", ...OUTSIDE]);
+    await setRoles(["approver"]);
+    assert.deepEqual([await statusOf(), ...(await statuses(agent_id))], ["active", ...INSIDE]);
+  });
+
   test("a revoked grant narrows the task, which goes on", async () => {
     const agent_id = freshAgent();
     const { grants } = await started({ agent_id });
