@@ -392,7 +392,8 @@ export {
   readIdempotentCall,
   recordCreatedResource,
 } from "./http/resource/idempotency.ts";
-export { UnreadableRequest, readJson, readJsonObject } from "./http/resource/json-body.ts";
+export { type GatewayRequest, assertUnambiguous, toHttpAction } from "./domain/http-action.ts";
+export { UnreadableRequest, readJson, readJsonObject } from "./domain/json-body.ts";
 export { decodeSeqCursor, encodeCursor, invalidCursor, listReply, readPage } from "./http/resource/paging.ts";
 
 // Bytes, JSON, text and time

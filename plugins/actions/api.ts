@@ -28,7 +28,7 @@ export {
   submitAndStartAll,
 } from "./gateway/gate.ts";
 export { createGatewayFacade, GATEWAY_OPTIONS } from "./gateway/gateway-facade.ts";
-export type { GatewayRequest } from "./gateway/gateway-request.ts";
+export type { GatewayRequest } from "../../src/core.ts";
 export { readRequest } from "./prefetch-redecision.ts";
 export { readRecordedName } from "./recorded-name.ts";
 export { ActionRecord, IdParams } from "./schemas.ts";

@@ -3,7 +3,17 @@
  * the response is 200.
  */
 import { Type } from "@sinclair/typebox";
-import { decodeUtf8, fromBase64Url, isJsonObject, type JsonObject, UnreadableRequest } from "../../../src/core.ts";
+import {
+  assertUnambiguous,
+  computeActionDigest,
+  decodeUtf8,
+  fromBase64Url,
+  type GatewayRequest,
+  isJsonObject,
+  type JsonObject,
+  toHttpAction,
+  UnreadableRequest,
+} from "../../../src/core.ts";
 import {
   type ApiResponse,
   type Facade,
@@ -13,7 +23,6 @@ import {
   type Reply,
 } from "../../../src/plugin.ts";
 import { type GateOutcome, readApiFault, submitAndStart } from "./gate.ts";
-import { assertUnambiguous, computeActionDigest, type GatewayRequest, toGateRequest } from "./gateway-request.ts";
 
 /** Header with the gateway's own key. `Authorization` contains the client's credentials for the upstream server. */
 const KEY_HEADER = "Assent-Key";
@@ -70,7 +79,7 @@ export function createGatewayFacade(
         const agent = options.agent_header === null ? "gateway" : call.request.headers.get(options.agent_header);
         if (agent === null || agent === "") throw new UnreadableRequest("the gateway did not send the agent");
         return replyTo(
-          await submitAndStart(call, toGateRequest(readRequest(call), options.tool, agent), options.wait_seconds),
+          await submitAndStart(call, toHttpAction(readRequest(call), options.tool, agent), options.wait_seconds),
         );
       } catch (error) {
         if (!(error instanceof UnreadableRequest)) throw error;
@@ -91,7 +100,7 @@ async function usePermit(call: FacadeCall, original: GatewayRequest, { tool, cov
   if (claims === null || typeof id !== "string" || !UUID.test(id) || typeof agent_id !== "string")
     return refused("PERMIT_INVALID", "the header is not a permit");
   if (claims["aud"] !== tool) return refused("PERMIT_INVALID", `the permit is not for "${tool}"`);
-  if (covers === "request" && claims["action_digest"] !== computeActionDigest(original, tool, agent_id))
+  if (covers === "request" && claims["action_digest"] !== computeActionDigest(toHttpAction(original, tool, agent_id)))
     return refused("PERMIT_INVALID", "the permit is for another request");
   // The claims are not verified yet. The start verifies the permit, and succeeds only once for each action.
   return startedBy(await call.callApi("POST", `/v1/actions/${id}/start`, { json: { permit } }));

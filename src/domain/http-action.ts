@@ -1,18 +1,20 @@
 /**
- * Turns an authorization request of a gateway into an action. The upstream must run exactly the request that was
- * decided. Therefore refuses requests with an incomplete body, and requests that two servers could interpret
+ * Turns an HTTP request, which a gateway or the egress proxy is about to forward, into an action. The upstream must run
+ * exactly the request that was decided. Therefore refuses requests with an incomplete body, and requests that two servers could interpret
  * differently.
  */
-import {
-  canonicalText,
-  type JsonObject,
-  type JsonValue,
-  readJson,
-  sha256Hex,
-  UnreadableRequest,
-  utf8,
-} from "../../../src/core.ts";
-import type { GateRequest } from "./gate.ts";
+import type { JsonObject, JsonValue } from "./json.ts";
+import { sha256Hex } from "./hash.ts";
+import { readJson, UnreadableRequest } from "./json-body.ts";
+
+/** The action for a request. Gateways and the egress proxy submit equal actions, so that they can share policies. */
+export interface HttpAction {
+  agent_id: string;
+  tool: string;
+  operation: string;
+  params: JsonObject;
+  meta: JsonObject;
+}
 
 /** The original request. */
 export interface GatewayRequest {
@@ -58,7 +60,7 @@ export function assertUnambiguous({ method, headers, gatewayHeaders }: GatewayRe
 }
 
 /** Returns the action for the request. Throws UnreadableRequest. */
-export function toGateRequest(original: GatewayRequest, tool: string, agent: string): GateRequest {
+export function toHttpAction(original: GatewayRequest, tool: string, agent: string): HttpAction {
   assertUnambiguous(original);
   const { method, host, uri } = original;
   if (host.length > 255 || !HOST.test(host)) throw new UnreadableRequest("the gateway did not send a valid host");
@@ -72,12 +74,6 @@ export function toGateRequest(original: GatewayRequest, tool: string, agent: str
   const body = bodyOf(original);
   if (body !== undefined) params["body"] = body;
   return { agent_id: agent, tool, operation: method.toLowerCase(), params, meta: { via: "gateway" } };
-}
-
-/** Returns the `action_digest` that a permit for this request has. Throws UnreadableRequest. */
-export function computeActionDigest(original: GatewayRequest, tool: string, agent_id: string): string {
-  const { operation, params } = toGateRequest(original, tool, agent_id);
-  return sha256Hex(utf8(canonicalText({ agent_id, operation, params, tool })));
 }
 
 /**

@@ -1,15 +1,15 @@
 /** Which requests of a gateway have one reading, and which action they become. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { toGateRequest } from "../../../plugins/actions/gateway/gateway-request.ts";
-import { UnreadableRequest } from "../../../src/http/resource/json-body.ts";
-import type { JsonObject } from "../../../src/domain/json.ts";
-import { needs } from "../../support/features.ts";
+import { toHttpAction } from "../../src/domain/http-action.ts";
+import { UnreadableRequest } from "../../src/domain/json-body.ts";
+import type { JsonObject } from "../../src/domain/json.ts";
+import { needs } from "../support/features.ts";
 
 function paramsOf(uri: string, host = "api.example"): JsonObject {
   const headers = new Headers();
   const original = { method: "GET", host, uri, headers, gatewayHeaders: [], body: null, declaredLength: null };
-  return toGateRequest(original, "http", "gateway").params;
+  return toHttpAction(original, "http", "gateway").params;
 }
 
 test("a path is decoded once", needs("docs"), () => {

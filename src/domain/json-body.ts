@@ -1,4 +1,4 @@
-/** Parses the bodies that a facade reads itself. */
+/** Parses the bodies of requests that a facade, or the egress proxy, reads itself. */
 import {
   decodeUtf8,
   isJsonObject,
@@ -6,7 +6,7 @@ import {
   type JsonLimits,
   type JsonObject,
   type JsonValue,
-} from "../../domain/json.ts";
+} from "./json.ts";
 
 /**
  * Thrown for a request that a facade cannot read, or that can be interpreted in different ways. There is no decision on
