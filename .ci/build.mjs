@@ -25,7 +25,7 @@ const DIST = join(ROOT, "dist");
 const STAMP = join(DIST, ".build.json");
 
 /** Folders of the clients in TypeScript. */
-export const CLIENTS = ["clients/typescript", "clients/hook", "clients/mcp"];
+export const CLIENTS = ["clients/typescript", "clients/hook", "clients/mcp", "clients/egress"];
 /** Folders that the build reads. */
 const FOLDERS = ["src", "plugins", ...CLIENTS, "policies", ".ci"];
 /** Files that the build reads. */

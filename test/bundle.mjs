@@ -58,7 +58,7 @@ export function bundleService(folder) {
  * command line.
  */
 function scriptsIn(folder) {
-  return listModules(folder, ["src", "plugins", "clients/hook", "clients/mcp"]).filter(
+  return listModules(folder, ["src", "plugins", "clients/hook", "clients/mcp", "clients/egress"]).filter(
     (path) => path !== "src/browser.js" && path !== "src/cli/bin.js",
   );
 }

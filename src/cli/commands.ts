@@ -98,6 +98,11 @@ const CORE: Readonly<Record<CoreCommand, CommandEntry>> = {
     summary: "put policies in front of MCP servers",
     load: async () => (await import("./mcp/index.ts")).mcp,
   },
+  egress: {
+    group: "clients",
+    summary: "run an agent without the credentials of the APIs that it calls",
+    load: async () => (await import("./egress/index.ts")).egress,
+  },
   demo: {
     group: "clients",
     summary: "play a day of a support desk against a new service",

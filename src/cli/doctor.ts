@@ -44,7 +44,7 @@ export const doctor: Command = {
 
 Checks the configuration and the store of this folder, the service, the key, the policies, the notifications and the
 clock. Changes nothing. "assent hook doctor" checks the hook of a coding agent, "assent mcp doctor" the MCP servers of a
-client.
+client, "assent egress doctor" the hosts and credentials of egress.yaml.
 
   --config FILE   configuration file; assent.yaml in the working folder when absent
   --json          print JSON
@@ -67,6 +67,13 @@ examples:
         state: "note",
         text: "a coding agent has a hook here",
         fix: `"${programCommand()} hook doctor --host HOST" checks it`,
+      });
+    if (existsSync("egress.yaml"))
+      findings.push({
+        check: "egress",
+        state: "note",
+        text: "this folder has an egress.yaml",
+        fix: `"${programCommand()} egress doctor" checks its hosts and credentials`,
       });
     if (values.json === true) printJson(io, { findings });
     else

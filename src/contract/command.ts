@@ -24,6 +24,7 @@ export const CORE_COMMANDS = [
   "hook",
   "hookd",
   "mcp",
+  "egress",
   "demo",
   "completion",
 ] as const;

@@ -1,12 +1,5 @@
 /** Parses the bodies of requests that a facade, or the egress proxy, reads itself. */
-import {
-  decodeUtf8,
-  isJsonObject,
-  parseJson,
-  type JsonLimits,
-  type JsonObject,
-  type JsonValue,
-} from "./json.ts";
+import { decodeUtf8, isJsonObject, parseJson, type JsonLimits, type JsonObject, type JsonValue } from "./json.ts";
 
 /**
  * Thrown for a request that a facade cannot read, or that can be interpreted in different ways. There is no decision on

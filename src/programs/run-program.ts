@@ -199,6 +199,34 @@ export async function startProgram(
   };
 }
 
+/**
+ * Runs a program that uses the terminal, or the standard input and output, of this process. Resolves when it has exited.
+ * Passes SIGTERM and SIGHUP on. The terminal sends SIGINT to both, and the program decides. Rejects with ProgramError.
+ * @param user the user that the program runs as. Default: the user of this process
+ */
+export async function runInForeground(
+  file: string,
+  args: readonly string[],
+  options: ProgramOptions,
+  user: { uid: number; gid: number } | null = null,
+): Promise<Pick<ProgramResult, "code" | "endedBy">> {
+  const child = start(file, args, options, { stdio: "inherit", ...user });
+  const passOn = (signal: NodeJS.Signals): void => void child.kill(signal);
+  const ignore = (): void => undefined;
+  for (const signal of ["SIGTERM", "SIGHUP"] as const) process.on(signal, passOn);
+  process.on("SIGINT", ignore);
+  try {
+    return await new Promise((resolve, reject) => {
+      child.once("exit", (code, endedBy) => resolve({ code, endedBy }));
+      child.once("error", (error) => reject(toProgramError(file, error, options.cwd)));
+    });
+  } finally {
+    running.delete(child);
+    for (const signal of ["SIGTERM", "SIGHUP"] as const) process.off(signal, passOn);
+    process.off("SIGINT", ignore);
+  }
+}
+
 /** A program that continues to run after this process has exited. */
 export interface BackgroundProgram {
   pid: number | undefined;

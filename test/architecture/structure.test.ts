@@ -155,6 +155,7 @@ describe("imports", () => {
     "clients/typescript":
       "contract/api-calls domain/checkpoint domain/hash domain/json domain/log-keys domain/merkle domain/permit domain/request",
     "clients/hook": "domain/json domain/scopes",
+    "clients/egress": "domain/http-action domain/json-body domain/json domain/names domain/validation domain/yaml",
     "clients/mcp":
       "domain/canonical domain/json domain/names domain/policy/compile/glob domain/text domain/traceparent domain/validation domain/yaml",
   };
@@ -213,9 +214,9 @@ describe("imports", () => {
     }
   });
 
-  test("the MCP proxy imports few packages, and only the command line imports the proxy", () => {
+  test("the proxies import few packages, and only the command line imports the proxies", () => {
     const packages = ["yaml", "@sinclair/typebox", "@modelcontextprotocol/client", "@modelcontextprotocol/server"];
-    for (const file of filesIn("clients/mcp")) {
+    for (const file of [...filesIn("clients/mcp"), ...filesIn("clients/egress")]) {
       for (const specifier of importsOf(file))
         assert.ok(
           /^(?:\.|node:)/.test(specifier) ||
@@ -223,10 +224,10 @@ describe("imports", () => {
           `${file} imports ${specifier}`,
         );
     }
-    for (const file of sources.filter((name) => !name.startsWith("clients/mcp/") && !name.startsWith("src/cli/mcp/"))) {
-      for (const specifier of importsOf(file))
-        assert.ok(target(file, specifier)?.startsWith("clients/mcp/") !== true, `${file} imports ${specifier}`);
-    }
+    for (const proxy of ["mcp", "egress"])
+      for (const file of sources.filter((name) => !new RegExp(`^(?:clients|src/cli)/${proxy}/`).test(name)))
+        for (const specifier of importsOf(file))
+          assert.ok(target(file, specifier)?.startsWith(`clients/${proxy}/`) !== true, `${file} imports ${specifier}`);
   });
 
   test("the HTTP core and the ledger import no resource and no database", () => {

@@ -33,6 +33,7 @@ const WITHOUT_JSON: Readonly<Record<string, string>> = {
   witness: "runs until it is stopped",
   hookd: "runs until it is stopped",
   "mcp proxy": "runs until it is stopped",
+  "egress run": "prints what its command prints",
   "managed-agents": "runs until it is stopped",
   schema: "prints JSON",
   completion: "prints a script",

@@ -1,0 +1,96 @@
+/** The environment of the agent: the proxy's address, the authority's certificate, and placeholders. */
+import { chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { rootCertificates } from "node:tls";
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/** Files with the certificates that the system trusts, of the usual distributions. */
+const SYSTEM_FILES = [
+  "/etc/ssl/certs/ca-certificates.crt",
+  "/etc/pki/tls/certs/ca-bundle.crt",
+  "/etc/ssl/ca-bundle.pem",
+  "/etc/ssl/cert.pem",
+];
+
+/** Returns the certificates of SSL_CERT_FILE, or else of the system, or else those of Node. */
+export function readSystemRoots(env: Variables): string[] {
+  const chosen = env["SSL_CERT_FILE"];
+  for (const file of chosen ? [chosen] : SYSTEM_FILES) {
+    try {
+      const found = readFileSync(file, "latin1").match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
+      if (found !== null) return found;
+    } catch (error) {
+      if (chosen) throw error;
+    }
+  }
+  return [...rootCertificates];
+}
+
+export interface CertificateFolder {
+  /** The authority's certificate alone, for programs that add it to their own. */
+  authority: string;
+  /** The authority's and the system's certificates, for programs that trust only this file. */
+  bundle: string;
+  remove(): void;
+}
+
+/** Writes the certificates to a new folder that only its owner can read. The authority's key is not in a file. */
+export function createCertificateFolder(
+  authority: string,
+  roots: readonly string[],
+  owner: { uid: number; gid: number } | null,
+): CertificateFolder {
+  const folder = mkdtempSync(join(tmpdir(), "assent-egress-"));
+  const files = { authority: join(folder, "authority.pem"), bundle: join(folder, "bundle.pem") };
+  writeFileSync(files.authority, authority, { mode: 0o600 });
+  writeFileSync(files.bundle, `${[...roots, authority].join("\n")}\n`, { mode: 0o600 });
+  if (owner !== null) for (const path of [...Object.values(files), folder]) chownSync(path, owner.uid, owner.gid);
+  return { ...files, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+const PROXY = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"];
+/** Variables that replace the certificates of a program. */
+const BUNDLE =
+  "SSL_CERT_FILE REQUESTS_CA_BUNDLE CURL_CA_BUNDLE GIT_SSL_CAINFO CARGO_HTTP_CAINFO PIP_CERT AWS_CA_BUNDLE".split(" ");
+/** Variables that add a certificate to those of a program. */
+const ADDED = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"];
+/** Variables that would lead requests around the proxy, or weaken TLS. */
+const REMOVED = [
+  "NO_PROXY",
+  "SSL_CERT_DIR",
+  "NODE_TLS_REJECT_UNAUTHORIZED",
+  "GIT_SSL_NO_VERIFY",
+  "GIT_PROXY_COMMAND",
+  // The proxy's own key. An agent that submits actions itself has a key of its own.
+  "ASSENT_API_KEY",
+];
+
+/** Returns the environment of the agent. It contains no credential of the configuration. */
+export function agentEnvironment(
+  env: Variables,
+  {
+    url,
+    files,
+    placeholders,
+    secrets,
+  }: {
+    url: string;
+    files: CertificateFolder;
+    placeholders: Variables;
+    secrets: readonly string[];
+  },
+): Record<string, string> {
+  const variables: Record<string, string> = {};
+  const removed = new Set([...REMOVED, ...PROXY].flatMap((name) => [name, name.toLowerCase()]));
+  for (const [name, value] of Object.entries(env))
+    if (value !== undefined && !removed.has(name) && !secrets.some((secret) => value.includes(secret)))
+      variables[name] = value;
+  for (const name of PROXY) variables[name] = variables[name.toLowerCase()] = url;
+  for (const name of BUNDLE) variables[name] = files.bundle;
+  for (const name of ADDED) variables[name] = files.authority;
+  // Node 24 and later then use the proxy for fetch.
+  variables["NODE_USE_ENV_PROXY"] = "1";
+  return { ...variables, ...(placeholders as Record<string, string>) };
+}

@@ -1,0 +1,126 @@
+/** Requests a decision on a request of the agent, and reports its result. */
+import { AssentError, RequestRefused, submitAndStart, type ActionRecord, type Assent } from "../typescript/index.ts";
+import type { HttpAction } from "../../src/domain/http-action.ts";
+import { Refusal } from "./refusal.ts";
+
+interface GateOptions {
+  assent: Assent;
+  agent: string | undefined;
+  /** Seconds that a request waits for an approval. */
+  wait: number;
+  log(line: string): void;
+}
+
+/** A request that may run once. */
+export interface StartedRequest {
+  id: string;
+  /** Reports the result in the background. */
+  report(success: boolean, details: { status?: number; error?: string }): void;
+}
+
+/**
+ * Maximum number of submissions of a request. Equal requests at the same time share one action, which only one of them
+ * can start; the others are submitted again.
+ */
+const MAX_SUBMISSIONS = 10;
+
+export class RequestGate {
+  private readonly options: GateOptions;
+  private bound: Promise<string> | null = null;
+
+  constructor(options: GateOptions) {
+    this.options = options;
+  }
+
+  /** Resolves to the agent for which requests are submitted. */
+  agentId(): Promise<string> {
+    const { agent, assent } = this.options;
+    if (agent !== undefined) return Promise.resolve(agent);
+    this.bound ??= fetchBoundAgent(assent).catch((error: unknown) => {
+      this.bound = null;
+      throw error;
+    });
+    return this.bound;
+  }
+
+  /**
+   * Submits the request, waits for an approval, and starts its action. Throws Refusal if the request must not run, and the
+   * reason of the signal.
+   */
+  async start(
+    { tool, operation, params }: Omit<HttpAction, "agent_id" | "meta">,
+    signal: AbortSignal,
+  ): Promise<StartedRequest> {
+    try {
+      const request = { agent_id: await this.agentId(), tool, operation, params };
+      const how = { meta: { via: "egress" }, approvalTimeout: this.options.wait, signal };
+      for (let submissions = 1; ; submissions++) {
+        const { state, action, outcome, message } = await submitAndStart(this.options.assent, request, how);
+        if (state === "started") return this.started(action);
+        if (state === "pending") throw pendingRefusal(action, message);
+        if (outcome !== "taken" || submissions === MAX_SUBMISSIONS)
+          throw new Refusal(message, { status: 403, code: outcomeCode(outcome), actionId: action.id });
+      }
+    } catch (error) {
+      if (!(error instanceof AssentError)) throw error;
+      throw serviceRefusal(error);
+    }
+  }
+
+  private started({ id }: ActionRecord): StartedRequest {
+    return {
+      id,
+      report: (success, { status, error }) => {
+        const details = {
+          success,
+          ...(status === undefined ? {} : { meta: { status } }),
+          ...(error === undefined ? {} : { error }),
+        };
+        this.options.assent
+          .result(id, details)
+          .catch((failure: unknown) =>
+            this.options.log(`the result of action ${id} could not be reported: ${(failure as Error).message}`),
+          );
+      },
+    };
+  }
+}
+
+const outcomeCode = (outcome: string | null): string => (outcome ?? "refused").toUpperCase();
+
+function pendingRefusal({ id }: ActionRecord, message: string): Refusal {
+  return new Refusal(
+    message.replace("exactly the same arguments; other arguments", "exactly the same request; a changed request"),
+    {
+      status: 403,
+      code: "APPROVAL_REQUIRED",
+      actionId: id,
+      headers: { "Retry-After": "5" },
+    },
+  );
+}
+
+/** If the service does not decide, nothing passes. */
+function serviceRefusal(error: AssentError): Refusal {
+  const { code, message } = error;
+  if (error instanceof RequestRefused && error.status < 500 && error.status !== 0)
+    return new Refusal(`Not sent: the service rejected the action (${code}): ${message}`, { status: 403, code });
+  return new Refusal(
+    `Not sent: there is no decision (${code}): ${message}. The request was not refused; try again later.`,
+    {
+      status: 503,
+      code,
+      headers: { "Retry-After": "5" },
+    },
+  );
+}
+
+async function fetchBoundAgent(assent: Assent): Promise<string> {
+  const { key } = await assent.call<{ key?: { agent_id?: string | null } }>("GET", "/v1/me");
+  const id = key?.agent_id;
+  if (typeof id === "string") return id;
+  throw new RequestRefused("the key is not bound to an agent: use a key that is bound to one, or set agent", {
+    status: 403,
+    code: "AGENT_UNBOUND",
+  });
+}
