@@ -2,7 +2,7 @@
  * Keyboard shortcuts: each page and the shell register theirs, so that one dialog lists the keys that act now. Keys do
  * nothing while the person types or a dialog is open.
  */
-import { signal } from "@preact/signals";
+import { type Signal, signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 const STORE = "assent.shortcuts";
@@ -23,12 +23,15 @@ interface Registered {
 /** Newest first, so that a page can use a key of the shell for itself. */
 let registered: readonly Registered[] = [];
 
+/** The choice in this tab. Read when it is needed, because plugins import the kit outside browsers, too. */
+let choice: Signal<boolean> | null = null;
+const isOn = (): Signal<boolean> => (choice ??= signal(sessionStorage.getItem(STORE) !== "off"));
+
 /** Whether single-letter shortcuts are on in this tab. Speech input can trigger them by mistake. */
-const isOn = signal(sessionStorage.getItem(STORE) !== "off");
-export const areShortcutsOn = (): boolean => isOn.value;
+export const areShortcutsOn = (): boolean => isOn().value;
 export function setShortcutsOn(next: boolean): void {
   sessionStorage.setItem(STORE, next ? "on" : "off");
-  isOn.value = next;
+  isOn().value = next;
 }
 
 /** Returns the shortcuts of the displayed page, or those of every page. */
@@ -55,7 +58,7 @@ export function useShortcuts(scope: Registered["scope"], shortcuts: readonly Sho
 }
 
 function runShortcut(event: KeyboardEvent): void {
-  if (!isOn.value || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  if (!isOn().value || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   const { target } = event;
   const isTyping =
     !(target instanceof Element) ||
