@@ -58,7 +58,6 @@ const BUNDLE =
 const ADDED = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"];
 /** Variables that would lead requests around the proxy, or weaken TLS. */
 const REMOVED = [
-  "NO_PROXY",
   "SSL_CERT_DIR",
   "NODE_TLS_REJECT_UNAUTHORIZED",
   "GIT_SSL_NO_VERIFY",
@@ -72,22 +71,26 @@ export function agentEnvironment(
   env: Variables,
   {
     url,
+    serviceHost,
     files,
     placeholders,
     secrets,
   }: {
     url: string;
+    /** Host of the Assent service, which the agent's own hooks and clients call without the proxy; null for none. */
+    serviceHost: string | null;
     files: CertificateFolder;
     placeholders: Variables;
     secrets: readonly string[];
   },
 ): Record<string, string> {
   const variables: Record<string, string> = {};
-  const removed = new Set([...REMOVED, ...PROXY].flatMap((name) => [name, name.toLowerCase()]));
+  const removed = new Set([...REMOVED, ...PROXY, "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()]));
   for (const [name, value] of Object.entries(env))
     if (value !== undefined && !removed.has(name) && !secrets.some((secret) => value.includes(secret)))
       variables[name] = value;
   for (const name of PROXY) variables[name] = variables[name.toLowerCase()] = url;
+  if (serviceHost !== null) variables["NO_PROXY"] = variables["no_proxy"] = serviceHost;
   for (const name of BUNDLE) variables[name] = files.bundle;
   for (const name of ADDED) variables[name] = files.authority;
   // Node 24 and later then use the proxy for fetch.

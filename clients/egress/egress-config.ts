@@ -140,9 +140,9 @@ export function readEgressConfig(text: string, where: Where): EgressConfig {
       throw new EgressConfigError(`${path}/tool: "${origin.tool}" is the tool of tunnels; choose another name`);
     if (origins.has(key) || users.has(action))
       throw new EgressConfigError(
-        `${path}: its actions are equal to those of ${users.get(action)}; remove one, or set another tool`,
+        `${path}: its actions are equal to those of ${users.get(action) ?? users.get(key)}; remove one, or set another tool`,
       );
-    users.set(action, url);
+    users.set(action, url).set(key, url);
     for (const [i, given] of (entry.credentials ?? []).entries()) {
       const at = `${path}/credentials/${i}`;
       const credential = readCredential(at, given, where);

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
+import { createServer as createPlainServer } from "node:http";
 import { createServer, type Server } from "node:https";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { join } from "node:path";
@@ -253,7 +254,7 @@ describe("an allowed request", () => {
       200,
     );
     assert.equal(statusOf(await sendInside(get("/open/b", auth(`Basic ${basic}`)))), 200);
-    assert.equal(statusOf(await sendInside(get("/open/none"))), 200);
+    assert.equal(statusOf(await sendInside(get("/open/none", "__proto__: x\r\nconstructor: y\r\n"))), 200);
     const body = JSON.stringify({ amount: 5, client_secret: "assent-placeholder-FORM_SECRET" });
     assert.equal(statusOf(await sendInside(post("/pay", body))), 200);
     const form = "client_secret=assent-placeholder-FORM_SECRET&x=1";
@@ -267,6 +268,7 @@ describe("an allowed request", () => {
     assert.equal(first.url, `/open/a?key=${encodeURIComponent(SECRET)}&other=${PLACEHOLDER}`);
     assert.equal(Buffer.from(String(second.headers["authorization"]).slice(6), "base64").toString(), `user:${SECRET}`);
     assert.equal(third.headers["authorization"], undefined);
+    assert.ok(third.raw.includes("__proto__") && third.raw.includes("constructor"));
     assert.deepEqual(JSON.parse(fourth.body), { amount: 5, client_secret: FORM_SECRET });
     assert.equal(fifth.body, `client_secret=${FORM_SECRET}&x=1`);
     assert.equal(first.headers["proxy-authorization"], undefined);
@@ -380,6 +382,31 @@ test("without a decision of the service nothing passes", async () => {
   }
 });
 
+test("a service that responds with something else, or about another request, lets nothing pass", async () => {
+  seen.length = 0;
+  let answer = '{"id":"x","status":"allowed"';
+  const liar = createPlainServer((_, response) => response.setHeader("content-type", "application/json").end(answer));
+  await new Promise<void>((done) => liar.listen(0, "127.0.0.1", done));
+  const lied = await start(`agent: bot\n${config}`, `http://127.0.0.1:${(liar.address() as AddressInfo).port}`);
+  try {
+    assert.equal(statusOf(await sendInside(get("/open/a"), { to: lied })), 503);
+    answer = JSON.stringify({
+      id: "x",
+      agent_id: "bot",
+      tool: "http",
+      operation: "get",
+      params: {},
+      context: {},
+      status: "allowed",
+    });
+    assert.equal(statusOf(await sendInside(get("/open/a"), { to: lied })), 503);
+    assert.deepEqual(seen, []);
+  } finally {
+    await lied.close();
+    liar.close();
+  }
+});
+
 describe("a hostile agent", () => {
   const chunked = (rest: string, more = ""): string =>
     `POST /open HTTP/1.1\r\nHost: localhost:${port}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n${more}\r\n${rest}`;
@@ -447,6 +474,14 @@ describe("a hostile agent", () => {
     ["another query credential", () => get("/open?key=mine"), 403],
     ["two query credentials", () => get(`/open?key=${PLACEHOLDER}&key=${PLACEHOLDER}`), 403],
     ["another body credential", () => post("/pay", '{"amount":1,"client_secret":"mine"}'), 403],
+    ["TRACE", () => get("/open", auth(`Bearer ${PLACEHOLDER}`), "TRACE"), 403],
+    ["a header named as a member of objects", () => get("/closed", "__proto__: x\r\nconstructor: y\r\n"), 403],
+    ["an asterisk as the target", () => get("*", "", "OPTIONS"), 400],
+    ["Basic with another password", () => get("/open", auth(`Basic ${btoa("user:mine")}`)), 403],
+    ["Basic with the placeholder as a part", () => get("/open", auth(`Basic ${btoa(`user:x${PLACEHOLDER}`)}`)), 403],
+    ["a credential that is absent from its header", () => get("/open", "Authorization:\r\n"), 403],
+    ["a body with a byte order mark", () => post("/pay", `\xef\xbb\xbf${SMALL}`), 400],
+    ["a body of another charset", () => post("/pay", SMALL, "Content-Type: application/json; charset=utf-16\r\n"), 400],
     ["an amount above the limit", () => post("/pay", '{"amount":1000}'), 403],
   ];
   for (const [name, bytes, status] of cases)
@@ -612,7 +647,7 @@ require("http").request({ host: p.hostname, port: p.port, method: "CONNECT", pat
     const { exit, out } = await behind("sh", "-c", script);
     assert.equal(exit, 0);
     assert.ok(out.includes(`API_TOKEN=${PLACEHOLDER}`) && out.includes("FORM_SECRET=assent-placeholder-FORM_SECRET"));
-    for (const text of [SECRET, FORM_SECRET, key, "PRIVATE KEY", "NO_PROXY"]) assert.ok(!out.includes(text), text);
+    for (const text of [SECRET, FORM_SECRET, key, "PRIVATE KEY"]) assert.ok(!out.includes(text), text);
     const [mode, path] = out.trim().split("\n").slice(-2) as [string, string];
     assert.equal(mode, "700");
     assert.ok(!existsSync(path));

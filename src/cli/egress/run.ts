@@ -54,7 +54,15 @@ export async function run(args: string[], io: Output): Promise<number> {
   const files = createCertificateFolder(proxy.authority, roots, user);
   try {
     const { placeholders, secrets } = config;
-    const env = agentEnvironment(process.env, { url: proxy.url, files, placeholders, secrets: [...secrets, apiKey] });
+    const { hostname } = new URL(url);
+    const isListed = [...config.origins.values()].some(({ host }) => host === hostname);
+    const env = agentEnvironment(process.env, {
+      url: proxy.url,
+      serviceHost: isListed ? null : hostname,
+      files,
+      placeholders,
+      secrets: [...secrets, apiKey],
+    });
     const { code, endedBy } = await runInForeground(program, rest, { env }, user);
     return code ?? 128 + (endedBy === null ? 0 : constants.signals[endedBy]);
   } catch (error) {
