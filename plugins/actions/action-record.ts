@@ -31,6 +31,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
+import { voteMethod } from "../../src/browser.ts";
 import { type ComparedMember, compareRequest } from "./compare-request.ts";
 import { decodeMeta } from "./meta.ts";
 import { hasWaitingAgent } from "./wait-tracker.ts";
@@ -361,6 +362,7 @@ export function renderVotes(votes: readonly ApprovalRow[]): ActionRecord["approv
     self_approval: vote.self_approval,
     on_behalf_of: vote.on_behalf_of,
     break_glass: vote.break_glass,
+    method: voteMethod({ by: vote, gesture: vote.signed ? {} : null }),
     created_at: toRfc3339(vote.created_at),
   }));
 }

@@ -429,6 +429,7 @@ export async function recordVote(
     self_approval: self !== null,
     on_behalf_of: delegation?.from ?? null,
     break_glass,
+    signed: gesture !== null,
     seq,
     created_at: tx.now,
   };

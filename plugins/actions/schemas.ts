@@ -256,6 +256,10 @@ const ApprovalRecord = Type.Object(
     break_glass: Type.Boolean({
       description: "Whether the approver approved in an emergency without other approvers (break-glass).",
     }),
+    method: Type.Union([Type.Literal("passkey"), Type.Literal("session"), Type.Literal("link"), Type.Literal("key")], {
+      description:
+        "How the approver gave the vote: signed with a passkey, in a session, by a personal link, or with an API key.",
+    }),
     created_at: timeSchema("Time of the vote."),
   },
   { additionalProperties: false },

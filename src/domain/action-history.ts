@@ -109,6 +109,7 @@ interface RecordedVote {
   self_approval: boolean;
   on_behalf_of: string | null;
   break_glass: boolean;
+  signed: boolean;
   seq: number;
   created_at: number;
 }
@@ -327,6 +328,7 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
       self_approval: entry.self_approval,
       on_behalf_of: entry.delegation?.from ?? null,
       break_glass: entry.break_glass,
+      signed: entry.gesture !== null,
       seq: entry.seq,
       created_at: at,
     });

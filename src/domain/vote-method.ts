@@ -1,5 +1,4 @@
-/** How an approver gave a vote, from its ledger entry. */
-import type { ApprovalEntry } from "./entries.ts";
+/** How an approver gave a vote. */
 
 /** `key_id` of votes by link. It cannot collide with ids of keys, which are UUIDs. */
 export const LINK_KEY_ID = "link";
@@ -15,7 +14,11 @@ export type VoteMethod = "passkey" | "link" | "session" | "key";
 export function voteMethod({
   by,
   gesture,
-}: Pick<ApprovalEntry, "gesture"> & { by: { principal: string; key_id: string } }): VoteMethod {
+}: {
+  by: { principal: string; key_id: string };
+  /** Null if the vote is not signed. */
+  gesture: object | null;
+}): VoteMethod {
   if (gesture !== null) return "passkey";
   if (by.key_id === LINK_KEY_ID) return "link";
   // A session's votes name the user in both members.

@@ -91,8 +91,8 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
             values (${size + i}, ${body.type}, ${Buffer.from(leafHash)}, ${Buffer.from(bytes)}, ${(body as { action_id?: string }).action_id ?? null}, 'support-bot', 'k', ${body.type === "agent" ? 1 : 0}, 1)`;
           }
           await tx`insert into actions select (jsonb_populate_record(a, jsonb_build_object('id', 'stray', 'decision_seq', ${size}::bigint))).* from actions a where id = ${kept.id}`;
-          await tx`insert into approvals (action_id, principal, key_id, approve, self_approval, break_glass, seq, created_at)
-          values (${asked.id}, 'owner:x', 'k', 1, 0, 0, ${size + 1}, 1)`;
+          await tx`insert into approvals (action_id, principal, key_id, approve, self_approval, break_glass, signed, seq, created_at)
+          values (${asked.id}, 'owner:x', 'k', 1, 0, 0, 0, ${size + 1}, 1)`;
           await tx`insert into agents (id, name, metadata, version, registered_seq, created_at, updated_at)
           values ('stray-agent', 'stray', '{}', 1, ${size + 2}, 1, 1)`;
           await tx`insert into idempotency values ('k', 'POST /v1/actions', 'i', 'h', 'stray', 1, '')`;

@@ -14,10 +14,11 @@ const whichAreNull = (row: RawRow): unknown => Object.values(row).map((value) =>
 const KINDS: Readonly<Record<string, (row: RawRow) => unknown>> = {
   agents: whichAreNull,
   api_keys: whichAreNull,
-  approvals: ({ approve, self_approval, break_glass, ...row }) => [
+  approvals: ({ approve, self_approval, break_glass, signed, ...row }) => [
     approve,
     self_approval,
     break_glass,
+    signed,
     whichAreNull(row),
   ],
   policies: whichAreNull,

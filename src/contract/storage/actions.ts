@@ -96,6 +96,8 @@ export interface ApprovalRow {
   on_behalf_of: string | null;
   /** Whether the approver approved without a second approver (break-glass). */
   break_glass: boolean;
+  /** Whether the approver signed the vote with a passkey. */
+  signed: boolean;
   seq: number;
   created_at: number;
 }

@@ -357,6 +357,7 @@ function decodeApproval(row: SqlRow): ApprovalRow {
     approve: approval.approve === 1,
     self_approval: approval.self_approval === 1,
     break_glass: approval.break_glass === 1,
+    signed: approval.signed === 1,
   };
 }
 

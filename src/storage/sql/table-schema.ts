@@ -46,7 +46,7 @@ export interface Tables {
   checkpoint: { id: number; size: number; note: string | null };
   /** `agent_fold`: the case-folded name of the agent; null if it equals `agent_id`. */
   actions: ActionRow & { agent_fold: string | null };
-  approvals: StoredRow<ApprovalRow, { approve: number; self_approval: number; break_glass: number }>;
+  approvals: StoredRow<ApprovalRow, { approve: number; self_approval: number; break_glass: number; signed: number }>;
   idempotency: IdempotencyRow;
   /** `scopes` is a JSON array. */
   api_keys: StoredRow<KeyRow, { scopes: string }>;
@@ -178,6 +178,7 @@ export const APPROVAL_COLUMNS = columnsOf<ApprovalRow>({
   self_approval: true,
   on_behalf_of: true,
   break_glass: true,
+  signed: true,
   seq: true,
   created_at: true,
 });

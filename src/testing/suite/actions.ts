@@ -224,7 +224,7 @@ function voteCases(test: DefineCase): void {
     const others = [
       approvalRow("action-1", "user:Dana", { approve: false, seq: 5 }),
       approvalRow("action-1", "key:key-2", { self_approval: true, on_behalf_of: "user:2", break_glass: true, seq: 4 }),
-      approvalRow("action-2", "user:dana", { seq: 6 }),
+      approvalRow("action-2", "user:dana", { signed: true, seq: 6 }),
     ];
     await storage.write(async (tx) => {
       await tx.insertAction(actionRow(1));

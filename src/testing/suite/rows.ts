@@ -188,6 +188,7 @@ export function approvalRow(actionId: string, principal: string, over: Partial<A
     self_approval: false,
     on_behalf_of: null,
     break_glass: false,
+    signed: false,
     seq: 1,
     created_at: BASE_TIME,
     ...over,

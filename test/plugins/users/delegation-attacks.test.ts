@@ -153,6 +153,7 @@ test("the audit finds a vote that was forged with a delegation that does not cov
           self_approval: false,
           on_behalf_of: used.from,
           break_glass: false,
+          signed: false,
           seq: recorded.seq,
           created_at: tx.now,
         });

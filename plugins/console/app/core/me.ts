@@ -78,6 +78,21 @@ export function watchKeyNames(watcher: () => void): () => void {
 async function fetchNames(): Promise<void> {
   const ids = [...missingIds];
   missingIds = new Set();
+  await readNames(ids);
+  for (const watcher of watchers) watcher();
+}
+
+/**
+ * Returns the names of principals, keyed by principal. A principal whose name is unknown or cannot be read has itself as
+ * its name.
+ */
+export async function namesOfPrincipals(principals: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const idOf = (principal: string): string => principal.replace(/^(?:user|key):/, "");
+  await readNames([...new Set(principals.map(idOf))].filter((id) => UUID.test(id) && !names.get(id)));
+  return new Map(principals.map((principal) => [principal, names.get(idOf(principal)) ?? principal]));
+}
+
+async function readNames(ids: readonly string[]): Promise<void> {
   for (let from = 0; from < ids.length; from += MAX_IDS) {
     try {
       const query = { ids: ids.slice(from, from + MAX_IDS).join(",") };
@@ -87,5 +102,4 @@ async function fetchNames(): Promise<void> {
       // Without names, the page shows the ids.
     }
   }
-  for (const watcher of watchers) watcher();
 }

@@ -1,7 +1,8 @@
 /** Lists who has to agree, as steps: the votes that were given, then the approvals that are missing. */
 import type { Action } from "../core/api-types.ts";
-import { Age, Badge, MarkedValue, TimeUntil } from "../ui/elements.tsx";
+import { Ago, Badge, MarkedValue, TimeUntil } from "../ui/elements.tsx";
 import { PersonLink } from "../ui/person.tsx";
+import { VOTE_METHODS } from "../ui/vote-method.tsx";
 import { countApprovals } from "./vote-availability.ts";
 
 type Vote = Action["approvals"][number];
@@ -75,7 +76,7 @@ function MissingStep({ step: { group, count, isOpen, isAlternative, opensAt } }:
 }
 
 function GivenVote({ vote }: { vote: Vote }) {
-  const { approver, approve, reason, on_behalf_of, break_glass, created_at } = vote;
+  const { approver, approve, reason, on_behalf_of, break_glass, method, created_at } = vote;
   return (
     <li>
       <Badge value={approve ? "approved" : "denied"} /> <PersonLink principal={approver} />{" "}
@@ -88,7 +89,7 @@ function GivenVote({ vote }: { vote: Vote }) {
         </>
       )}
       <span class="quiet">
-        , <Age at={created_at} />
+        , {VOTE_METHODS[method]}, <Ago at={created_at} />
       </span>
       {reason ? (
         <>

@@ -2,8 +2,10 @@
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
+import { namesOfPrincipals } from "../core/me.ts";
 import { downloadText, ErrorNotice } from "../ui/elements.tsx";
 import { formatCounted } from "../ui/format.ts";
+import { VOTE_METHODS } from "../ui/vote-method.tsx";
 import { type ActionFilters, toActionQuery } from "./action-list.ts";
 import { toCsv } from "./csv.ts";
 
@@ -32,9 +34,38 @@ const COLUMNS = [
   "policy",
   "rule",
   "reason",
+  "votes",
   "params",
   "context",
 ] as const;
+
+type Vote = Action["approvals"][number];
+
+/** Returns the cells of the CSV file. One cell has all votes of an action: who gave them, for whom, how and why. */
+async function describeRows(rows: readonly Action[]): Promise<unknown[][]> {
+  const votes = rows.flatMap(({ approvals }) => approvals);
+  const names = await namesOfPrincipals(
+    votes.flatMap(({ approver, on_behalf_of }) => (on_behalf_of === null ? [approver] : [approver, on_behalf_of])),
+  );
+  return rows.map((row) =>
+    COLUMNS.map((column) =>
+      column === "votes" ? row.approvals.map((vote) => describeVote(vote, names)).join("; ") : row[column],
+    ),
+  );
+}
+
+function describeVote(vote: Vote, names: ReadonlyMap<string, string>): string {
+  const { approver, approve, reason, on_behalf_of, break_glass, self_approval, method, created_at } = vote;
+  const parts = [
+    `${approve ? "approved" : "denied"} by ${names.get(approver) ?? approver}`,
+    ...(on_behalf_of === null ? [] : [`on behalf of ${names.get(on_behalf_of) ?? on_behalf_of}`]),
+    ...(break_glass ? ["in an emergency"] : []),
+    ...(self_approval ? ["as the person behind the agent"] : []),
+    VOTE_METHODS[method],
+    created_at,
+  ];
+  return `${parts.join(", ")}${reason === null ? "" : `: ${reason}`}`;
+}
 
 export function ExportActions({ filters }: { filters: ActionFilters }) {
   const [message, setMessage] = useState("");
@@ -45,13 +76,7 @@ export function ExportActions({ filters }: { filters: ActionFilters }) {
     setError(null);
     try {
       const { rows, isCut } = await readAll(filters, (count) => setMessage(TEXTS.reading(count)));
-      const text =
-        format === "json"
-          ? JSON.stringify(rows, null, 2)
-          : toCsv(
-              COLUMNS,
-              rows.map((row) => COLUMNS.map((name) => row[name])),
-            );
+      const text = format === "json" ? JSON.stringify(rows, null, 2) : toCsv(COLUMNS, await describeRows(rows));
       downloadText(`actions.${format}`, text);
       setMessage(isCut ? TEXTS.cut(rows.length) : TEXTS.done(rows.length));
     } catch (problem) {

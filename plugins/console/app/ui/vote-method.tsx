@@ -3,7 +3,7 @@ import { voteMethod } from "../../../../src/browser.ts";
 import type { ApprovalEntry } from "../core/api-types.ts";
 import { KeyName, PersonLink } from "./person.tsx";
 
-const METHODS = {
+export const VOTE_METHODS = {
   passkey: "signed with a passkey",
   session: "in a session, not signed with a passkey",
   link: "by a personal link",
@@ -26,7 +26,7 @@ export function VoteMethod({ vote }: { vote: GivenVote }) {
           , with the API key <KeyName id={vote.by.key_id} />
         </>
       ) : (
-        `, ${METHODS[method]}`
+        `, ${VOTE_METHODS[method]}`
       )}
       {vote.self_approval ? ", as the person behind the agent" : ""}
       {vote.delegation === null ? null : (

@@ -167,6 +167,7 @@ const ACTIONS: Readonly<Record<string, Table>> = {
       self_approval: "integer",
       on_behalf_of: "text?",
       break_glass: "integer",
+      signed: "integer",
       seq: "integer",
       created_at: "integer",
     },
