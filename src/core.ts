@@ -53,6 +53,15 @@ export { syncFolder } from "./ledger/sign/checkpoint-file.ts";
 
 // Actions, approvals and their history
 export { ACTION_STATUSES, type ActionRequest, type ActionStatus, actionStatusAt } from "./domain/actions.ts";
+export { type ActionAuthority, decodeAuthority, encodeAuthority, toActorClaim } from "./domain/action-authority.ts";
+export {
+  authorityUsageFacts,
+  authorityUsePolicy,
+  listAuthorityUses,
+  listCountedLinks,
+} from "./domain/policy/decide/authority.ts";
+export { type Delegator, listDelegators } from "./domain/policy/decide/delegators.ts";
+export { resolveObligations } from "./domain/policy/decide/resolve-obligations.ts";
 export {
   type ActionEntry,
   type ActionHistory,
@@ -237,6 +246,8 @@ export {
   PolicyTestSchema,
 } from "./domain/policy/parse/policy-schema.ts";
 export type {
+  AuthorityFact,
+  AuthorityLink,
   Decision,
   Effect,
   Facts,

@@ -6,6 +6,7 @@ import {
   type CompiledPolicySet,
   type CoreHost,
   type Decision,
+  decodeAuthority,
   decodeEntry,
   decodeEdit,
   decodeQuestions,
@@ -23,6 +24,7 @@ import {
   redactRow,
   type ReviewEntry,
   sha256Hex,
+  toActorClaim,
   type TokenClaims,
   type PrincipalNames,
   readPrincipalNames,
@@ -290,6 +292,7 @@ function renderAction(
     submitted_by: row.submitted_by,
     grant: row.allowed_by,
     plan: row.plan_id === null ? null : { id: row.plan_id, position: row.plan_position ?? 0 },
+    ...renderChain(row),
     approvals: renderVotes(votes),
     approvals_needed: row.quorum,
     approved_until: time(row.approved_until),
@@ -317,6 +320,13 @@ function renderAction(
       secret: issued.credential.secret,
     };
   return record;
+}
+
+function renderChain(row: ActionRow): Pick<ActionRecord, "chain"> {
+  const authority = decodeAuthority(row.authority);
+  if (authority === null) return {};
+  const { id, links } = authority;
+  return { chain: { authority: id, links, act: { ...toActorClaim(row.agent_id, authority) } } };
 }
 
 /**

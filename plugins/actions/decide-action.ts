@@ -21,6 +21,7 @@ import {
 } from "../../src/core.ts";
 import type { StorageReader } from "../../src/storage/index.ts";
 import { type CountedDecision, readLimitUses } from "./limit-usage.ts";
+import { readAuthorityInputs } from "./authority-inputs.ts";
 import { type LookUpFacts, readEvaluationInputs } from "./read-inputs.ts";
 import { findActiveRejection } from "./rejection.ts";
 
@@ -28,6 +29,7 @@ type RuleFacts = Pick<Facts, "suggested">;
 
 /** The reads of a decision, within a ledger transaction or at a snapshot. */
 export type DecisionReader = StepReader &
+  Pick<LedgerTransaction, "agentFacts"> &
   Pick<StorageReader, "action" | "pastActions" | "rejectedAction" | "entriesOfAction">;
 
 /** What is decided, and the facts about the submitter. */
@@ -50,15 +52,29 @@ export interface DecidedAction extends DecisionForEntry {
 }
 
 /**
- * Decides by bars, rules and limits.
+ * Decides by bars, rules and limits, for the agent and for each delegator of its authority.
  * @param lookUp reads the values of fact sources; see `readEvaluationInputs`
  */
 export async function decideByRules(
   host: CoreHost,
   reader: DecisionReader,
-  { policies: { compiled, source }, request, id, facts: about, counted }: DecisionSubject,
+  subject: DecisionSubject,
   lookUp?: LookUpFacts,
 ): Promise<DecidedAction> {
+  const read = (of: DecisionSubject): Promise<RuleInputs> => readRuleInputs(host, reader, of, lookUp);
+  const own = await read(subject);
+  const { evaluation, facts, needs } = await readAuthorityInputs(host, reader, subject, own, read);
+  return { ...decideForEntry(evaluation, facts), evaluation, given: facts, needs };
+}
+
+type RuleInputs = Pick<DecidedAction, "evaluation" | "needs"> & { facts: Facts };
+
+async function readRuleInputs(
+  host: CoreHost,
+  reader: DecisionReader,
+  { policies: { compiled, source }, request, id, facts: about, counted }: DecisionSubject,
+  lookUp: LookUpFacts | undefined,
+): Promise<RuleInputs> {
   const commit = source?.["commit"];
   const known: Facts = {
     ...about,
@@ -69,7 +85,7 @@ export async function decideByRules(
   const first = new Evaluation(compiled, request, known, reader.now);
   const { evaluation, facts } = await readEvaluationInputs(host, reader, first, known, id, lookUp);
   const uses = compiled.hasLimits ? await readLimitUses(reader, evaluation, facts, counted) : { facts, needs: [] };
-  return { ...decideForEntry(evaluation, uses.facts), evaluation, given: uses.facts, needs: uses.needs };
+  return { evaluation, facts: uses.facts, needs: uses.needs };
 }
 
 /** Returns the facts that features contribute to the rules. */

@@ -17,10 +17,10 @@ import {
   encodeRequest,
   type LedgerTransaction,
   hasEnrolled,
+  listUses,
   isOfUnknownPerson,
   principalOfKey,
   principalOfUser,
-  selectCountedLimits,
   toActor,
   displayPrincipal,
   userState,
@@ -188,7 +188,7 @@ async function changeRequest(
     approvers,
   });
   await tx.deleteApprovals(row.id);
-  await writeLimitUses(tx, selectCountedLimits(decision, needs), row.id);
+  await writeLimitUses(tx, listUses(evaluation, { decision, facts: decidedOn }, needs), row.id);
   await tx.removePastAction(row.id);
   await writePastAction(tx, evaluation, decision.effect, row.id);
   return rereadAction(tx, row.id);

@@ -80,6 +80,36 @@ export const Facts = Type.Object(
         ),
       ),
     ),
+    authority: Type.Optional(
+      Type.Object(
+        {
+          id: Type.String(),
+          fault: orNull(Type.Object({ code: Type.String(), reason: Type.String() }, closed)),
+          links: Type.Array(
+            Type.Object(
+              {
+                id: Type.String(),
+                agent_id: textSchema("The agent that gave the authority."),
+                key_id: Type.String(),
+                owner: orNull(Type.String()),
+                principal: Type.String(),
+                session: orNull(Type.Object({ id: Type.String(), issued_by: Type.String() }, closed)),
+                created_at: Type.String(),
+                until: Type.String(),
+                tools: Type.Array(Type.String()),
+                operations: Type.Array(Type.String()),
+                condition: orNull(Type.String()),
+                count: orNull(Type.Integer()),
+                sum: orNull(GrantSum),
+              },
+              closed,
+            ),
+            { description: "The authority and those that it hangs on, root first." },
+          ),
+        },
+        { description: "The authority that the request names. Absent if it names none.", ...closed },
+      ),
+    ),
     rejection_holds_ms: Type.Optional(Type.Integer({ minimum: 0 })),
     rejection: Type.Optional(
       Type.Object(

@@ -2,6 +2,7 @@
 import type { CoreHost, DecisionEntry, LedgerTransaction, RedecisionEntry, SessionFact } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { isUnderAuthority } from "./authority-inputs.ts";
 import { BarredError } from "./barred.ts";
 import { reevaluateAction } from "./redecision.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
@@ -16,10 +17,10 @@ export async function findJoinableAction(
   tx: LedgerTransaction,
   credential: Credential,
   requestHash: string,
-  session: SessionFact | null,
+  { session, authority }: { session: SessionFact | null; authority: string | null },
 ): Promise<ActionRow | null> {
   const row = await tx.openAction(credential.key.id, requestHash, tx.now);
-  if (row === null) return null;
+  if (row === null || !isUnderAuthority(row, authority)) return null;
   const { basis } = await verifyAgainstLedger(host, tx, row, await tx.approvals(row.id));
   // Do not join an action of another session, because its decision depends on the history of that session.
   if (basis.facts.session?.id !== session?.id) return null;

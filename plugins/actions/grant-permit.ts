@@ -5,6 +5,7 @@ import {
   computeActionDigest,
   confirmCredential,
   type CoreHost,
+  decodeAuthority,
   type DecisionEntry,
   effectiveRequestHash,
   effectiveRequest,
@@ -13,6 +14,7 @@ import {
   type PermitTerms,
   type RedecisionEntry,
   toActor,
+  toActorClaim,
   toBase64Url,
 } from "../../src/core.ts";
 import { toCountedVotes } from "./approver-plans.ts";
@@ -150,7 +152,9 @@ function subjectOf(host: CoreHost, row: ActionRow): PermitSubject | null {
   const request = effectiveRequest(row);
   const hash = effectiveRequestHash(row);
   if (request === null || encodeRequest(request).hash !== hash) return null;
+  const authority = decodeAuthority(row.authority);
   return {
+    ...(authority && { authority: { id: authority.id, act: toActorClaim(row.agent_id, authority) } }),
     issuer: host.ledger.origin,
     action_id: row.id,
     agent_id: row.agent_id,

@@ -27,6 +27,7 @@ import {
 import type { VerifiedHistory } from "./verify-record.ts";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
+import { findAuthority } from "./authority-inputs.ts";
 import { assertNotBarred } from "./barred.ts";
 import { decideAction } from "./decide-action.ts";
 import { releaseLimitUses } from "./limit-usage.ts";
@@ -95,13 +96,15 @@ export async function collectCurrentFacts(
     ...agent,
     attributes: { ...ofAgent, groups: [...(rights?.groups ?? [])], roles: [...(rights?.roles ?? [])] },
     ...(await keyFacts(tx, row.submitted_by)),
+    ...findAuthority(host, tx, basis.facts.authority?.id ?? null, row.agent_id),
   };
 }
 
-/** Whether the policies deny only because a fact source does not respond. */
+/** Whether the policies deny only because a fact source does not respond, for the agent or for a delegator. */
 function isUndecided({ decision, facts }: { decision: Decision; facts: Facts }): boolean {
   const { effect, reason_code, policy } = decision;
-  const isUnanswered = facts.sources?.some((fact) => fact.policy === policy && fact.fault === "no_answer") === true;
+  const sources = [facts, ...(facts.delegators ?? [])].flatMap((each) => each.sources ?? []);
+  const isUnanswered = sources.some((fact) => fact.policy === policy && fact.fault === "no_answer");
   return effect === "deny" && reason_code === "CONDITION_ERROR" && isUnanswered;
 }
 

@@ -44,6 +44,14 @@ export const ActionBody = Type.Object(
           "Stored and displayed with the request, up to 4,096 bytes: trace, session, host, tool call. Policies cannot use it, and the request hash does not cover it.",
       }),
     ),
+    authority: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 64,
+        description:
+          "The authority under which the agent acts for another agent (`POST /v1/authorities`). The action is allowed only if the policies also allow it for each agent that gave the authority, and it is within what they gave.",
+      }),
+    ),
   },
   {
     additionalProperties: false,
@@ -531,6 +539,34 @@ export const ActionRecord = Type.Object(
         {
           additionalProperties: false,
           description: "The plan that contains the action, which people approve as a whole; null if there is none.",
+        },
+      ),
+    ),
+    chain: Type.Optional(
+      Type.Object(
+        {
+          authority: Type.String({ description: "The authority that the request names." }),
+          links: Type.Array(
+            Type.Object(
+              {
+                id: Type.String({ description: "The authority." }),
+                agent_id: Type.String({ description: "The agent that gave it." }),
+                key_id: Type.String({ description: "The key with which it was given." }),
+                owner: orNull(Type.String({ description: "Principal of the user who owns this key." })),
+                principal: Type.String(),
+              },
+              { additionalProperties: false },
+            ),
+            { description: "The authority and those that it hangs on, root first. Empty if it is unknown." },
+          ),
+          act: Type.Record(Type.String(), Type.Unknown(), {
+            description:
+              "The claim `act` of RFC 8693: `sub` is the agent that acts, and the nested `act` the agent that gave it the authority.",
+          }),
+        },
+        {
+          additionalProperties: false,
+          description: "The agents under whose authority the agent acts. Absent if the request names no authority.",
         },
       ),
     ),

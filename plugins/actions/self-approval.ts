@@ -1,6 +1,7 @@
 /** Detects votes on the voter's own action, from the recorded keys and their creators. */
 import {
   type CoreHost,
+  decodeAuthority,
   findSelfRelation,
   listKeyMakers,
   type RecordedKey,
@@ -10,12 +11,32 @@ import {
 import type { Credential } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
-/** Returns why a vote of this credential would be a self-approval; null if it would not be. */
+type VotingKey = Pick<RecordedKey, "id" | "agent_id" | "owner">;
+
+/**
+ * Returns why a vote of this credential would be a self-approval; null if it would not be. Whoever gave the authority of
+ * the action counts as its submitter, too.
+ */
 export function findSelfApproval(
   host: CoreHost,
   row: SubmittedAction,
-  { key }: { key: Pick<RecordedKey, "id" | "agent_id" | "owner"> },
+  credential: { key: VotingKey },
 ): SelfRelation | null {
+  const givers = (decodeAuthority(row.authority)?.links ?? []).map(({ agent_id, key_id, owner }) => ({
+    ...row,
+    agent_id,
+    submitted_by: key_id,
+    submitted_agent: agent_id,
+    submitted_owner: owner,
+  }));
+  for (const submitter of [row, ...givers]) {
+    const relation = findRelation(host, submitter, credential);
+    if (relation !== null) return relation;
+  }
+  return null;
+}
+
+function findRelation(host: CoreHost, row: SubmittedAction, { key }: { key: VotingKey }): SelfRelation | null {
   const direct = relationOfKey(row, key);
   if (direct !== null) return direct;
   const makers = host.config.approvals.trust_key_makers

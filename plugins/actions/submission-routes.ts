@@ -2,6 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import {
   type ActionRequest,
+  listAuthorityUses,
   type Alternative,
   findAlternative,
   type CoreHost,
@@ -11,7 +12,6 @@ import {
   readIdempotencyKey,
   REPLAYED_HEADERS,
   rightsReader,
-  type SessionFact,
   type Snapshot,
 } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
@@ -26,6 +26,7 @@ import { withCurrentStatus } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { SESSION_HEADER } from "./schemas.ts";
 import { readSession } from "./agent-sessions.ts";
+import { findAuthority } from "./authority-inputs.ts";
 import { createFactReadingHost } from "./read-inputs.ts";
 import {
   assertAgentBinding,
@@ -174,7 +175,8 @@ function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask) {
       const meta = readMeta(body, headers, host.trace());
       assertAgentBinding(host, credential, request.agent_id);
       const session = readSession(host, headers, credential);
-      if (query.record !== true) return previewDecision(factHost, credential, request, session);
+      const { authority = null } = body;
+      if (query.record !== true) return previewDecision(factHost, credential, request, { session, authority });
       const submission = prepareSubmission(host, body, {
         meta,
         idempotencyKey: readIdempotencyKey(headers),
@@ -266,16 +268,20 @@ async function previewDecision(
   host: CoreHost,
   credential: Credential,
   request: ActionRequest,
-  session: SessionFact | null,
+  { session, authority }: Pick<PreparedSubmission, "session" | "authority">,
 ): Promise<Reply> {
   const { digest, ...policies } = await host.policies.current();
-  const facts = submitterFacts(credential, await host.agents.facts(request.agent_id), session);
+  const snapshot = await host.snapshot();
+  const facts = {
+    ...submitterFacts(credential, await host.agents.facts(request.agent_id), session),
+    ...findAuthority(host, snapshot, authority, request.agent_id),
+  };
   const { hash } = encodeRequest(request);
   const decided = await decideAction(
     host,
-    snapshotReader(host, await host.snapshot()),
+    snapshotReader(host, snapshot),
     { policies, request, id: "", facts, counted: null },
-    { submitter: submittedAction(request, credential), hash },
+    { submitter: submittedAction(request, credential, facts), hash },
     (calls) => host.factSources.read(calls),
   );
   const { decision, evaluation, obliged } = decided;
@@ -298,6 +304,7 @@ function snapshotReader(host: CoreHost, snapshot: Snapshot): DecisionReader {
   const { storage } = host;
   return {
     ...rightsReader(host, snapshot),
+    agentFacts: (id) => host.agents.facts(id),
     limitUsed: (policy, limit, subject, since) => storage.limitUsed(policy, limit, subject, since),
     action: (id) => storage.action(id),
     pastActions: (span) => storage.pastActions(span),
@@ -313,13 +320,16 @@ function countAbstention({ decision, facts: { effects, grant }, evaluation, need
     evaluation.compiled.policies.some(({ name, shadow }) => name === policy && !shadow);
   const limit = needs.find(({ policy }) => isEnforced(policy));
   const effect = effects?.find(({ policy }) => isEnforced(policy));
-  if (limit === undefined && effect === undefined && grant === undefined) return {};
+  const counted = listAuthorityUses(evaluation).length > 0;
+  if (limit === undefined && effect === undefined && grant === undefined && !counted) return {};
   const what =
     limit !== undefined
       ? `the limit "${limit.limit}" of policy "${limit.policy}" applies`
       : effect !== undefined
         ? `the effect key of rule "${effect.rule}" of policy "${effect.policy}" applies`
-        : `the grant ${grant?.id} covers the action`;
+        : grant !== undefined
+          ? `the grant ${grant.id} covers the action`
+          : "a limit of its authority, or of an agent that gave it, applies";
   return {
     outcome: "ABSTAIN",
     decision: null,

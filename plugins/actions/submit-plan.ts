@@ -12,6 +12,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { isUnderAuthority } from "./authority-inputs.ts";
 import { readSession } from "./agent-sessions.ts";
 import type { PlanBody } from "./plan-schemas.ts";
 import { readRowsOfVisiblePlan, verifyPlan } from "./plan-state.ts";
@@ -136,7 +137,10 @@ async function readEarlier(
     terms.ordered === ordered &&
     terms.stop_on_failure === stop_on_failure &&
     rows.length === submissions.length &&
-    rows.every(({ request_hash }, i) => request_hash === submissions[i]?.sealed.hash);
+    rows.every(
+      (row, i) =>
+        row.request_hash === submissions[i]?.sealed.hash && isUnderAuthority(row, submissions[i]?.authority ?? null),
+    );
   if (!isSame) throw idempotencyConflict(call, id);
   return rows;
 }

@@ -8,6 +8,7 @@ import {
   type CoreHost,
   type Decision,
   type DecisionEntry,
+  encodeAuthority,
   encodeEdit,
   encodeRequest,
   Evaluation,
@@ -30,6 +31,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, isTraceparent, Refusal, type RequestTrace, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { findAuthority, isUnderAuthority } from "./authority-inputs.ts";
 import { type DecidedAction, decideAction } from "./decide-action.ts";
 import { commitMeta, countMetaBytes, MAX_META_BYTES } from "./meta.ts";
 import { recordResubmission } from "./wait-tracker.ts";
@@ -160,6 +162,8 @@ export interface PreparedSubmission {
   plan: DecisionEntry["plan"];
   /** The agent's session; null if the request has none. */
   session: SessionFact | null;
+  /** Id of the authority that the request names; null if it names none. */
+  authority: string | null;
 }
 
 export function prepareSubmission(
@@ -190,6 +194,7 @@ export function prepareSubmission(
     join,
     plan,
     session,
+    authority: body.authority ?? null,
   };
 }
 
@@ -204,7 +209,7 @@ export async function recordSubmission(
   credential: Credential,
   submission: PreparedSubmission,
 ): Promise<SubmissionResult> {
-  const { id, request, sealed, call, join, session } = submission;
+  const { id, request, sealed, call, join, session, authority } = submission;
   assertAgentBinding(host, credential, request.agent_id);
   const earlier = await findCreatedResource(tx, credential, call);
   if (call !== null && earlier !== null) {
@@ -212,20 +217,24 @@ export async function recordSubmission(
     // Reject an erased request: it cannot be compared with the new request, and an idempotency key must never create
     // two actions.
     assertNotErased(row);
-    if (row.request_hash !== sealed.hash) throw idempotencyConflict(call, earlier);
+    if (row.request_hash !== sealed.hash || !isUnderAuthority(row, authority)) throw idempotencyConflict(call, earlier);
     return { row, origin: "replayed" };
   }
-  const open = join ? await findJoinableAction(host, tx, credential, sealed.hash, session) : null;
+  const open = join ? await findJoinableAction(host, tx, credential, sealed.hash, submission) : null;
   if (open !== null) {
     await recordCreatedResource(tx, credential, call, open.id, open.created_at);
     return { row: await recordResubmission(tx, open), origin: "joined" };
   }
-  const about = submitterFacts(credential, await tx.agentFacts(request.agent_id), session);
+  const about = {
+    ...submitterFacts(credential, await tx.agentFacts(request.agent_id), session),
+    ...findAuthority(host, tx, authority, request.agent_id),
+  };
   const subject = { policies: tx.activePolicies, request, id, facts: about, counted: null };
-  const submitter = submittedAction(request, credential);
+  const submitter = submittedAction(request, credential, about);
   const decided = await decideAction(host, tx, subject, { submitter, hash: sealed.hash });
   const { decision, facts, evaluation, needs } = decided;
-  const records = decision.effect === "require_approval" ? await assertMayWait(host, tx, credential, submission) : [];
+  const records =
+    decision.effect === "require_approval" ? await assertMayWait(host, tx, credential, submission, facts) : [];
   const row = recordDecision(host, tx, credential, { ...submission, ...decided, ...commitFacts(facts, newSalt) });
   for (const record of records) record();
   const uses = listUses(evaluation, decided, needs);
@@ -238,13 +247,14 @@ export async function recordSubmission(
 
 /**
  * Throws a refusal if the submission must not be added to the pending actions: TOO_MANY_PENDING, or the refusal of a
- * feature's step. Returns what the steps record after the decision.
+ * feature's step, for the key or for that of a delegator. Returns what the steps record after the decision.
  */
 async function assertMayWait(
   host: CoreHost,
   tx: LedgerTransaction,
   credential: Credential,
   { id, request: { agent_id } }: PreparedSubmission,
+  { authority }: Pick<Facts, "authority">,
 ): Promise<(() => void)[]> {
   await assertPendingLimit(host, tx, credential);
   const records: (() => void)[] = [];
@@ -252,11 +262,21 @@ async function assertMayWait(
     const record = (await step.tighten?.(tx, { credential, id, agent_id })) ?? null;
     if (record !== null) records.push(record);
   }
+  for (const link of authority?.links ?? []) {
+    const giver = await host.keys.rightsOf(tx, link.key_id);
+    if (giver === null) throw new Error(`the key ${link.key_id} ended after the decision`);
+    for (const step of host.steps) await step.tighten?.(tx, { credential: giver, id, agent_id: link.agent_id });
+  }
   return records;
 }
 
-export function submittedAction({ agent_id, tool, operation }: ActionRequest, { key }: Credential): SubmittedAction {
+export function submittedAction(
+  { agent_id, tool, operation }: ActionRequest,
+  { key }: Credential,
+  facts: Pick<Facts, "authority">,
+): SubmittedAction {
   return {
+    authority: encodeAuthority(facts),
     agent_id,
     tool,
     operation,
@@ -383,6 +403,7 @@ function recordDecision(
     allowed_by: facts.grant?.id ?? null,
     plan_id: plan?.id ?? null,
     plan_position: plan?.position ?? null,
+    authority: encodeAuthority(facts),
     started_at: null,
     started_by: null,
     result: null,

@@ -97,7 +97,8 @@ async function checkUse(audit: RowsAudit, row: LimitUseRow, fault: ReportFault):
     return reportDifferences({ at }, row, prefixFaults(`action ${row.action_id}`, fault));
   }
   const uses = history === null ? [] : recomputeLimitUses(set, request, entry, parseEntryTime(entry.at), history);
-  const use = uses.find(({ policy, limit }) => policy === row.policy && limit === row.limit_name);
+  const ofLimit = uses.filter(({ policy, limit }) => policy === row.policy && limit === row.limit_name);
+  const use = ofLimit.find(({ subject }) => subject === row.subject) ?? ofLimit[0];
   if (use === undefined)
     return fault(`the action ${row.action_id} does not count against "${row.limit_name}" of "${row.policy}"`);
   const { subject, amount, until, at } = use;

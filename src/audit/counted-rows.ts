@@ -82,7 +82,7 @@ export async function recomputeCountedRows(
 
 /** Whether a decision can have uses of limits, or places in histories. */
 export function mayHaveCountedRows(set: CompiledPolicySet, { facts }: Pick<DecisionEntry, "facts">): boolean {
-  return set.hasLimits || mayHaveMemberships(set) || facts.grant !== undefined;
+  return set.hasLimits || mayHaveMemberships(set) || facts.grant !== undefined || facts.authority !== undefined;
 }
 
 /** Returns the submitted request; null if it does not match the commitment. */

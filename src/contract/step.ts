@@ -2,7 +2,7 @@
 import type { DecisionForEntry, StepFacts } from "../domain/policy/decide/decide.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { Evaluation } from "../domain/policy/decide/evaluation.ts";
-import type { Facts } from "../domain/policy/policy-types.ts";
+import type { AuthorityFact, Facts } from "../domain/policy/policy-types.ts";
 import type { Credential } from "./host.ts";
 import type { LedgerTransaction, Snapshot } from "./ledger.ts";
 import type { StatesReader } from "./states.ts";
@@ -18,6 +18,11 @@ export interface DecisionStep {
    */
   ruleFacts?(states: StatesReader, policies: CompiledPolicySet): Pick<Facts, "suggested">;
   /**
+   * Returns the authority that a request of the agent names; null if the step does not know it. An action under an
+   * authority that no step knows is denied. Called under the ledger's lock for each decision that names one.
+   */
+  resolveAuthority?(states: StatesReader, id: string, agentId: string): AuthorityFact | null;
+  /**
    * Returns facts with which the policies can allow an action that requires approval, in the order to try them; null if
    * there are none. The service decides with each of them, and records the first facts that lead to an allow, so a
    * replay needs only the record and no code of the step. Called for submissions, previews, votes, permits and starts.
@@ -25,7 +30,8 @@ export interface DecisionStep {
   relax?(action: RelaxableAction): AsyncIterable<StepFacts> | null;
   /**
    * Throws a `Refusal` if the submission must not be recorded. Otherwise, returns a function that records entries after
-   * the decision; null if there are none. Called under the ledger's lock for each submission that requires approval.
+   * the decision; null if there are none. Called under the ledger's lock for each submission that requires approval, and
+   * also for the keys of its delegators, for which nothing is recorded.
    */
   tighten?(tx: LedgerTransaction, submission: ApprovalSubmission): Promise<(() => void) | null>;
 }
@@ -34,7 +40,8 @@ export interface DecisionStep {
 export type SubmittedAction = Pick<
   ActionRow,
   "agent_id" | "tool" | "operation" | "submitted_by" | "submitted_agent" | "submitted_owner"
->;
+> &
+  Partial<Pick<ActionRow, "authority">>;
 
 /** The reads of a step, within a ledger transaction or at a snapshot. */
 export type StepReader = Snapshot & Pick<StorageReader, "key" | "limitUsed">;
@@ -51,7 +58,7 @@ export interface RelaxableAction {
 
 /** A submission that is about to be recorded as pending. */
 export interface ApprovalSubmission {
-  credential: Credential;
+  credential: Pick<Credential, "key" | "principal">;
   /** Id of the new action. */
   id: string;
   agent_id: string;

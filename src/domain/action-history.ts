@@ -3,6 +3,7 @@
  * every column with it, and the service compares the row with it before the action can proceed. The ledger does not
  * contain the request and the result, only salted commitments to them.
  */
+import { encodeAuthority } from "./action-authority.ts";
 import type { ReportedUsage } from "./limit-uses.ts";
 import { canTransition, type ActionStatus } from "./actions.ts";
 import { requiresSignature, satisfiesPlans, type ApproverPlan, type CountedVote } from "./approvers.ts";
@@ -89,6 +90,8 @@ export interface RecordedAction {
   /** The action's plan, and its position in the plan from 1; null if the action is not part of a plan. */
   plan_id: string | null;
   plan_position: number | null;
+  /** The authority that the request names, and its delegators, as canonical JSON; null if it names none. */
+  authority: string | null;
   started_at: number | null;
   started_by: string | null;
   /** Milliseconds from the submission to the vote or review that ended the wait for approval; null if none did. */
@@ -228,6 +231,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     allowed_by: decision.reason_code === "GRANTED" ? (first.facts.grant?.id ?? null) : null,
     plan_id: first.plan?.id ?? null,
     plan_position: first.plan?.position ?? null,
+    authority: encodeAuthority(first.facts),
     started_at: null,
     started_by: null,
     waited_ms: null,

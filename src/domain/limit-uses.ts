@@ -3,6 +3,7 @@ import type { ActionRequest } from "./actions.ts";
 import { decodeEntry, type ApprovalEntry } from "./entries.ts";
 import type { CompiledPolicySet } from "./policy/compile/compile.ts";
 import { Evaluation } from "./policy/decide/evaluation.ts";
+import { listAuthorityUses } from "./policy/decide/authority.ts";
 import { computeGrantUse } from "./policy/decide/grant.ts";
 import { amountToMicros, findMatchedLimits, type MatchedLimit } from "./policy/decide/limit-facts.ts";
 import { endOfWindow } from "./policy/decide/window.ts";
@@ -70,7 +71,8 @@ function applyUsage(use: LimitUse, reported: ReportedUsage | null): LimitUse[] {
 }
 
 /**
- * Returns the uses that a decision counts: of limits, and of the grant that allowed the action.
+ * Returns the uses that a decision counts: of limits, of the grant that allowed the action, and of its authority and the
+ * delegators' limits. A limit that applies to several of them with the same subject counts once.
  * @param needs the limits that apply
  */
 export function listUses(
@@ -80,7 +82,11 @@ export function listUses(
 ): readonly MatchedLimit[] {
   const limits = selectCountedLimits(decision, needs);
   const use = grant === undefined ? null : computeGrantUse(grant, evaluation);
-  return use === null ? limits : [...limits, use];
+  const own = use === null ? limits : [...limits, use];
+  const delegated = decision.effect === "deny" ? [] : selectCountedLimits(decision, listAuthorityUses(evaluation));
+  if (delegated.length === 0) return own;
+  const keyOf = ({ policy, limit, subject }: MatchedLimit): string => JSON.stringify([policy, limit, subject]);
+  return [...new Map([...delegated, ...own].map((each) => [keyOf(each), each])).values()];
 }
 
 /**

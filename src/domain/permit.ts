@@ -3,6 +3,7 @@
  * verify it with a stock library and the published keys. docs/permits.md defines the claims. Permits are not stored. A
  * permit starts an action only once, because starting is a compare-and-set on the action's status.
  */
+import type { ActorClaim } from "./action-authority.ts";
 import { fromBase64Url, sha256, toBase64Url, utf8 } from "./hash.ts";
 import { decodeUtf8, parseJson, type JsonObject } from "./json.ts";
 
@@ -26,6 +27,8 @@ export interface PermitSubject {
   action_digest: string;
   /** Digest of the whole request, including `context`. */
   request_hash: string;
+  /** The authority under which the agent acts, with the agents that gave it; absent if it acts under none. */
+  authority?: { id: string; act: ActorClaim };
 }
 
 /** The claims about this permit. Times are in milliseconds, rounded down to whole seconds. */
@@ -81,6 +84,7 @@ export async function signPermit(
     action_digest: subject.action_digest,
     request_hash: subject.request_hash,
     decision_hash: grant.decision_hash,
+    ...(subject.authority === undefined ? {} : { act: subject.authority.act, authority: subject.authority.id }),
   };
   const input = `${encode(header)}.${encode(payload)}`;
   const permit = `${input}.${toBase64Url(await sign(utf8(input)))}`;
@@ -117,7 +121,8 @@ export function checkPermit(
     claims.agent_id === subject.agent_id &&
     claims.operation === subject.operation &&
     claims.action_digest === subject.action_digest &&
-    claims.request_hash === subject.request_hash;
+    claims.request_hash === subject.request_hash &&
+    claims.authority === subject.authority?.id;
   return same ? null : "other_subject";
 }
 
@@ -159,6 +164,7 @@ interface Claims {
   action_digest: string;
   request_hash: string;
   decision_hash: string;
+  authority?: string;
 }
 
 function hasValidClaims(claims: JsonObject): claims is JsonObject & Claims {
@@ -184,7 +190,7 @@ function encode(value: object): string {
 function decode(part: string | undefined): JsonObject | null {
   const text = decodeUtf8(bytesOf(part) ?? new Uint8Array(0));
   try {
-    const value = text === null ? null : parseJson(text, { maxDepth: 8, maxValues: 256 });
+    const value = text === null ? null : parseJson(text, { maxDepth: 16, maxValues: 256 });
     return typeof value === "object" && !Array.isArray(value) ? value : null;
   } catch {
     return null;

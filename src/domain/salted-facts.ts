@@ -1,6 +1,6 @@
 /**
- * Commitments to the data that decisions on an action read: attributes of the agent and its principal, past actions,
- * limit usage, and values of fact sources. The entry contains a commitment, and the action's row contains the values.
+ * Commitments to the data that decisions on an action read: attributes of the agent and its principal, facts about
+ * delegators, past actions, limit usage, and values of fact sources. The entry contains a commitment, and the action's row contains the values.
  * If the entry contained the values, they could not be erased. Also, the limit usage before two consecutive actions
  * would reveal the amount of the first.
  */
@@ -10,7 +10,7 @@ import { commitSalted, type SaltedMembers } from "./salted-commitment.ts";
 import type { Facts, RecordedFacts } from "./policy/policy-types.ts";
 
 /** Facts that the commitment covers. A member is present if the decision read it. */
-const COMMITTED = ["attributes", "history", "limits", "sources"] as const;
+const COMMITTED = ["attributes", "delegators", "history", "limits", "sources"] as const;
 type CommittedFacts = Pick<Facts, (typeof COMMITTED)[number]>;
 
 /** The facts that a commitment covers, with a salt of 32 random bytes in hex. */
@@ -30,7 +30,7 @@ export function commitFacts(
   newSalt: () => string,
   kept: string | null = null,
 ): { facts: RecordedFacts; past: string | null } {
-  const { attributes: _, history: __, limits: ___, sources: ____, ...others } = facts;
+  const { attributes: _, delegators: __, history: ___, limits: ____, sources: _____, ...others } = facts;
   const read = selectCommitted(facts);
   if (Object.keys(read).length === 0) return { facts: others, past: kept };
   const pasts = decodeSaltedFacts(kept);
@@ -72,8 +72,16 @@ export function decodeSaltedFacts(text: string | null): SaltedFacts[] {
 }
 
 /** Returns true if the members have the types that their readers expect. Someone may have altered the row. */
-function hasExpectedTypes({ attributes, history = [], limits = [], sources = [] }: SaltedFacts): boolean {
+function hasExpectedTypes({
+  attributes,
+  delegators = [],
+  history = [],
+  limits = [],
+  sources = [],
+}: Partial<SaltedFacts>): boolean {
   return (
+    isListOfObjects(delegators) &&
+    delegators.every((facts) => isJsonObject(facts.principal) && hasExpectedTypes(facts)) &&
     (attributes === undefined || isJsonObject(attributes)) &&
     [history, limits, sources].every(isListOfObjects) &&
     history.every(({ actions }) => isListOfObjects(actions))

@@ -423,6 +423,14 @@ describe("every operation", () => {
     const task = { id: (await send("POST", "/v1/tasks", { body: work })).body.id as string };
     await send("GET", "/v1/tasks", { query: "?active=true" });
     await send("POST", "/v1/tasks/{id}/end", { at: task, body: { reason: "walk" } });
+    const giver = (await send("POST", "/v1/api-keys", { body: { name: "giver", preset: "agent", agent_id: "giver" } }))
+      .body;
+    const part = { agent_id: "hand", for: "1h", tools: [tool] };
+    const given = (await send("POST", "/v1/authorities", { key: giver.key as string, body: part })).body;
+    const authority = { id: given.id as string };
+    await send("GET", "/v1/authorities", { query: "?active=true" });
+    await send("GET", "/v1/authorities/{id}", { at: authority });
+    await send("DELETE", "/v1/authorities/{id}", { at: authority });
 
     await send("GET", "/v1/events/page", { query: "?limit=1000" });
     await send("GET", "/v1/events", { headers: { accept: "text/event-stream" } });

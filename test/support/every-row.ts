@@ -1,6 +1,6 @@
 /**
  * Fills a store with a row of every kind: everything that a feature writes, and every state of an action.
- * @needs agents, authority, grants, stop, suggestions, tasks, users
+ * @needs agents, authority, grants, stop, sub-agents, suggestions, tasks, users
  */
 import { ok } from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
@@ -171,6 +171,16 @@ export async function fillStore(
     const release = { agent_id: "bot", title: "release", for: "1h", operations };
     const task = (await call("POST", "/v1/tasks", release, { key: anna, headers: once() })).id as string;
     await call("POST", `/v1/tasks/${task}/end`, { reason: "released" }, { key: ben });
+
+    const boss = await call("POST", "/v1/api-keys", { name: "boss", preset: "agent", agent_id: "boss" });
+    const part = { agent_id: "bot", for: "1h", tools: ["pay", "ask"], limits: { count: 9 } };
+    const asBoss = { key: boss.key as string, headers: once() };
+    const authority = (await call("POST", "/v1/authorities", part, asBoss)).id as string;
+    await submit("pay", { authority });
+    await submit("ask", { authority });
+    const over = (await call("POST", "/v1/authorities", part, { key: boss.key as string })).id as string;
+    await submit("ask", { authority: over });
+    await call("DELETE", `/v1/authorities/${over}`, undefined);
 
     const rule = {
       name: "small",

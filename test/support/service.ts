@@ -45,6 +45,7 @@ const NAMES = [
   "grants",
   "tasks",
   "claims",
+  "sub-agents",
   "analytics",
   "events",
   "provenance",

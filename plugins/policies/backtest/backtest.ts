@@ -16,6 +16,7 @@ import {
   type Facts,
   hashLeaf,
   hasUnrecordedInputs,
+  listDelegators,
   parseCompleteRequest,
   rejectionHoldMs,
   restoreFacts,
@@ -111,8 +112,15 @@ function decideAgain(
   facts: Facts,
   at: number,
 ): { decision: Decision; uses: readonly UnrecordedLimit[] } | null {
-  if (hasUnrecordedInputs(new Evaluation(set, request, facts, at), facts)) return null;
-  const decision = decide(set, request, withAssumedActivation(set, request, facts, at), at);
+  const evaluation = new Evaluation(set, request, facts, at);
+  const delegators = listDelegators(evaluation);
+  const all = [{ evaluation, facts }, ...delegators];
+  if (all.some((each) => hasUnrecordedInputs(each.evaluation, each.facts))) return null;
+  const [assumed, ...ofDelegators] = all.map((each) =>
+    withAssumedActivation(set, each.evaluation.request, each.facts, at),
+  );
+  const given = { ...assumed, ...(delegators.length === 0 ? {} : { delegators: ofDelegators }) } as Facts;
+  const decision = decide(set, request, given, at);
   return { decision, uses: decision.effect === "deny" ? [] : findUnrecordedLimits(set, request, facts, at) };
 }
 

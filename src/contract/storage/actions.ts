@@ -179,8 +179,11 @@ export interface PendingCursor {
   decision_seq: number;
 }
 
-/** Selects the actions of an agent (in any spelling of its name), or the actions that a key submitted. */
-export type ActionOwner = { agent_id: string } | { key_id: string };
+/**
+ * Selects the actions of an agent (in any spelling of its name), those of them that name an authority, or the actions
+ * that a key submitted.
+ */
+export type ActionOwner = { agent_id: string; authority?: string } | { key_id: string };
 
 /** Position in the list of approved actions, ordered by `approved_until`, then `decision_seq`. */
 export interface ApprovedCursor {

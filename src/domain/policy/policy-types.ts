@@ -33,6 +33,9 @@ export const LANGUAGE_REASONS = [
   "REVIEWER_DENIED",
   "OBLIGATION_UNMET",
   "GRANTED",
+  "AUTHORITY_UNKNOWN",
+  "AUTHORITY_ENDED",
+  "AUTHORITY_EXCEEDED",
 ] as const;
 export type LanguageReason = (typeof LANGUAGE_REASONS)[number];
 
@@ -317,6 +320,13 @@ export interface Facts {
   policy_commit?: string;
   /** The agent's session. Present if the request has a session token. */
   session?: SessionFact;
+  /** The authority that the request names. Present if it names one. */
+  authority?: AuthorityFact;
+  /**
+   * For each link of `authority`, the facts with which the policies decide for its delegator. Absent if they are unknown;
+   * the action is then denied.
+   */
+  delegators?: Facts[];
   /** Usage of limits. Present if limits match the action. */
   limits?: LimitFact[];
   /** The effects of the rules that decide. Present if these rules have an effect key. */
@@ -365,6 +375,40 @@ export interface SessionFact {
   id: string;
   /** Id of the key that requested the session. */
   issued_by: string;
+}
+
+/**
+ * The authority that a request names. It never allows anything: the action must be within each link, and the policies
+ * must also allow it for each delegator.
+ */
+export interface AuthorityFact {
+  id: string;
+  /** Why no action may run under the authority; null if it is in force. */
+  fault: { code: ReasonCode; reason: string } | null;
+  /** The authority and those that it hangs on, root first. Empty if the authority is unknown. */
+  links: AuthorityLink[];
+}
+
+/** One authority of a chain: what a delegator lets another agent do. `limits` of the facts contains its usage. */
+export interface AuthorityLink {
+  id: string;
+  /** The agent that gave the authority, and its key, with the key's owner and principal. */
+  agent_id: string;
+  key_id: string;
+  owner: string | null;
+  principal: string;
+  /** The session in which it was given; null if there was none. */
+  session: SessionFact | null;
+  created_at: string;
+  until: string;
+  /** Globs of the tools and operations that it covers. */
+  tools: string[];
+  operations: string[];
+  /** Condition in CEL; null covers every request. */
+  condition: string | null;
+  /** Maximum number of actions under the authority and those that hang on it; null if there is no maximum. */
+  count: number | null;
+  sum: { of: string; at_most: number } | null;
 }
 
 /** A grant that covers an action, and the current groups of its grantor. `limits` contains the usage of the grant. */
@@ -418,7 +462,8 @@ export interface Bar {
 /** Facts in the form in which the decision's entry records them. */
 export interface RecordedFacts extends Facts {
   /**
-   * Commitment to the data that the decision read, which replaces `attributes`, `history`, `limits` and `sources`.
+   * Commitment to the data that the decision read, which replaces `attributes`, `delegators`, `history`, `limits` and
+   * `sources`.
    * Present if the decision read any of these.
    */
   past?: string;

@@ -14,6 +14,7 @@ import {
   type StoredVisibility,
 } from "../../contract/storage.ts";
 import type { ActionStatus } from "../../domain/actions.ts";
+import { authorityPrefix } from "../../domain/action-authority.ts";
 import { sameName } from "../../domain/names.ts";
 import { canSee } from "../../domain/visibility.ts";
 import { countActions } from "./count-actions.ts";
@@ -50,7 +51,8 @@ export function createActionReads(t: Tables) {
         .filter(
           (row) =>
             openUntil(row) > now &&
-            ("key_id" in owner ? row.submitted_by === owner.key_id : sameName(row.agent_id, owner.agent_id)),
+            ("key_id" in owner ? row.submitted_by === owner.key_id : sameName(row.agent_id, owner.agent_id)) &&
+            (!("authority" in owner) || row.authority?.startsWith(authorityPrefix(owner.authority)) === true),
         )
         .slice(0, limit),
     approvedActions: (after: ApprovedCursor, limit: number) =>

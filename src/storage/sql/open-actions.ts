@@ -5,15 +5,19 @@ import { IS_OPEN, FOLDED_AGENT_NAME, OPEN_UNTIL } from "./migrations/initial.ts"
 import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
 import { param, prepare, readRows, type SqlReader, type Statement } from "./statement.ts";
 
-export function prepareOpenActions(db: Kysely<Tables>): Record<"agent_id" | "key_id", Statement> {
+export function prepareOpenActions(db: Kysely<Tables>): Record<"agent_id" | "authority" | "key_id", Statement> {
   const open = db
     .selectFrom("actions")
     .select(ACTION_COLUMNS)
     .where(sql.raw<boolean>(IS_OPEN))
     .where(sql<boolean>`${sql.raw(OPEN_UNTIL)} > ${param("now")}`)
     .limit(param<number>("limit"));
+  const ofAgent = open.where(sql<boolean>`${sql.raw(FOLDED_AGENT_NAME)} = ${param("owner")}`);
   return {
-    agent_id: prepare(open.where(sql<boolean>`${sql.raw(FOLDED_AGENT_NAME)} = ${param("owner")}`)),
+    agent_id: prepare(ofAgent),
+    authority: prepare(
+      ofAgent.where(sql<boolean>`substr(authority, 1, ${param<number>("size")}) = ${param("prefix")}`),
+    ),
     key_id: prepare(open.where("submitted_by", "=", param("owner", "uuid"))),
   };
 }

@@ -16,6 +16,7 @@ import {
   type StorageReader,
   type StoredVisibility,
 } from "../../contract/storage.ts";
+import { authorityPrefix } from "../../domain/action-authority.ts";
 import { foldName } from "../../domain/names.ts";
 import { containsValues } from "./contained-text.ts";
 import type { SqlDialect } from "./dialect.ts";
@@ -265,10 +266,13 @@ export function createReader(reads: ReadStatements, db: Readable, bundles: Bundl
       return many<ActionRow>(contains === undefined ? page : found, values);
     },
     approvedActions: (after, limit) => many<ActionRow>(reads.approvedActions, { ...after, limit }),
-    openActionsOf: (owner, now, limit) =>
-      "agent_id" in owner
-        ? many<ActionRow>(reads.openActionsOf.agent_id, { owner: foldName(owner.agent_id), now, limit })
-        : many<ActionRow>(reads.openActionsOf.key_id, { owner: owner.key_id, now, limit }),
+    openActionsOf(owner, now, limit) {
+      if ("key_id" in owner) return many<ActionRow>(reads.openActionsOf.key_id, { owner: owner.key_id, now, limit });
+      const agent = { owner: foldName(owner.agent_id), now, limit };
+      if (owner.authority === undefined) return many<ActionRow>(reads.openActionsOf.agent_id, agent);
+      const prefix = authorityPrefix(owner.authority);
+      return many<ActionRow>(reads.openActionsOf.authority, { ...agent, prefix, size: prefix.length });
+    },
     pendingCount: async (visibility, now) =>
       Number(
         (await one<{ count: number }>(pendingOf(reads, visibility).count, { now, ...visibleTo(visibility) }))?.count,

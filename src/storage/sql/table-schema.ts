@@ -161,6 +161,7 @@ export const ACTION_COLUMNS = columnsOf<ActionRow>({
   allowed_by: true,
   plan_id: true,
   plan_position: true,
+  authority: true,
   started_at: true,
   started_by: true,
   result: true,

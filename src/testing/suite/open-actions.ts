@@ -90,7 +90,7 @@ export function openActionCases(test: DefineCase): void {
       mayStart(1, BASE_TIME + 40),
       mayStart(2, BASE_TIME + 60, { status: "approved", agent_id: "AGENT-1" }),
       mayStart(3, BASE_TIME + 10, { agent_id: "Agent-1" }),
-      waits(4, BASE_TIME + 60, { submitted_by: "key-2" }),
+      waits(4, BASE_TIME + 60, { submitted_by: "key-2", authority: `{"id":"a-1","links":[]}` }),
       mayStart(5, BASE_TIME + 45, { agent_id: "agent-2" }),
       mayStart(6, BASE_TIME + 45, { agent_id: "ÉLAN", submitted_by: "key-2" }),
       row(7, { status: "cancelled", expires_at: BASE_TIME + 70, approved_until: BASE_TIME + 70 }),
@@ -109,6 +109,8 @@ export function openActionCases(test: DefineCase): void {
     assert.deepEqual(await open({ key_id: "key-1" }), ["action-0", "action-2", "action-5"]);
     assert.deepEqual(await open({ key_id: "key-2" }), ["action-4", "action-6"]);
     assert.deepEqual(await open({ agent_id: "nobody" }), []);
+    assert.deepEqual(await open({ agent_id: "agent-1", authority: "a-1" }), ["action-4"]);
+    assert.deepEqual(await open({ agent_id: "agent-1", authority: "a" }), []);
     assert.equal((await open({ key_id: "key-1" }, 2)).length, 2);
     const found = await reopened.openActionsOf({ agent_id: "élan" }, BASE_TIME, 9);
     assert.deepEqual(found, [rows[6]]);

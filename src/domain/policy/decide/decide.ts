@@ -9,6 +9,7 @@ import { combineEditableParameters } from "../../edited-request.ts";
 import { DEFAULT_REJECTION_HOLDS_MS } from "../parse/bounds.ts";
 import { findRepeat } from "./effect-keys.ts";
 import { Evaluation } from "./evaluation.ts";
+import { restrictByAuthority } from "./authority.ts";
 import { applyGrant } from "./grant.ts";
 import { findUnknownHistories } from "./history-facts.ts";
 import { isExceeded, matchLimit, findRecordedUsage } from "./limit-facts.ts";
@@ -155,7 +156,12 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
     const reason = `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`;
     return { decision: denial("NO_MATCHING_RULE", reason, shadow) };
   }
-  const byRules = strictest(answers, shadow, facts, obliged);
+  const own = strictest(answers, shadow, facts, obliged);
+  const restricted = restrictByAuthority(own, evaluation, facts, obliged.isChanged, (delegator) =>
+    combineFindings(delegator.evaluation, delegator.facts),
+  );
+  if (restricted.bar !== undefined) return { decision: restricted.decision, bar: restricted.bar };
+  const { decision: byRules } = restricted;
   if (suggested !== null && byRules.effect === "allow") return { decision: byRules, suggested };
   const decision = applySteps(byRules, obliged.evaluation, facts);
   const isChanged = obliged.isChanged && decision.effect !== "deny";

@@ -6,6 +6,7 @@
  * Actions are stored by their key like past actions of a history, so no write follows the end of an action: the status
  * of the stored action decides whether it still blocks. The blocking action is a fact of the decision.
  */
+import { listDelegators } from "./delegators.ts";
 import { type ActionRequest, actionStatusAt } from "../../actions.ts";
 import { canonicalBytes } from "../../canonical.ts";
 import { sha256Hex } from "../../hash.ts";
@@ -182,8 +183,20 @@ export function withAssumedEffects(evaluation: Evaluation, facts: Facts): Facts 
   return { ...facts, effects: [...(facts.effects ?? []), ...assumed] };
 }
 
-/** Returns the histories that an action with this decision belongs to, including those of its effect keys. */
+/**
+ * Returns the histories that an action with this decision belongs to, including those of its effect keys. What an agent
+ * does under an authority also belongs to the histories of its delegators.
+ */
 export function findMemberships(evaluation: Evaluation, effect: Effect): HistoryMembership[] {
+  const delegators = listDelegators(evaluation);
+  if (delegators.length === 0) return findOwnMemberships(evaluation, effect);
+  const all = [evaluation, ...delegators.map((delegator) => delegator.evaluation)];
+  const places = all.flatMap((each) => findOwnMemberships(each, effect));
+  const keyOf = ({ policy, basis, subject }: HistoryMembership): string => JSON.stringify([policy, basis, subject]);
+  return [...new Map(places.map((place) => [keyOf(place), place])).values()];
+}
+
+function findOwnMemberships(evaluation: Evaluation, effect: Effect): HistoryMembership[] {
   const histories = findHistoryMemberships(evaluation, effect);
   if (effect === "deny") return histories;
   const effects = findEffects(evaluation).flatMap(({ span }) => (typeof span === "string" ? [] : span.subject));

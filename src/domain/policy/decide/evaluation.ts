@@ -8,7 +8,7 @@ import type { Facts, ReasonCode, SourceFact } from "../policy-types.ts";
 import { NameMatches, type Names } from "./name-matches.ts";
 
 /** The facts that an evaluation reads. */
-type EvaluationFacts = ConditionFacts & Pick<Facts, "session" | "final_request">;
+type EvaluationFacts = ConditionFacts & Pick<Facts, "authority" | "delegators" | "final_request" | "session">;
 
 /** Result of matching a limit: whether it applies to the action, and the amount that counts. */
 export type LimitMatch =
@@ -83,6 +83,11 @@ export class Evaluation {
   /** The values of fact sources. */
   get sources(): SourceFact[] {
     return this.facts.sources ?? [];
+  }
+
+  /** The authority that the request names, and the facts about its delegators. */
+  get delegation(): Pick<Facts, "authority" | "delegators"> {
+    return this.facts;
   }
 
   /** Whether obligations may no longer change the request. */

@@ -92,6 +92,7 @@ const ACTIONS: Readonly<Record<string, Table>> = {
       allowed_by: "text?",
       plan_id: "text?",
       plan_position: "integer?",
+      authority: "text?",
       started_at: "integer?",
       started_by: "text?",
       quorum: "integer?",

@@ -1,0 +1,124 @@
+/**
+ * Reads what a decision under an authority needs: the authority, the facts about each of its delegators, and how much of
+ * it is used up.
+ */
+import {
+  type ActionRequest,
+  type AuthorityLink,
+  authorityUsageFacts,
+  authorityUsePolicy,
+  type CoreHost,
+  decodeAuthority,
+  type Evaluation,
+  type Facts,
+  type LedgerTransaction,
+  type LimitFact,
+  listCountedLinks,
+  resolveObligations,
+  type RightsReader,
+  type Rights,
+  sameName,
+} from "../../src/core.ts";
+import { parseRfc3339, type StatesReader } from "../../src/plugin.ts";
+import type { ActionRow, StorageReader } from "../../src/storage/index.ts";
+import type { CountedDecision } from "./limit-usage.ts";
+
+/** Returns the authority that a request names, as the member of its facts. An authority that no step knows is faulty. */
+export function findAuthority(
+  { steps }: Pick<CoreHost, "steps">,
+  states: StatesReader,
+  id: string | null,
+  agentId: string,
+): Pick<Facts, "authority"> {
+  if (id === null) return {};
+  for (const step of steps) {
+    const authority = step.resolveAuthority?.(states, id, agentId) ?? null;
+    if (authority !== null) return { authority };
+  }
+  const reason = "the service has no feature that knows authorities";
+  return { authority: { id, fault: { code: "AUTHORITY_UNKNOWN", reason }, links: [] } };
+}
+
+/** Whether the action was submitted under this authority, or under none if the id is null. */
+export const isUnderAuthority = ({ authority }: Pick<ActionRow, "authority">, id: string | null): boolean =>
+  (decodeAuthority(authority)?.id ?? null) === id;
+
+interface Subject {
+  request: ActionRequest;
+  facts: Facts;
+  counted: CountedDecision | null;
+}
+
+interface RuleInputs {
+  evaluation: Evaluation;
+  facts: Facts;
+}
+
+/**
+ * Returns the inputs of a decision, extended with the facts about each delegator.
+ * @param own the inputs for the agent itself
+ * @param read reads the inputs for a delegator, as if the request were its own
+ */
+export async function readAuthorityInputs<Of extends Subject, Inputs extends RuleInputs>(
+  host: CoreHost,
+  reader: RightsReader & Pick<LedgerTransaction, "agentFacts"> & Pick<StorageReader, "limitUsed">,
+  subject: Of,
+  own: Inputs,
+  read: (subject: Of) => Promise<RuleInputs>,
+): Promise<Inputs> {
+  const { authority } = subject.facts;
+  if (authority === undefined || authority.fault !== null) return own;
+  const { request } = resolveObligations(own.evaluation).evaluation;
+  const delegators: Facts[] = [];
+  for (const [i, link] of authority.links.entries()) {
+    const about = await readDelegatorFacts(host, reader, link);
+    const counted = subject.counted && { ...subject.counted, facts: subject.counted.facts.delegators?.[i] ?? about };
+    const { evaluation, facts } = await read({
+      ...subject,
+      request: { ...request, agent_id: link.agent_id },
+      facts: about,
+      counted,
+    });
+    const { attributes, ...others } = facts;
+    delegators.push({ ...others, ...(attributes !== undefined && evaluation.readsAttributes() ? { attributes } : {}) });
+  }
+  const limits = [...(own.facts.limits ?? []), ...(await readUsage(reader, subject))];
+  const facts = { ...own.facts, delegators, ...(limits.length === 0 ? {} : { limits }) };
+  return { ...own, facts, evaluation: own.evaluation.withFacts(facts) };
+}
+
+/** Returns the facts about the agent and the key that gave an authority, as they are now. */
+async function readDelegatorFacts(
+  host: CoreHost,
+  reader: RightsReader & Pick<LedgerTransaction, "agentFacts">,
+  link: AuthorityLink,
+): Promise<Facts> {
+  const rights = await host.keys.rightsOf(reader, link.key_id);
+  const { attributes, ...agent } = await reader.agentFacts(link.agent_id);
+  return {
+    principal: { agent_id: link.agent_id, key_id: link.key_id, name: rights?.key.name ?? "", owner: link.owner },
+    final_request: true,
+    ...(link.session === null ? {} : { session: link.session }),
+    ...agent,
+    attributes: { ...attributes, groups: [...(rights?.groups ?? [])], roles: [...(rights?.roles ?? [])] },
+    ...(mayStillSubmit(rights, link) ? {} : { key_ended: true }),
+  };
+}
+
+function mayStillSubmit(rights: Rights | null, { agent_id }: AuthorityLink): boolean {
+  const bound = rights?.key.agent_id ?? null;
+  return rights !== null && bound !== null && sameName(bound, agent_id) && rights.hasScope("actions:submit");
+}
+
+/** Returns the usage of each counted link: for an open action that of its decision, which did not include the action. */
+async function readUsage(reader: Pick<StorageReader, "limitUsed">, { facts, counted }: Subject): Promise<LimitFact[]> {
+  const usage: LimitFact[] = [];
+  for (const link of listCountedLinks(facts)) {
+    const policy = authorityUsePolicy(link.id);
+    const recorded = counted?.facts.limits?.filter((fact) => fact.policy === policy) ?? [];
+    const read = async (): Promise<LimitFact[]> =>
+      authorityUsageFacts(link, await reader.limitUsed(policy, "uses", "", parseRfc3339(link.created_at) ?? 0));
+    usage.push(...(recorded.length > 0 ? recorded : await read()));
+  }
+  return usage;
+}

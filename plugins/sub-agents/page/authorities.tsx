@@ -1,0 +1,131 @@
+/** The authorities that an agent has or gave, the chain of an action, and the line of an authority in timelines. */
+import {
+  type Api,
+  Card,
+  encodeSegment,
+  type EntryOf,
+  ErrorNotice,
+  hasScope,
+  LoadedCard,
+  MarkedValue,
+  type PartTexts,
+  PersonLink,
+  type Places,
+  request,
+  Time,
+  useLoad,
+  useSubmit,
+} from "../../console/app/kit.ts";
+
+type Authority = Api["GET /v1/authorities"]["response"]["authorities"][number];
+
+const TEXTS = {
+  title: "Sub-agents",
+  help: "Under an authority, an agent acts for another. Each action must be allowed for every agent of the chain.",
+  end: "End it, with all that hang on it",
+  chain: "Acts for other agents",
+} as const;
+
+export function AgentAuthorities({ agent }: { agent: string }) {
+  const loaded = useLoad(
+    (signal) => request("GET /v1/authorities", { query: { agent_id: agent, active: true, limit: 100 }, signal }),
+    [agent],
+  );
+  // Most agents have no authority, and a card without content is noise.
+  if (loaded.error === null && (loaded.data?.authorities ?? []).length === 0) return null;
+  return (
+    <LoadedCard id="sub-agents" title={TEXTS.title} what="authorities" loaded={loaded}>
+      {({ authorities }) => (
+        <>
+          <p class="quiet">{TEXTS.help}</p>
+          {authorities.map((authority) => (
+            <ActiveAuthority key={authority.id} authority={authority} onEnded={loaded.reload} />
+          ))}
+        </>
+      )}
+    </LoadedCard>
+  );
+}
+
+function ActiveAuthority({ authority, onEnded }: { authority: Authority; onEnded(): void }) {
+  const { id, agent_id, chain, tools, operations, condition, limits, until } = authority;
+  const { error, isBusy, submit } = useSubmit(async () => {
+    await request("DELETE /v1/authorities/{id}", { path: [encodeSegment(id)] });
+    onEnded();
+  });
+  return (
+    <article>
+      <p>
+        <Chain agents={[...chain.map((link) => link.agent_id), agent_id]} />, until <Time at={until} />
+      </p>
+      <ul>
+        <li>
+          <MarkedValue value={`${tools.join(", ")}: ${operations.join(", ")}`} />
+        </li>
+        {condition === null ? null : (
+          <li>
+            <code>
+              <MarkedValue value={condition} />
+            </code>
+          </li>
+        )}
+        {limits.count === null ? null : <li>at most {limits.count} actions</li>}
+        {limits.sum === null ? null : (
+          <li>
+            <MarkedValue value={`${limits.sum.of} at most ${limits.sum.at_most}`} />
+          </li>
+        )}
+      </ul>
+      {hasScope("admin") ? (
+        <form onSubmit={submit}>
+          <ErrorNotice error={error} />
+          <button type="submit" class="danger small" disabled={isBusy}>
+            {TEXTS.end}
+          </button>
+        </form>
+      ) : null}
+    </article>
+  );
+}
+
+/** The agents of a chain, root first, each with a link to its page. */
+function Chain({ agents }: { agents: readonly string[] }) {
+  return (
+    <>
+      {agents.map((name, i) => (
+        <span key={i}>
+          {i === 0 ? null : " → "}
+          <a href={`#/agents/${encodeSegment(name)}`}>
+            <MarkedValue value={name} />
+          </a>
+        </span>
+      ))}
+    </>
+  );
+}
+
+/** On the page about an action: the agents for which the agent acts, and the person behind the first of them. */
+export function ActionChain({ action: { agent_id, chain } }: Places["action"]) {
+  const [root] = chain?.links ?? [];
+  if (chain === undefined || root === undefined) return null;
+  return (
+    <Card id="chain" title={TEXTS.chain}>
+      <p>
+        <Chain agents={[...chain.links.map((link) => link.agent_id), agent_id]} />
+      </p>
+      <p class="quiet">
+        The key of the first agent belongs to <PersonLink principal={root.principal} />. Each agent must be allowed.
+      </p>
+    </Card>
+  );
+}
+
+const describeAuthority = (entry: Record<string, unknown>) => {
+  const { change, agent_id, authority, cause } = entry as unknown as EntryOf<"authority">;
+  const end = cause === null ? "" : ` (${cause})`;
+  return <MarkedValue value={`authority ${change}${end}: ${authority.from} to ${agent_id}`} />;
+};
+
+export const texts: PartTexts = {
+  entries: { authority: { summarize: describeAuthority, describe: describeAuthority } },
+};

@@ -1,0 +1,182 @@
+/**
+ * Restricts decisions on actions that an agent takes under the authority of others. The action must be within each link
+ * of the authority, and the policies must allow it for each delegator as well as for the agent. An authority never allows
+ * what the policies do not. All inputs are facts of the decision, so a replay and the audit compute the same decision.
+ */
+import { combinePlans, countApproversNeeded, strictestOversightMode } from "../../approvers.ts";
+import { combineEditableParameters } from "../../edited-request.ts";
+import { combineReviewers } from "../../reviews.ts";
+import { clipText } from "../../text.ts";
+import { parseRfc3339 } from "../../time.ts";
+import { matchesAnyName } from "../compile/name-patterns.ts";
+import type {
+  AuthorityLink,
+  Bar,
+  Decision,
+  Facts,
+  LimitFact,
+  Pin,
+  ReasonCode,
+  RequiredApproval,
+} from "../policy-types.ts";
+import { type Delegator, listDelegators } from "./delegators.ts";
+import type { Evaluation } from "./evaluation.ts";
+import { MAX_REASON } from "./first-match.ts";
+import { matchGrant } from "./grant.ts";
+import { findMatchedLimits, type MatchedLimit, MICROS_PER_UNIT } from "./limit-facts.ts";
+
+/** A decision, and the bar that made it. */
+interface Restricted {
+  decision: Decision;
+  bar?: Bar;
+}
+
+/**
+ * Returns the decision under the request's authority.
+ * @param own the decision of the rules for the agent itself
+ * @param isChanged whether obligations changed the request. If so, approvers cannot change it again
+ * @param decideFor decides for a delegator
+ */
+export function restrictByAuthority(
+  own: Decision,
+  submitted: Evaluation,
+  facts: Facts,
+  isChanged: boolean,
+  decideFor: (delegator: Delegator) => Restricted,
+): Restricted {
+  const { authority } = facts;
+  if (authority === undefined || own.effect === "deny") return { decision: own };
+  const deny = (reason_code: ReasonCode, reason: string): Restricted => ({
+    decision: { ...DENIAL, reason: clipText(reason, MAX_REASON), reason_code, shadow: own.shadow },
+  });
+  if (authority.fault !== null) return deny(authority.fault.code, authority.fault.reason);
+  const delegators = listDelegators(submitted);
+  if (authority.links.length === 0 || delegators.length !== authority.links.length)
+    return deny("CONDITION_ERROR", `the facts about the authority ${clipText(authority.id, 64)} are not known`);
+  for (const { link } of delegators) {
+    const excess = findExcess(link, submitted, facts);
+    if (excess !== null) return deny("AUTHORITY_EXCEEDED", `the authority ${link.id} does not cover it: ${excess}`);
+  }
+  let decision = own;
+  for (const delegator of delegators) {
+    const { decision: theirs, bar } = decideFor(delegator);
+    if (bar !== undefined) {
+      // As for a bar that covers the agent itself, so that a replay with this bar decides in the same way.
+      const denied = { ...DENIAL, reason: bar.reason, reason_code: bar.code };
+      return { decision: { ...denied, shadow: bar.policy === null ? [] : own.shadow }, bar };
+    }
+    const reason = clipText(`for "${delegator.link.agent_id}", which gave the authority: ${theirs.reason}`, MAX_REASON);
+    const answer = { ...theirs, reason, shadow: own.shadow };
+    if (theirs.effect === "deny") return { decision: { ...answer, approval: null } };
+    if (theirs.approval === null) continue;
+    const unknown = findUnknownPin(theirs.approval.pins, own.approval?.pins);
+    if (unknown !== undefined)
+      return deny(
+        "CONDITION_ERROR",
+        `${reason}; its pinned fact ${unknown.path} is not one of this request's own rules`,
+      );
+    const approval = combineApprovals(decision.approval, theirs.approval, isChanged);
+    const { obligations: _, ...first } = decision.approval === null ? answer : decision;
+    const { obligations } = own;
+    decision = { ...first, approval, ...(obligations === undefined ? {} : { obligations }) };
+  }
+  return { decision };
+}
+
+const DENIAL = {
+  approval: null,
+  effect: "deny",
+  policy: null,
+  policy_version: null,
+  risk_level: null,
+  rule: null,
+} as const;
+
+/** Approvers see the pinned facts of the agent's own request, so a pin of another request cannot be shown to them. */
+function findUnknownPin(theirs: readonly Pin[] = [], own: readonly Pin[] = []): Pin | undefined {
+  return theirs.find((pin) => !own.some(({ path, policy }) => path === pin.path && policy === pin.policy));
+}
+
+/**
+ * Returns terms that satisfy both. Omits the terms of grants: a grant is a person's trust in one agent, so it does not
+ * answer what the rules ask for another.
+ */
+function combineApprovals(
+  own: RequiredApproval | null,
+  theirs: RequiredApproval,
+  isChanged: boolean,
+): RequiredApproval {
+  const both = own === null ? [theirs] : [own, theirs];
+  const approvers = combinePlans(both.flatMap((terms) => terms.approvers));
+  const editable = isChanged ? [] : combineEditableParameters(both.map((terms) => terms.editable ?? []));
+  const reviewers = combineReviewers(
+    both.map((terms) => terms.reviewers ?? []),
+    true,
+  );
+  const pins = own?.pins ?? [];
+  return {
+    approvers,
+    ...(editable.length === 0 ? {} : { editable }),
+    expires_in_ms: Math.min(...both.map(({ expires_in_ms }) => expires_in_ms)),
+    mode: strictestOversightMode(approvers),
+    notify: [...new Set(both.flatMap(({ notify }) => notify))].sort(),
+    ...(pins.length === 0 ? {} : { pins }),
+    quorum: Math.max(...approvers.map(countApproversNeeded)),
+    rejection_holds_ms: Math.max(...both.map(({ rejection_holds_ms }) => rejection_holds_ms)),
+    ...(reviewers.length === 0 ? {} : { reviewers }),
+    valid_for_ms: Math.min(...both.map(({ valid_for_ms }) => valid_for_ms)),
+  };
+}
+
+/** Returns why the action is not within an authority; null if it is. */
+function findExcess(link: AuthorityLink, submitted: Evaluation, facts: Facts): string | null {
+  const { request, now } = submitted;
+  if ((parseRfc3339(link.until) ?? 0) <= now) return `it ended at ${link.until}`;
+  if (!matchesAnyName(link.tools, request.tool))
+    return `the tool "${clipText(request.tool, 80)}" is not one of its tools`;
+  if (!matchesAnyName(link.operations, request.operation))
+    return `the operation "${clipText(request.operation, 80)}" is not one of its operations`;
+  const amount = matchGrant({ id: link.id, scope: link.condition, sum: link.sum }, submitted);
+  if (amount === null) return "its condition is not met, or cannot be evaluated";
+  const used = (name: string): number =>
+    facts.limits?.find(({ policy, limit }) => policy === authorityUsePolicy(link.id) && limit === name)?.used ??
+    Infinity;
+  if (link.count !== null && used("count") + 1 > link.count) return `its ${link.count} actions are used up`;
+  if (link.sum !== null && used("sum") + amount > Math.round(link.sum.at_most * MICROS_PER_UNIT))
+    return `the sum of ${clipText(link.sum.of, 80)} would be more than ${link.sum.at_most}`;
+  return null;
+}
+
+/** Returns the name under which the actions of an authority are counted. It cannot be a policy's name. */
+export const authorityUsePolicy = (id: string): string => `authority:${id}`;
+
+/** Returns the links whose actions are counted. */
+export const listCountedLinks = ({ authority }: Pick<Facts, "authority">): AuthorityLink[] =>
+  (authority?.links ?? []).filter(({ count, sum }) => count !== null || sum !== null);
+
+/** Returns the facts that record the usage of a link, in the form of the usage of a limit. */
+export function authorityUsageFacts({ id }: AuthorityLink, used: { count: number; sum: number }): LimitFact[] {
+  return (["count", "sum"] as const).map((limit) => ({
+    policy: authorityUsePolicy(id),
+    limit,
+    basis: "",
+    used: used[limit],
+  }));
+}
+
+/**
+ * Returns the uses that an action counts because of its authority: of each link, and of the limits that apply to its
+ * delegators. So the actions of all agents under an authority count together.
+ */
+export function listAuthorityUses(submitted: Evaluation): MatchedLimit[] {
+  const { authority } = submitted.delegation;
+  if (authority === undefined) return [];
+  const links = listCountedLinks({ authority }).flatMap((link): MatchedLimit[] => {
+    const amount = matchGrant({ id: link.id, scope: link.condition, sum: link.sum }, submitted);
+    if (amount === null) return [];
+    const [since, until] = [parseRfc3339(link.created_at) ?? 0, parseRfc3339(link.until) ?? 0];
+    const policy = authorityUsePolicy(link.id);
+    return [{ policy, limit: "uses", basis: "", subject: "", since, until, amount, unit: "count" }];
+  });
+  return [...links, ...listDelegators(submitted).flatMap(({ evaluation }) => findMatchedLimits(evaluation))];
+}
