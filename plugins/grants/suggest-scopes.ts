@@ -1,7 +1,8 @@
 /**
  * Suggests scopes for a grant from one request. A scope fixes every member of the request, the context included, and
- * excludes members that the request did not have. Only members whose values varied in earlier requests that people
- * approved may vary, and only within the values of these requests, which the suggestion lists.
+ * excludes members that the request did not have. At most one member may vary: one in which earlier requests differed
+ * that people approved and that were otherwise equal. It may vary only within the values of these requests, which the
+ * suggestion lists. If two members varied, a scope would also cover combinations that no one approved.
  */
 import {
   type ActionRequest,
@@ -64,13 +65,8 @@ export function suggestScopes<Request extends EarlierRequest>(
   earlier: readonly Request[],
   isValid: (scope: string) => boolean,
 ): ScopeSuggestion<Request>[] {
-  const seen = [
-    request.request,
-    ...earlier
-      .filter(({ isApproved, evaluation }) => isApproved && hasSameMembers(evaluation.request, request.request))
-      .slice(0, MAX_SEEN)
-      .map(({ evaluation }) => evaluation.request),
-  ];
+  const approved = earlier.filter(({ isApproved }) => isApproved).map(({ evaluation }) => evaluation.request);
+  const seen = [request.request, ...findVariation(request.request, approved).slice(0, MAX_SEEN)];
   const suggestions: ScopeSuggestion<Request>[] = [];
   for (const requests of [[request.request], seen]) {
     const { scope, varying } = fitScope(requests);
@@ -83,11 +79,34 @@ export function suggestScopes<Request extends EarlierRequest>(
   return suggestions;
 }
 
-function hasSameMembers(a: ActionRequest, b: ActionRequest): boolean {
-  return REQUEST_PARTS.every((part) => {
-    const [names, others] = [Object.keys(a[part]), Object.keys(b[part])];
-    return names.length === others.length && names.every((name) => Object.hasOwn(b[part], name));
-  });
+/**
+ * Returns the approved requests that differ from the request in one member only, which is the same for all of them. If
+ * there are several such members, the one in which most requests differ counts.
+ */
+function findVariation(request: ActionRequest, approved: readonly ActionRequest[]): readonly ActionRequest[] {
+  const byMember = new Map<string, ActionRequest[]>();
+  for (const other of approved) {
+    const [change, ...more] = listChanges(request, other);
+    if (change === undefined || more.length > 0 || !canVary(change.values)) continue;
+    byMember.set(change.member, [...(byMember.get(change.member) ?? []), other]);
+  }
+  return [...byMember.values()].reduce((most, each) => (each.length > most.length ? each : most), []);
+}
+
+/** A member in which two requests differ; the value is undefined in a request without the member. */
+interface MemberChange {
+  member: string;
+  values: [JsonValue | undefined, JsonValue | undefined];
+}
+
+function listChanges(a: ActionRequest, b: ActionRequest): MemberChange[] {
+  return REQUEST_PARTS.flatMap((part) =>
+    [...new Set([...Object.keys(a[part]), ...Object.keys(b[part])])].flatMap((name) => {
+      const [value, other] = [a, b].map((each) => (Object.hasOwn(each[part], name) ? each[part][name] : undefined));
+      const isEqual = JSON.stringify(value) === JSON.stringify(other);
+      return isEqual ? [] : [{ member: celMember(part, name), values: [value, other] }];
+    }),
+  );
 }
 
 /** Returns the narrowest scope for requests with the same members. The first request is the request to approve. */
@@ -115,8 +134,7 @@ function fitMember(part: RequestPart, name: string, values: readonly JsonValue[]
   const member = celMember(part, name);
   const [value] = values as [JsonValue];
   const distinct = [...new Set(values)];
-  const varies = distinct.length > 1 && distinct.every((other) => isShowable(other) && typeof other === typeof value);
-  if (!varies) return { text: `${member} == ${celLiteral(value)}`, varying: null };
+  if (distinct.length === 1 || !canVary(distinct)) return { text: `${member} == ${celLiteral(value)}`, varying: null };
   if (typeof value === "number") {
     const [low, high] = [Math.min(...(distinct as number[])), Math.max(...(distinct as number[]))].map(celLiteral);
     return {
@@ -129,6 +147,11 @@ function fitMember(part: RequestPart, name: string, values: readonly JsonValue[]
     text: `${member} in [${literals.join(", ")}]`,
     varying: { member, values: `${literals.slice(0, -1).join(", ")} or ${literals.at(-1)}` },
   };
+}
+
+/** Returns true for values of one type that a person sees whole. */
+function canVary(values: readonly (JsonValue | undefined)[]): boolean {
+  return values.every((value) => value !== undefined && isShowable(value) && typeof value === typeof values[0]);
 }
 
 /** Returns true for a value that a person sees whole, in one line. */

@@ -86,26 +86,83 @@ export function readMember(request: MinedRequest, member: string): JsonValue | u
   return Object.hasOwn(request[part], name) ? request[part][name] : undefined;
 }
 
+/** An approved request, and the agent that submitted it. */
+export interface ApprovedMembers {
+  agent_id: string;
+  members: Members;
+}
+
 /**
- * Returns the narrowest conditions that are true for all approved requests: one on the names of the parameters, one on
- * the names in the context, and one for each of these members. Returns null if a member, such as free text, has no
- * condition. The rule would then allow any value.
+ * Returns the narrowest conditions for the approved requests: one on the names of the parameters, one on the names in
+ * the context, and one for each of these members. Returns null if a member, such as free text, has no condition,
+ * because the rule would then allow any value.
+ *
+ * The conditions allow a value only together with agents and values of other members with which people approved it. So
+ * if the requests have several agents, or members with several values, each combination of these must be approved, and
+ * ranges, prefixes and patterns must fit the requests of each combination. They can therefore exclude some of the
+ * requests.
  */
-export function findNarrowestConditions(approved: readonly Members[]): MinedCondition[] | null {
-  const members = [...new Set(approved.flatMap((request) => Object.keys(request)))].sort();
+export function findNarrowestConditions(approved: readonly ApprovedMembers[]): MinedCondition[] | null {
+  const names = [...new Set(approved.flatMap(({ members }) => Object.keys(members)))].sort();
+  const discrete = new Map(
+    names.flatMap((name) => {
+      const core = fitDiscrete(name, valuesOf(name, approved));
+      return core === null ? [] : [[name, core] as const];
+    }),
+  );
+  const combinations = listCombinations(approved, names, discrete);
+  if (combinations === null) return null;
   const conditions = REQUEST_PARTS.map((part) =>
     knownNames(
       part,
-      members.map(splitMember).flatMap((member) => (member.part === part ? [member.name] : [])),
+      names.map(splitMember).flatMap((member) => (member.part === part ? [member.name] : [])),
     ),
   );
-  for (const member of members) {
-    const values = approved.flatMap((request) => (Object.hasOwn(request, member) ? [request[member] as Scalar] : []));
-    const core = fitValues(member, values);
+  for (const name of names) {
+    const having = combinations.map((each) => valuesOf(name, each)).filter((values) => values.length > 0);
+    const core = discrete.get(name) ?? fitOpen(name, having);
     if (core === null) return null;
-    conditions.push(withPresence(member, core, values.length === approved.length));
+    conditions.push(withPresence(name, core, valuesOf(name, approved).length === approved.length));
   }
   return conditions;
+}
+
+/** Returns the items, grouped by key. */
+export function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item[]> {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const group = groups.get(keyOf(item));
+    if (group === undefined) groups.set(keyOf(item), [item]);
+    else group.push(item);
+  }
+  return groups;
+}
+
+/** Returns the values of a member in the requests that have it. */
+function valuesOf(name: string, approved: readonly ApprovedMembers[]): Scalar[] {
+  return approved.flatMap(({ members }) => (Object.hasOwn(members, name) ? [members[name] as Scalar] : []));
+}
+
+/**
+ * Returns the requests of each combination of the agent, the values of the discrete members, and the presence of the
+ * others. Returns null if a combination of these occurs in no request, because no one approved it.
+ */
+function listCombinations(
+  approved: readonly ApprovedMembers[],
+  names: readonly string[],
+  discrete: ReadonlyMap<string, Core>,
+): ApprovedMembers[][] | null {
+  const partsOf = ({ agent_id, members }: ApprovedMembers): Scalar[][] => [
+    [agent_id],
+    ...names.map((name): Scalar[] =>
+      !Object.hasOwn(members, name) ? [] : discrete.has(name) ? [members[name] as Scalar] : [true],
+    ),
+  ];
+  const combinations = groupBy(approved, (each) => JSON.stringify(partsOf(each)));
+  const seen = Array.from({ length: names.length + 1 }, () => new Set<string>());
+  for (const each of approved) partsOf(each).forEach((part, i) => seen[i]?.add(JSON.stringify(part)));
+  const possible = seen.reduce((product, { size }) => product * size, 1);
+  return combinations.size === possible ? [...combinations.values()] : null;
 }
 
 /**
@@ -139,20 +196,31 @@ function withPresence(member: string, { kind, text, test }: Core, isRequired: bo
   };
 }
 
-function fitValues(member: string, values: readonly Scalar[]): Core | null {
+/** Returns the condition that a member has one of a few values; null if it has more values. */
+function fitDiscrete(member: string, values: readonly Scalar[]): Core | null {
   const counts = new Map<Scalar, number>();
   for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
   const distinct = [...counts.keys()];
   const { part, name } = splitMember(member);
   const expression = celMember(part, name);
   if (distinct.length === 1) return equality(expression, distinct[0] as Scalar);
-  if (distinct.length <= MAX_MEMBERS && [...counts.values()].every((count) => count >= MIN_OCCURRENCES))
-    return membership(expression, distinct);
-  if (distinct.length < MIN_DISTINCT) return null;
-  if (distinct.every((value) => typeof value === "number")) return range(expression, distinct);
-  if (distinct.every((value) => typeof value === "string"))
-    return prefix(expression, distinct) ?? mailDomain(expression, distinct) ?? pattern(expression, distinct);
-  return null;
+  const areRepeated = [...counts.values()].every((count) => count >= MIN_OCCURRENCES);
+  return distinct.length <= MAX_MEMBERS && areRepeated ? membership(expression, distinct) : null;
+}
+
+/**
+ * Returns a condition that allows values between or like the approved ones; null if there is none.
+ * @param combinations the values of each combination
+ */
+function fitOpen(member: string, combinations: readonly (readonly Scalar[])[]): Core | null {
+  const { part, name } = splitMember(member);
+  const expression = celMember(part, name);
+  const values = combinations.flat();
+  if (new Set(values).size < MIN_DISTINCT) return null;
+  if (values.every((value) => typeof value === "number")) return range(expression, combinations as number[][]);
+  if (!values.every((value) => typeof value === "string")) return null;
+  const texts = combinations as string[][];
+  return prefix(expression, texts) ?? mailDomain(expression, texts) ?? pattern(expression, texts);
 }
 
 function equality(expression: string, value: Scalar): Core {
@@ -169,21 +237,24 @@ function membership(expression: string, values: readonly Scalar[]): Core {
   };
 }
 
-function range(expression: string, values: readonly number[]): Core {
-  const [low, high] = [Math.min(...values), Math.max(...values)];
+/** Returns a condition that requires a number between the smallest and the largest one of each combination. */
+function range(expression: string, combinations: readonly (readonly number[])[]): Core | null {
+  const low = Math.max(...combinations.map((values) => Math.min(...values)));
+  const high = Math.min(...combinations.map((values) => Math.max(...values)));
+  if (low > high) return null;
   const text = `type(${expression}) in [int, double] && ${expression} >= ${celLiteral(low)} && ${expression} <= ${celLiteral(high)}`;
   return { kind: "range", text, test: (value) => typeof value === "number" && value >= low && value <= high };
 }
 
 /**
  * Returns a condition that requires a common prefix that ends at a separator, followed by a string that matches a
- * common pattern.
+ * common pattern. Each combination must have this prefix and no longer one.
  */
-function prefix(expression: string, values: readonly string[]): Core | null {
-  const start = cutAtSeparator(commonStart(values));
+function prefix(expression: string, combinations: readonly (readonly string[])[]): Core | null {
+  const start = cutAtSeparator(commonStart(combinations.flat()));
   const points = Array.from(start).length;
-  if (points < MIN_PREFIX || values.some((value) => value === start)) return null;
-  const rest = characterPattern(values, (value) => value.slice(start.length));
+  if (points < MIN_PREFIX || combinations.flat().some((value) => value === start)) return null;
+  const rest = characterPattern(combinations, (value) => value.slice(start.length));
   if (rest === null) return null;
   const text = `type(${expression}) == string && ${expression}.startsWith(${celLiteral(start)}) && ${expression}.substring(${points}).matches("${rest.source}")${rest.text(expression)}`;
   return {
@@ -193,8 +264,8 @@ function prefix(expression: string, values: readonly string[]): Core | null {
   };
 }
 
-function pattern(expression: string, values: readonly string[]): Core | null {
-  const whole = characterPattern(values, (value) => value);
+function pattern(expression: string, combinations: readonly (readonly string[])[]): Core | null {
+  const whole = characterPattern(combinations, (value) => value);
   if (whole === null) return null;
   return {
     kind: "pattern",
@@ -204,11 +275,11 @@ function pattern(expression: string, values: readonly string[]): Core | null {
 }
 
 /** Returns a condition that requires an e-mail address of one domain. */
-function mailDomain(expression: string, values: readonly string[]): Core | null {
-  const domains = new Set(values.map((value) => /^[^@]+(@[a-z0-9.-]+)$/.exec(value)?.[1]));
+function mailDomain(expression: string, combinations: readonly (readonly string[])[]): Core | null {
+  const domains = new Set(combinations.flat().map((value) => /^[^@]+(@[a-z0-9.-]+)$/.exec(value)?.[1]));
   const [domain] = domains;
   if (domain === undefined || domains.size > 1) return null;
-  const local = characterPattern(values, (value) => value.split("@", 1)[0] ?? "");
+  const local = characterPattern(combinations, (value) => value.split("@", 1)[0] ?? "");
   if (local === null) return null;
   const source = local.source.replace(/\$$/, "@[a-z0-9.-]+$");
   const tested = new RegExp(source);
@@ -231,24 +302,31 @@ interface CharacterPattern {
 }
 
 /**
- * Returns a pattern for strings with the same kinds of characters and at most the same length. Excludes `..`, which can
- * mean a different folder, and a leading `-`, which can mean an option, unless an approved string begins with it.
- * Returns null if an approved string contains `..`, or a character that is not in any of `PIECES`, such as a space or a
- * quote.
+ * Returns a pattern for strings with the kinds of characters that the strings of each combination have, and at most the
+ * length of the longest string of each. Excludes `..`, which can mean a different folder, and a leading `-`, which can
+ * mean an option, unless approved strings begin with it. Returns null if the combinations have no common pattern or
+ * begin differently, or if an approved string contains `..` or a character that is not in any of `PIECES`, such as a
+ * space or a quote.
  */
-function characterPattern(texts: readonly string[], partOf: (text: string) => string): CharacterPattern | null {
-  const values = texts.map(partOf);
-  if (values.some((value) => value === "" || /[^a-zA-Z0-9_.@/:-]/.test(value))) return null;
-  if (texts.some((text) => text.includes(".."))) return null;
-  const pieces = (parts: readonly string[]): string =>
-    PIECES.filter(([, each]) => parts.some((part) => each.test(part)))
+function characterPattern(
+  combinations: readonly (readonly string[])[],
+  partOf: (text: string) => string,
+): CharacterPattern | null {
+  const values = combinations.map((texts) => texts.map(partOf));
+  if (values.flat().some((value) => value === "" || /[^a-zA-Z0-9_.@/:-]/.test(value))) return null;
+  if (combinations.flat().some((text) => text.includes(".."))) return null;
+  const common = cutAtSeparator(commonStart(values.flat()));
+  if (values.some((texts) => cutAtSeparator(commonStart(texts)) !== common)) return null;
+  const pieces = (parts: readonly (readonly string[])[]): string =>
+    PIECES.filter(([, each]) => parts.every((texts) => texts.some((part) => each.test(part))))
       .map(([piece]) => piece)
       .join("");
-  const first = pieces(values.map((value) => value.charAt(0)));
+  const first = pieces(values.map((texts) => texts.map((value) => value.charAt(0))));
   const all = pieces(values);
+  if (first === "") return null;
   // Count code points, as CEL does. The length is a separate condition, because a bounded repetition in the pattern
   // would use many steps.
-  const longest = Math.max(...texts.map((text) => Array.from(text).length));
+  const longest = Math.min(...combinations.map((texts) => Math.max(...texts.map((text) => Array.from(text).length))));
   const source = `^[${first}][${all}]*$`;
   const tested = new RegExp(source);
   const mayHaveDots = all.includes(".");

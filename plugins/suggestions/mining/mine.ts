@@ -5,6 +5,7 @@
 import { foldName } from "../../../src/core.ts";
 import {
   findNarrowestConditions,
+  groupBy,
   readMember,
   scalarMembers,
   type Members,
@@ -42,6 +43,8 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,127}$/;
 const MAX_APPROVED = 2_000;
 const MAX_REJECTED = 2_000;
 const MAX_AGENTS = 50;
+/** Number of approvals of an agent below which a rule for the other agents is tried. */
+const MIN_OF_AGENT = 6;
 /** Maximum number of parameters and members of the context together. */
 const MAX_MEMBERS = 24;
 /** Maximum number of ways to split the approvals of a group. */
@@ -138,6 +141,7 @@ function findBest(
  * have none. The more parts are tried, the larger a part without rejections can be.
  */
 function isBeyondChance({ approved, rejected }: MinedGroup, part: readonly Candidate[], tried: number): boolean {
+  if (rejected.length === 0) return true;
   const rate = rejected.length / (approved.length + rejected.length);
   return Math.log(Math.max(1, tried)) + part.length * Math.log1p(-rate) < Math.log(MAX_CHANCE);
 }
@@ -164,14 +168,18 @@ function tryRule(
   if (budget.visits <= 0 || !supports(candidates, bar, budget)) return null;
   const agents = [...new Set(candidates.map(({ request }) => request.agent_id))].sort();
   if (agents.length > MAX_AGENTS) return null;
-  const conditions = findNarrowestConditions(candidates.map(({ members }) => members));
+  const conditions = findNarrowestConditions(
+    candidates.map(({ request: { agent_id }, members }) => ({ agent_id, members })),
+  );
   budget.visits -= candidates.length + group.rejected.length;
   if (conditions === null) return null;
   const text = conditions.map((condition) => condition.text).join(" && ");
   if (text.length > MAX_CONDITION) return null;
   // Compare the rejections of all agents, because a rejection is about the request, regardless of its submitter.
   if (group.rejected.some((request) => matchesConditions(conditions, request))) return null;
-  return { group, agents, conditions, text, covered: candidates.map(({ request }) => request) };
+  const covered = candidates.filter(({ request }) => matchesConditions(conditions, request));
+  if (!supports(covered, bar, budget)) return null;
+  return { group, agents, conditions, text, covered: covered.map(({ request }) => request) };
 }
 
 /** Returns true if all conditions are true for the request. */
@@ -212,12 +220,18 @@ function findSplits(
     ];
   });
   const unique = new Map<string, Candidate[]>();
-  for (const part of parts) {
+  for (const part of [ofBusyAgents(candidates), ...parts]) {
     if (part.length === 0 || part.length === candidates.length) continue;
     unique.set(part.map(({ request }) => request.action_id).join(), part);
   }
   const sorted = [...unique.values()].sort((a, b) => b.length - a.length);
   return { parts: sorted.slice(0, MAX_SPLITS), tried: sorted.length };
+}
+
+/** Returns the requests of agents with several requests, because values must be approved for each agent of a rule. */
+function ofBusyAgents(candidates: readonly Candidate[]): Candidate[] {
+  const counts = groupBy(candidates, ({ request }) => request.agent_id);
+  return candidates.filter(({ request }) => (counts.get(request.agent_id)?.length ?? 0) >= MIN_OF_AGENT);
 }
 
 function splitByValue(name: string, present: readonly Candidate[], refused: ReadonlySet<unknown>): Candidate[][] {

@@ -306,24 +306,35 @@ describe("examples", () => {
     const pay = (amount: number, to: string): ActionRequest => requestOf({ amount, to, currency: "EUR" });
     const earlier = [
       earlierOf(pay(-2, "ann")),
-      earlierOf(pay(20, "bob")),
-      earlierOf(pay(900, "eve"), { isApproved: false }),
+      earlierOf(pay(20, "ann")),
+      earlierOf(pay(900, "ann"), { isApproved: false }),
     ];
     const [equal, wider] = offersFor(pay(5, "ann"), earlier);
     assert.deepEqual(equal?.varying, []);
-    assert.deepEqual(wider?.varying, [
-      { member: "params.amount", values: "from -2 to 20" },
-      { member: "params.to", values: '"ann" or "bob"' },
-    ]);
+    assert.deepEqual(wider?.varying, [{ member: "params.amount", values: "from -2 to 20" }]);
     assert.equal(wider?.covered.length, 2);
     for (const [amount, to, expected] of [
-      [-2, "bob", true],
+      [-2, "ann", true],
       [20, "ann", true],
       [-3, "ann", false],
       [21, "ann", false],
       [5, "eve", false],
     ] as const)
       assert.equal(covers(wider?.scope ?? "", pay(amount, to)), expected, `${amount} ${to}`);
+  });
+
+  test("no combination of values is covered that no one approved", () => {
+    const deploy = (env: string, force: boolean, branch = "main"): ActionRequest =>
+      requestOf({ force, branch }, { env });
+    const approved = [deploy("staging", true), deploy("production", false), deploy("staging", false)];
+    const earlier = [...approved.map((request) => earlierOf(request)), earlierOf(deploy("production", true, "fix"))];
+    for (const request of approved)
+      for (const { scope, varying } of offersFor(request, earlier)) {
+        assert.ok(varying.length <= 1, scope);
+        assert.ok(!covers(scope, deploy("production", true)), scope);
+      }
+    const [, wider] = offersFor(deploy("staging", false), earlier);
+    assert.equal(wider?.varying.length, 1);
   });
 
   test("values that a person cannot read whole stay fixed", () => {
