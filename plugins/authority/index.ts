@@ -1,10 +1,19 @@
 /** An agent can know its rules, and propose a change, which only a person can make. */
-import { canSeeAgent, type CoreHost, defineCorePlugin } from "../../src/core.ts";
+import { canSeeAgent, type CoreHost, defineCorePlugin, findFreeMembers } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal } from "../../src/plugin.ts";
 import { proposalAuditor } from "./audit.ts";
 import { describeAuthority } from "./describe.ts";
 import { PROPOSAL_ENTRY } from "./entry.ts";
-import { dismiss, ERRORS, listProposals, type Proposal, proposalState, propose, renderRule } from "./proposals.ts";
+import {
+  conditionOf,
+  dismiss,
+  ERRORS,
+  listProposals,
+  type Proposal,
+  proposalState,
+  propose,
+  renderRule,
+} from "./proposals.ts";
 import { renderAuthority } from "./render.ts";
 import * as schema from "./schemas.ts";
 
@@ -132,7 +141,9 @@ function render(proposal: Proposal) {
     dismissed_by: dismissed?.by ?? null,
     comment: dismissed?.comment ?? null,
   };
-  return { id, agent_id, tool, operation, most, reason, rule: renderRule(proposal), evidence, proposed_at, ...ended };
+  const rule = renderRule(proposal);
+  const free = findFreeMembers(conditionOf(terms), null);
+  return { id, agent_id, tool, operation, most, reason, rule, free, evidence, proposed_at, ...ended };
 }
 
 declare module "../../src/contract/resource.ts" {

@@ -137,7 +137,9 @@ export function listProposals(all: PersistentMap<string, Proposal>): Proposal[] 
 type RenderedProposal = Pick<Proposal, "id" | "agent_id"> & { terms: NewProposal };
 
 /** Returns the proposal as a policy in shadow mode, for a person to change, test and activate. */
-export function renderRule({ id, agent_id, terms: { tool, operation, most } }: RenderedProposal): string {
+export function renderRule({ id, agent_id, terms }: RenderedProposal): string {
+  const { tool, operation } = terms;
+  const when = conditionOf(terms);
   return [
     `policy: proposed-${id.slice(-12)}`,
     "mode: shadow",
@@ -146,10 +148,15 @@ export function renderRule({ id, agent_id, terms: { tool, operation, most } }: R
     `    tool: ${JSON.stringify(tool)}`,
     `    operation: ${JSON.stringify(operation)}`,
     `    agent: ${JSON.stringify(agent_id)}`,
-    ...(most === null ? [] : [`    when: ${most.path} <= ${most.value}`]),
+    ...(when === null ? [] : [`    when: ${when}`]),
     "    effect: allow",
     "",
   ].join("\n");
+}
+
+/** Returns the condition of the rule in CEL; null if it covers every request of the tool and the operation. */
+export function conditionOf({ most }: Pick<NewProposal, "most">): string | null {
+  return most === null ? null : `${most.path} <= ${most.value}`;
 }
 
 const describeTerms = ({ tool, operation, most }: NewProposal): string => JSON.stringify([tool, operation, most]);

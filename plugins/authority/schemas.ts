@@ -137,6 +137,10 @@ export const ProposalRecord = Type.Object(
     most: Type.Union([Type.Object({ path: Type.String(), value: Type.Number() }, closed), Type.Null()]),
     reason: Type.String(),
     rule: Type.String({ description: "The proposal as a policy in shadow mode. Nothing applies it." }),
+    free: Type.Array(Type.String(), {
+      description:
+        "What the rule leaves free: a member without a lower bound, and `params.*` and `context.*`, because the rule does not restrict other members.",
+    }),
     evidence: Type.Object(
       {
         compared: Type.Integer({ description: "Number of the agent's newest actions that were counted." }),

@@ -114,10 +114,14 @@ export const TaskRecord = Type.Object(
     grants: Type.Array(
       Type.Object(
         {
-          id: textSchema("The grant. `GET /v1/grants/{id}` reads its uses, and what its scope leaves free."),
+          id: textSchema("The grant. `GET /v1/grants/{id}` reads its uses."),
           tool: Type.String(),
           operation: Type.String(),
           scope: orNull(textSchema("CEL; null covers every request.")),
+          free: Type.Array(Type.String(), {
+            description:
+              "What the scope leaves free: members, and `params.*` or `context.*` if requests may have members that the scope does not name.",
+          }),
           count: countSchema("Maximum number of uses."),
           open: Type.Boolean({
             description:

@@ -24,7 +24,7 @@ interface TaskView {
   until: string;
   started_by: string;
   started_at: string;
-  grants: { id: string; tool: string; operation: string; scope: string | null; count: number }[];
+  grants: { id: string; tool: string; operation: string; scope: string | null; free: string[]; count: number }[];
   ended: { cause: string; at: string; by: string | null; comment: string | null } | null;
 }
 
@@ -146,9 +146,9 @@ function showTask(io: Output, view: TaskView, json: boolean): void {
   );
   const lines: [string, string | null][] = [
     ["id", view.id],
-    ...grants.map(({ tool, operation, count, scope }): [string, string] => [
-      "covers",
-      `${tool} ${operation}, ${count} times${scope === null ? ", every request" : `, if ${scope}`}`,
+    ...grants.flatMap(({ tool, operation, count, scope, free }): [string, string][] => [
+      ["covers", `${tool} ${operation}, ${count} times${scope === null ? ", every request" : `, if ${scope}`}`],
+      ["free", free.length === 0 ? "nothing" : free.join(", ")],
     ]),
     ["started", `${view.started_at} by ${view.started_by}`],
     ["until", ended === null ? view.until : null],

@@ -19,6 +19,7 @@ type Proposal = Api["GET /v1/authority/proposals"]["response"]["proposals"][numb
 const TEXTS = {
   title: "Proposed rules",
   help: "The agent proposed these rules. Nothing applies them: copy a rule, change and test it, and activate it as any other policy.",
+  free: (members: readonly string[]) => `The rule leaves free: ${members.join(", ")}.`,
 } as const;
 
 export function Proposals({ agent }: { agent: string }) {
@@ -41,7 +42,7 @@ export function Proposals({ agent }: { agent: string }) {
 }
 
 function ProposedRule({ proposal, onDismissed }: { proposal: Proposal; onDismissed(): void }) {
-  const { id, reason, rule, evidence, proposed_at, dismissed_at, dismissed_by } = proposal;
+  const { id, reason, rule, free, evidence, proposed_at, dismissed_at, dismissed_by } = proposal;
   const { error, isBusy, submit } = useSubmit(async () => {
     await request("POST /v1/authority/proposals/{id}/dismiss", { path: [encodeSegment(id)], body: {} });
     onDismissed();
@@ -54,6 +55,9 @@ function ProposedRule({ proposal, onDismissed }: { proposal: Proposal; onDismiss
       <p class="quiet">
         Of its {evidence.compared} newest actions: {evidence.allowed} allowed, {evidence.approved} approved,{" "}
         {evidence.denied} denied, {evidence.failed} failed with this tool and operation.
+      </p>
+      <p class="quiet">
+        <MarkedValue value={TEXTS.free(free)} />
       </p>
       <Snippet label="Policy in shadow mode" text={rule} />
       {dismissed_at === null ? (

@@ -11,6 +11,7 @@ import {
   TimeLeft,
   useLoad,
 } from "../../console/app/kit.ts";
+import { describeFreeMembers } from "../scope-words.ts";
 
 type Grant = Api["GET /v1/grants"]["response"]["grants"][number];
 
@@ -34,8 +35,12 @@ export function AgentGrants({ agent }: { agent: string }) {
 
 function Grants({ grants }: { grants: readonly Grant[] }) {
   return (
-    <Table label={TEXTS.activeGrants} head={["Covers", "Scope", "Used", "Granted by", "Until"]} numbers={["Used"]}>
-      {grants.map(({ id, tool, operation, scope, count, used, granted_by, until }) => (
+    <Table
+      label={TEXTS.activeGrants}
+      head={["Covers", "Scope", "Leaves free", "Used", "Granted by", "Until"]}
+      numbers={["Used"]}
+    >
+      {grants.map(({ id, tool, operation, scope, free, count, used, granted_by, until }) => (
         <tr key={id}>
           <td>
             <strong>
@@ -46,6 +51,11 @@ function Grants({ grants }: { grants: readonly Grant[] }) {
             <code class="one-line" title={renderPlain(scope ?? "every request")}>
               <MarkedValue value={scope ?? "every request"} />
             </code>
+          </td>
+          <td data-label="Leaves free" class="part-line">
+            <span class="one-line" title={renderPlain(describeFreeMembers(free))}>
+              <MarkedValue value={describeFreeMembers(free)} />
+            </span>
           </td>
           <td data-label="Used" class="number">
             <a href={`#/actions?grant_id=${encodeSegment(id)}`}>

@@ -22,6 +22,7 @@ const TEXTS = {
   title: "Tasks in progress",
   help: "The operations of a task do not ask for approval. Other operations are decided as usual.",
   blocked: "The person who started this task may no longer grant all of it, so its operations ask for approval.",
+  free: (members: readonly string[]) => `leaves free: ${members.length === 0 ? "nothing" : members.join(", ")}`,
 } as const;
 
 export function AgentTasks({ agent }: { agent: string }) {
@@ -74,7 +75,10 @@ function ActiveTask({
             , {formatCounted(grant.count, "time")},{" "}
             <code>
               <MarkedValue value={grant.scope ?? "every request"} />
-            </code>
+            </code>{" "}
+            <span class="quiet">
+              <MarkedValue value={TEXTS.free(grant.free)} />
+            </span>
           </li>
         ))}
       </ul>

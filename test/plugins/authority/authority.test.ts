@@ -256,6 +256,7 @@ test("a proposal is shown to people with its evidence, applies nothing, and does
   assert.equal((await call("POST", "/v1/authority/proposals", bot, terms)).status, 200);
   const [seen] = (await call("GET", "/v1/authority/proposals", reader)).body.proposals;
   assert.equal(seen.id, made.body.id);
+  assert.deepEqual(seen.free, ["params.amount", "params.*", "context.*"]);
   assert.ok(seen.evidence.denied >= 2 && seen.evidence.allowed >= 1, JSON.stringify(seen.evidence));
   assert.match(seen.rule, /mode: shadow[\s\S]*agent: "bot"\n {4}when: params\.amount <= 900/);
   assert.equal((await submit("stripe", "refund", { amount: 900, customer: "cus_1" })).decision, "deny");

@@ -107,6 +107,18 @@ test("the uses of one operation in several parts of a task count together", asyn
   });
 });
 
+test("a task names what its scopes leave free", async () => {
+  const closed = { ...MAIL, scope: 'size(params) == 1 && params.to == "ann" && size(context) == 0' };
+  const { body } = await start({ agent_id: freshAgent(), operations: [WEB, MAIL, closed] });
+  const free = [["params.*", "context.*"], ["params.*", "context.*"], []];
+  assert.deepEqual(
+    body.grants.map((grant: { free: string[] }) => grant.free),
+    free,
+  );
+  const [listed] = await list(`agent_id=${body.agent_id}`);
+  assert.deepEqual(listed, body);
+});
+
 test("a grant does not tell the title of its task, and titles are visible", async () => {
   const { id, grants } = await started({ agent_id: freshAgent(), title: "secret merger" });
   const { body } = await service.call("GET", `/v1/grants/${grants[0]?.id}`, { key: bob });
