@@ -221,7 +221,7 @@ export {
 } from "./domain/policy/condition/cel-literal.ts";
 export { matchesAnyName, matchNames } from "./domain/policy/compile/name-patterns.ts";
 export { isGlob, matchGlob } from "./domain/policy/compile/glob.ts";
-export { findExtendedName } from "./domain/policy/compile/name-variants.ts";
+export { findExtendedName, listNameReadings } from "./domain/policy/compile/name-variants.ts";
 export {
   applyStepFacts,
   decide,

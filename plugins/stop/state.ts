@@ -2,7 +2,7 @@
  * Stops, which prevent actions regardless of policies. They are stored only as ledger entries and are rebuilt from
  * these entries, so no write to the database can lift a stop.
  */
-import { type Actor, type Bar, matchesAnyName, parseEntryTime } from "../../src/core.ts";
+import { type Actor, type Bar, listNameReadings, matchesAnyName, parseEntryTime } from "../../src/core.ts";
 import { type BarCoverage, type BarTarget, type Fold, PersistentMap, toRfc3339 } from "../../src/plugin.ts";
 import type { StopEntry } from "./entry.ts";
 
@@ -84,10 +84,9 @@ export function listActiveStops({ open }: StopHistory, now: number): Stop[] {
 
 /** Returns true if the stop covers this agent and tool. Ignores the stop's policy. */
 function stopApplies({ agent, tool }: StopSelector, action: BarTarget): boolean {
-  return (
-    (agent === null || matchesAnyName([agent], action.agent_id)) &&
-    (tool === null || matchesAnyName([tool], action.tool))
-  );
+  if (agent !== null && !matchesAnyName([agent], action.agent_id)) return false;
+  // A stop of `stripe` also covers `stripe/` and `stripe:refund`, which a program can read as `stripe`.
+  return tool === null || listNameReadings(action.tool).some((name) => matchesAnyName([tool], name));
 }
 
 /** Returns what a stop covers. */

@@ -20,7 +20,7 @@ import { assertUnlimited } from "../user-changes.ts";
 import { ERRORS } from "../user-errors.ts";
 import { SCOPES } from "../user-scopes.ts";
 import { findAttribute, type PatchOperation, readMemberIds, readText } from "./messages.ts";
-import { isManagedBy, type ScimUsers } from "./scim-users.ts";
+import { isManagedBy, type ScimUser, type ScimUsers } from "./scim-users.ts";
 
 export interface ScimGroup {
   id: string;
@@ -142,7 +142,7 @@ export class ScimGroups {
       const removed = before.filter(({ id }) => !requestedMembers.has(id));
       if (added.length + removed.length > MAX_CHANGES)
         throw new Refusal(ERRORS.SCIM_INVALID, `one request can add and remove at most ${MAX_CHANGES} members`);
-      const users = await Promise.all(added.map((id) => this.users.find(tx.state(userState), id, tx)));
+      const users = await Promise.all(added.map((id) => this.findMember(tx, id)));
       for (const { user } of users) this.users.setGroups(tx, by, user, [...user.provider_groups, group.name]);
       for (const user of removed)
         this.users.setGroups(
@@ -153,6 +153,19 @@ export class ScimGroups {
         );
       return group;
     });
+  }
+
+  /** Returns a user who joins. Throws USERS_SCIM_INVALID, because clients read 404 as if there were no group. */
+  private async findMember(tx: LedgerTransaction, id: string): Promise<ScimUser> {
+    try {
+      return await this.users.find(tx.state(userState), id, tx);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      throw new Refusal(
+        ERRORS.SCIM_INVALID,
+        `the member ${id.slice(0, 100)} is not a user whom the provider created here; only users can be members`,
+      );
+    }
   }
 
   private async setExternalId(tx: LedgerTransaction, group: ScimGroup, external_id: string | null): Promise<ScimGroup> {

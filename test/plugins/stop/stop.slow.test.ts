@@ -130,6 +130,12 @@ describe("a stop", () => {
       await codes({}, { agent_id: "BOT", tool: "t" }, { agent_id: "cat" }, { tool: "u" }, { tool: "other" }),
       ["STOPPED", "STOPPED", "POLICY_RULE", "POLICY_RULE", "STOPPED"],
     );
+    const spellings = ["other/", "./other", "other:x", "other%2fx", "other@1", "a/../other", "OTHER//x", "other;x"];
+    assert.deepEqual(await codes(...spellings.map((tool) => ({ tool })), { tool: "another" }, { tool: "x/other" }), [
+      ...spellings.map(() => "STOPPED"),
+      "POLICY_RULE",
+      "POLICY_RULE",
+    ]);
     // The policy has no answer here, so the stop does not cover the action.
     assert.equal((await submit("unheard of", { tool: "other" })).body.reason_code, "NO_MATCHING_RULE");
     const { id } = (await submit("go", { tool: "u" })).body;

@@ -344,6 +344,9 @@ test("changes of groups that could mean two things are refused", async () => {
     { op: "remove", path: "members", value: [] },
     { op: "replace", path: "members" },
     { op: "replace", path: "members", value: [{}] },
+    // Neither a group nor an unknown user can be a member. Clients would read 404 as if there were no group.
+    { op: "add", path: "members", value: [{ value: id, type: "Group" }] },
+    { op: "add", path: "members", value: [{ value: a.id }, { value: "unknown" }] },
     { op: "replace", path: "member", value: [] },
     { op: "replace", path: ["members"], value: [] },
     { op: "remove", path: `members[value ne "${a.id}"]` },

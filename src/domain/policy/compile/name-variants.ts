@@ -46,6 +46,12 @@ export function findExtendedName({ names, globs }: PolicyNames, name: string): s
   return found === null || matchesAny(globs, folded) ? null : found;
 }
 
+/** Returns a name, case-folded, and the names as which a program might read it. */
+export function listNameReadings(name: string): string[] {
+  const folded = foldName(name);
+  return [folded, ...findReadings(folded)];
+}
+
 /** Returns the names as which a program might read a name: the first part, also after percent decoding and `..`. */
 function findReadings(name: string): string[] {
   return [name, resolveDots(decodePercent(name))].flatMap((text) => {
