@@ -1,6 +1,8 @@
 /** Routes that create, list and revoke delegations. */
-import type { CoreHost, Delegation, Users } from "../../src/core.ts";
+import type { CoreHost, Delegation, PrincipalNames, Users } from "../../src/core.ts";
 import {
+  principalOfUser,
+  readPrincipalNames,
   userState,
   delegationState,
   closed,
@@ -126,9 +128,10 @@ function readRoutes(host: CoreHost) {
           )
           .reverse();
         const { rows, next_cursor } = slicePage("delegations", listed, query);
+        const names = await namesOf(host, users, rows);
         return {
           status: 200,
-          json: { delegations: rows.map((each) => renderDelegation(each, users, now)), next_cursor },
+          json: { delegations: rows.map((each) => renderDelegation(each, { users, names, now })), next_cursor },
           headers: nextLink("/v1/delegations", query, next_cursor),
         };
       },
@@ -160,8 +163,11 @@ function readRoutes(host: CoreHost) {
       errors: [ERRORS.SESSION_REQUIRED, "INVALID_CURSOR"],
       async handle({ params: { id }, query, credential }) {
         requireOwnUser(credential, id);
-        const { rows, next_cursor } = slicePage("delegates", listDelegates(await host.state(userState), id), query);
-        const delegates = rows.map(({ id: user, name }) => ({ id: user, name }));
+        const users = await host.state(userState);
+        const { rows, next_cursor } = slicePage("delegates", listDelegates(users, id), query);
+        const principals = rows.map((user) => principalOfUser(user.id));
+        const names = await readPrincipalNames(host.storage, users, principals);
+        const delegates = rows.map((user) => partyOf(names, user.id));
         return {
           status: 200,
           json: { delegates, groups: delegableGroups(host, credential), next_cursor },
@@ -211,18 +217,32 @@ function changeRoutes(host: CoreHost) {
 }
 
 async function render(host: CoreHost, delegation: Delegation) {
-  return renderDelegation(delegation, await host.state(userState), host.clock());
+  const users = await host.state(userState);
+  return renderDelegation(delegation, { users, names: await namesOf(host, users, [delegation]), now: host.clock() });
 }
 
-function renderDelegation(delegation: Delegation, users: Users, now: number): Static<typeof DelegationRecord> {
+/** Returns the names of the users as they are displayed. A name that several users have is followed by the id. */
+function namesOf(host: CoreHost, users: Users, delegations: readonly Delegation[]): Promise<PrincipalNames> {
+  const principals = delegations.flatMap(({ from, to }) => [from, to].map(principalOfUser));
+  return readPrincipalNames(host.storage, users, principals);
+}
+
+const partyOf = (names: PrincipalNames, user: string): Static<typeof Party> => ({
+  id: user,
+  name: names[principalOfUser(user)] ?? "",
+});
+
+function renderDelegation(
+  delegation: Delegation,
+  { users, names, now }: { users: Users; names: PrincipalNames; now: number },
+): Static<typeof DelegationRecord> {
   const { id, from, to, groups, agents, tools, starts_at, until, comment, created_at, ended } = delegation;
-  const party = (user: string) => ({ id: user, name: users.get(user)?.name ?? "" });
   const list = (names: readonly string[] | null) => (names === null ? null : [...names]);
   return {
     id,
     status: delegationStatus(delegation, users, now),
-    from: party(from),
-    to: party(to),
+    from: partyOf(names, from),
+    to: partyOf(names, to),
     groups: list(groups),
     agents: list(agents),
     tools: list(tools),

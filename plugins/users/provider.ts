@@ -215,7 +215,7 @@ export class Provider {
    * of them for each client. So a refusal of one method is not final.
    */
   private async authenticated<T>(request: (configuration: Configuration) => Promise<T>): Promise<T> {
-    const { ResponseBodyError, WWWAuthenticateChallengeError } = await import("./openid.ts");
+    const { ResponseBodyError } = await import("./openid.ts");
     const known = await this.discover();
     for (const configuration of known.configurations) {
       try {
@@ -224,9 +224,9 @@ export class Provider {
         known.configurations = [configuration, ...known.configurations.filter((each) => each !== configuration)];
         return done;
       } catch (error) {
+        // Some providers name the wrong method with other codes, or only with the status.
         const isRefused =
-          (error instanceof ResponseBodyError && error.error === "invalid_client") ||
-          (error instanceof WWWAuthenticateChallengeError && error.status === 401);
+          (error instanceof ResponseBodyError && CLIENT_ERRORS.includes(error.error)) || statusOf(error) === 401;
         if (!isRefused || configuration === known.configurations.at(-1)) throw error;
       }
     }
@@ -274,12 +274,21 @@ export class Provider {
   }
 }
 
+/** Error codes of a token endpoint that does not accept how the client authenticates. */
+const CLIENT_ERRORS = ["invalid_client", "unauthorized_client"];
+
+/** Returns the status of the provider's response; 0 without a response. */
+function statusOf(error: unknown): number {
+  if (!(error instanceof Error)) return 0;
+  const { cause } = error;
+  return cause instanceof Response ? cause.status : "status" in error ? Number(error.status) : 0;
+}
+
 /** Whether the provider did not respond, or responded with a server error. */
 function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { cause } = error;
-  const status = cause instanceof Response ? cause.status : "status" in error ? Number(error.status) : 0;
-  if (status >= 500) return true;
+  if (statusOf(error) >= 500) return true;
   return [error, cause].some(
     (each) =>
       each instanceof Error &&

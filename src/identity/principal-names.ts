@@ -48,8 +48,18 @@ function countNames(users: Users): ReadonlyMap<string, number> {
   return count;
 }
 
-/** Returns the form in which names look the same: without regard to case and to the kind and number of spaces. */
-const comparedName = (name: string): string => foldName(name).replaceAll(/\s+/gu, " ").trim();
+/**
+ * Returns the form in which names look the same: without regard to case, to the kind and number of spaces, and to
+ * letters that many fonts draw alike.
+ */
+const comparedName = (name: string): string =>
+  foldName(name)
+    .replaceAll(/\s+/gu, " ")
+    .trim()
+    .replaceAll(/[i1|]/gu, "l")
+    .replaceAll("0", "o")
+    .replaceAll("rn", "m")
+    .replaceAll("vv", "w");
 
 /** Returns true if a name could be read as a principal, or as another name. */
 function imitates(name: string): boolean {

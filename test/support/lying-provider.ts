@@ -27,6 +27,8 @@ export interface LyingProvider {
   metadata: Record<string, unknown>;
   /** The method with which this client must send its secret; null accepts any. */
   secretMethod: "client_secret_basic" | "client_secret_post" | null;
+  /** The response to a client secret that is sent in another way than `secretMethod`. */
+  wrongMethod: [status: number, body: unknown];
   /** Parameters of the authorization request, by code. A code works once. */
   readonly codes: Map<string, URLSearchParams>;
   /** If true, issues refresh tokens. */
@@ -89,13 +91,13 @@ export async function startLyingProvider(path = ""): Promise<LyingProvider> {
     const form = new URLSearchParams(text);
     if (provider.secretMethod === "client_secret_basic") {
       const sent = Buffer.from((authorization ?? "").replace(/^Basic /, ""), "base64").toString();
-      if (sent !== "assent:secret" || form.has("client_secret")) return [401, { error: "invalid_client" }];
+      if (sent !== "assent:secret" || form.has("client_secret")) return provider.wrongMethod;
     }
     if (
       provider.secretMethod === "client_secret_post" &&
       (authorization !== null || form.get("client_secret") !== "secret")
     )
-      return [401, { error: "invalid_client" }];
+      return provider.wrongMethod;
     if (form.get("grant_type") === "refresh_token") {
       await provider.beforeRefresh();
       const known = provider.refreshTokens.delete(form.get("refresh_token") ?? "");
@@ -145,6 +147,7 @@ export async function startLyingProvider(path = ""): Promise<LyingProvider> {
     offline: false,
     metadata: {},
     secretMethod: null,
+    wrongMethod: [401, { error: "invalid_client" }],
     refreshTokens: new Set(),
     beforeRefresh: () => Promise.resolve(),
     logoutToken(change, header = {}) {

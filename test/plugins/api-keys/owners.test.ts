@@ -212,6 +212,7 @@ test("the name of a guest that looks like another person or an id is shown with 
     "Ｇrace Hopper",
     "Grace\u00a0Hopper",
     "Gr\u0430ce Hopper",
+    "Grace H0pper",
     `Grace Hopper (user:${id})`,
     `user:${id}`,
     "the key laptop",

@@ -255,6 +255,19 @@ test("a user can list approvers to delegate to and their own groups, but not tho
   assert.equal(byKey.body.code, "USERS_SESSION_REQUIRED");
 });
 
+test("the id follows the name of a user whose name looks like that of another", async () => {
+  const other = await invite(service, { name: "BEN", roles: ["viewer"] });
+  const { body } = await delegate(cleo, ben, { tools: ["crm"] });
+  const list = (await cleo.call("GET", "/v1/delegations")).body.delegations;
+  const { delegates } = (await cleo.call("GET", `/v1/users/${cleo.id}/delegates?limit=200`)).body;
+  const listed = delegates.find(({ id }: { id: string }) => id === ben.id);
+  for (const { name } of [body.to, list.find(({ id }: { id: string }) => id === body.id).to, listed])
+    assert.equal(name, `Ben (user:${ben.id})`);
+  assert.equal(body.from.name, "Cleo");
+  await service.call("POST", `/v1/users/${other.id}/end`, { key: service.admin, body: {} });
+  await cleo.call("POST", `/v1/delegations/${body.id}/revoke`, {});
+});
+
 test("users list their own delegations, and callers who read users list all", async () => {
   const { body } = await delegate(cleo, ben, { tools: ["crm"] });
   const ids = async (answer: Promise<Answer>): Promise<string[]> =>

@@ -306,18 +306,23 @@ test("a replayed callback is rejected, even if the provider accepts the code twi
 });
 
 test("the client secret is sent in the way that the provider accepts, also for checks of the session", async () => {
-  const cases: [string[] | undefined, LyingProvider["secretMethod"]][] = [
+  const cases: [string[] | undefined, LyingProvider["secretMethod"], LyingProvider["wrongMethod"]?][] = [
     [undefined, "client_secret_basic"],
     [["client_secret_basic"], "client_secret_basic"],
     [["client_secret_post"], "client_secret_post"],
     [["private_key_jwt", "client_secret_post", "client_secret_basic"], "client_secret_basic"],
     [["client_secret_basic", "client_secret_post"], "client_secret_post"],
+    // Keycloak names the client unauthorized, and some providers send only a status.
+    [["client_secret_basic", "client_secret_post"], "client_secret_post", [401, { error: "unauthorized_client" }]],
+    [["client_secret_basic", "client_secret_post"], "client_secret_post", [400, { error: "unauthorized_client" }]],
+    [["client_secret_basic", "client_secret_post"], "client_secret_post", [401, "no"]],
   ];
-  for (const [announced, accepted] of cases) {
+  for (const [announced, accepted, wrongMethod] of cases) {
     const provider = await startLyingProvider();
     Object.assign(provider, {
       metadata: { token_endpoint_auth_methods_supported: announced },
       secretMethod: accepted,
+      ...(wrongMethod === undefined ? {} : { wrongMethod }),
       offline: true,
     });
     const options = { ...optionsFor("company", provider), refresh_minutes: 1 };
