@@ -531,7 +531,7 @@ test("a provider's client cannot see users of this service or of other providers
     assert.equal((await scim("GET", `/Users/${encodeURIComponent(id)}`)).status, 404);
     assert.equal((await setActive(encodeURIComponent(id), false)).status, 404);
     assert.equal((await scim("DELETE", `/Users/${encodeURIComponent(id)}`)).status, 404);
-    assert.equal((await patch(`/Groups/${fin}`, { op: "add", path: "members", value: [{ value: id }] })).status, 404);
+    assert.equal((await patch(`/Groups/${fin}`, { op: "add", path: "members", value: [{ value: id }] })).status, 400);
   }
   assert.equal((await local.call("GET", "/v1/session")).status, 200);
   assert.equal((await service.call("GET", "/scim/v2/unknown/Users", { key })).status, 404);
