@@ -2,6 +2,7 @@
 import {
   type ActionRequest,
   type AgentFacts,
+  canAdministerAgent,
   CHANGED_BY_POLICIES,
   commitDigest,
   commitFacts,
@@ -112,7 +113,14 @@ export function assertAgentBinding(
   agentId: string,
 ): void {
   const bound = credential.key.agent_id;
-  if (bound === agentId || (bound === null && config.agents === "any")) return;
+  if (bound === agentId) return;
+  if (bound === null && config.agents === "any") {
+    if (canAdministerAgent(credential, agentId)) return;
+    throw new Refusal(
+      "AGENT_MISMATCH",
+      `the groups of this key or user do not cover the agent "${agentId}", so it cannot submit as this agent`,
+    );
+  }
   if (bound === null)
     throw new Refusal(
       "AGENT_UNBOUND",

@@ -1,5 +1,5 @@
 /** An agent can know its rules, and propose a change, which only a person can make. */
-import { canSeeAgent, type CoreHost, defineCorePlugin, findFreeMembers } from "../../src/core.ts";
+import { canAdministerAgent, canSeeAgent, type CoreHost, defineCorePlugin, findFreeMembers } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal } from "../../src/plugin.ts";
 import { proposalAuditor } from "./audit.ts";
 import { describeAuthority } from "./describe.ts";
@@ -117,14 +117,18 @@ function routes(host: CoreHost) {
 const sees = (credential: Credential, { agent_id }: Proposal): boolean => canSeeAgent(credential, agent_id);
 
 /** Returns the agent of the request. Throws as a submission does if the key may not act for it. */
-function agentOf({ config }: CoreHost, { key }: Credential, named: string | undefined): string {
+function agentOf({ config }: CoreHost, credential: Credential, named: string | undefined): string {
+  const { key } = credential;
   if (key.agent_id !== null && (named === undefined || named === key.agent_id)) return key.agent_id;
   if (key.agent_id !== null)
     throw new Refusal(
       "AGENT_MISMATCH",
       `the key "${key.name}" is bound to the agent "${key.agent_id}"; got "${named}"`,
     );
-  if (named !== undefined && config.agents === "any") return named;
+  if (named !== undefined && config.agents === "any") {
+    if (canAdministerAgent(credential, named)) return named;
+    throw new Refusal("AGENT_MISMATCH", `the groups of this key or user do not cover the agent "${named}"`);
+  }
   throw new Refusal(
     "AGENT_UNBOUND",
     named === undefined

@@ -400,10 +400,13 @@ test("neither a delegation nor a key without actions:read lifts the limits of an
     ["POST", "/v1/holds", { action: far, reason: "x" }, [tooFar, "ACTION_NOT_FOUND"]],
     ["POST", "/v1/holds", { subject: "una@example.com", reason: "x" }, [beyond, "SCOPE_ESCALATION"]],
     ["POST", `/v1/holds/${hold.id}/release`, { reason: "done" }, [tooFar, "HOLD_NOT_FOUND"]],
+    ["POST", "/v1/actions", { agent_id: "bot", tool: "x", operation: "y" }, [beyond, "AGENT_MISMATCH"]],
     ["POST", `/v1/actions/${far}/cancel`, {}, [tooFar, "ACTION_NOT_FOUND"]],
     ["POST", `/v1/actions/${far}/permit`, undefined, [tooFar, "ACTION_NOT_FOUND"]],
     ["POST", `/v1/actions/${far}/erase`, { reason: "x" }, [tooFar, "ACTION_NOT_FOUND"]],
   ];
+  if (hasFeature("authority"))
+    attempts.push(["GET", "/v1/authority?agent_id=bot", undefined, [beyond, "AGENT_MISMATCH"]]);
   if (hasFeature("deliveries")) attempts.push(["GET", "/v1/deliveries", undefined, [beyond, "INSUFFICIENT_SCOPE"]]);
   for (const [name, call] of [
     ["session", nora.call],
