@@ -219,6 +219,10 @@ export {
   REQUEST_PARTS,
   type RequestPart,
 } from "./domain/policy/condition/cel-literal.ts";
+export { type CompiledResultRule, evaluateResultCondition } from "./domain/policy/compile/compile-results.ts";
+export { chargeSteps, Meter, runMetered } from "./domain/policy/condition/cel-meter.ts";
+export { matchesOf } from "./domain/policy/condition/cel-pattern-functions.ts";
+export { NameMatches } from "./domain/policy/decide/name-matches.ts";
 export { matchesAnyName, matchNames } from "./domain/policy/compile/name-patterns.ts";
 export { isGlob, matchGlob } from "./domain/policy/compile/glob.ts";
 export { findExtendedName, listNameReadings } from "./domain/policy/compile/name-variants.ts";
@@ -261,6 +265,7 @@ export type {
   PolicySetDocument,
   RecordedFacts,
   RejectionFact,
+  ResultEffect,
   SessionFact,
 } from "./domain/policy/policy-types.ts";
 export type { PolicyActivation } from "./contract/policies.ts";

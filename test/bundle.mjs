@@ -23,7 +23,7 @@ const BUNDLES = {
   // The plugins that test/support/service.ts imports.
   service: new RegExp(
     "^src/(?:runtime/|cli/serve\\.js$)|^plugins/(?:actions|agents|analytics|api-keys|console|coverage|deliveries|docs|events" +
-      "|health|metrics|policies|policy-files|provenance|replay|stop|suggestions|throttle|well-known)/index\\.js$",
+      "|health|metrics|policies|policy-files|provenance|replay|results|stop|suggestions|throttle|well-known)/index\\.js$",
   ),
   plugins: /^plugins\/[\w-]+\/index\.js$/,
 };

@@ -11,6 +11,8 @@ import type {
   ActionRequest,
   ActionResult,
   CallOptions,
+  Inspection,
+  InspectOptions,
   StartOptions,
   SubmitOptions,
   VoteOptions,
@@ -147,6 +149,19 @@ export function executionCalls({ record, action, transport }: ApiCalls) {
       if (started.status !== "executing")
         throw unreadableResponse(200, `${id} is ${started.status} after it was started`);
       return started;
+    },
+    /**
+     * Lets the service inspect the output of a started action, if the action's record has `inspect`. Pass on only what
+     * the response says. If this throws AssentError, there is no verdict: pass nothing on.
+     */
+    async inspect(id: string, output: unknown, { mediaType, signal }: InspectOptions = {}): Promise<Inspection> {
+      const body = { output, ...(mediaType === undefined ? {} : { media_type: mediaType }) };
+      const path = `/v1/actions/${encodeURIComponent(id)}/inspect`;
+      const inspection = await call<Inspection>("POST", path, body, { signal, repeatable: true });
+      const { verdict } = (inspection ?? {}) as Partial<Inspection>;
+      const isComplete = verdict === "redact" ? "output" in inspection : verdict === "allow" || verdict === "withhold";
+      if (!isComplete) throw unreadableResponse(200, "it has no verdict");
+      return inspection;
     },
     /** Reports the result. Retries if the response is missing; the service keeps the first result. */
     async result(id: string, { success, error, meta, attempt }: ActionResult, { signal }: CallOptions = {}) {

@@ -119,6 +119,23 @@ export interface ApproveOptions extends VoteOptions {
   token?: string | undefined;
 }
 
+/** The service's answer about an output. */
+export interface Inspection {
+  verdict: "allow" | "redact" | "withhold";
+  /** With `redact`: what to pass on instead of the output. */
+  output?: unknown;
+  /** The labels of the session that the output added. */
+  labels: string[];
+  /** The rule that decides; null if none matched. */
+  rule: { policy: string; rule: string } | null;
+  /** For the agent. */
+  reason: string | null;
+}
+
+export interface InspectOptions extends CallOptions {
+  mediaType?: string | undefined;
+}
+
 /** A ledger entry as an event. */
 export type LedgerEvent = Event;
 

@@ -10,7 +10,7 @@ const DEEPEST = 200;
  * Throws TypeError for values that JSON would change: dates, maps, class instances, functions, bigints, NaN, holes,
  * lone surrogates, circular values.
  */
-function copyJson(value: unknown, where = "the arguments", depth = 0): unknown {
+export function copyJson(value: unknown, where = "the arguments", depth = 0): unknown {
   if (value === null || typeof value === "boolean") return value;
   if (typeof value === "string") {
     if (/\p{Surrogate}/u.test(value)) throw notJson(where, "holds half of a surrogate pair");

@@ -2,8 +2,9 @@
 import { submitAndStart, type StartOutcome } from "./submit-and-start.ts";
 import { createAssent, type Assent } from "./client.ts";
 import { describeValue, refuseUnknownOptions } from "./unknown-options.ts";
-import type { RefusalOutcome } from "./refusal.ts";
-import { copyJsonObject } from "./copy-json.ts";
+import { toSingleLine, type RefusalOutcome } from "./refusal.ts";
+import { AssentError } from "./client-errors.ts";
+import { copyJson, copyJsonObject } from "./copy-json.ts";
 import type { ActionRecord, ActionResult } from "./action-types.ts";
 
 /** Thrown when the action must not run. The message states why and what to do next. */
@@ -16,6 +17,21 @@ export class ActionRefused extends Error {
     this.name = "ActionRefused";
     this.action = action;
     this.outcome = outcome;
+  }
+}
+
+/**
+ * Thrown if the function has run, and a rule withholds its output or the service gave no verdict on it. The message is
+ * for the model and contains nothing of the output.
+ */
+export class OutputWithheld extends Error {
+  readonly action: ActionRecord;
+  constructor(action: ActionRecord, reason: string) {
+    super(
+      `the call was made, and its output is withheld: ${toSingleLine(reason)} (action ${action.id}). Do not repeat the call to get the output; tell the user`,
+    );
+    this.name = "OutputWithheld";
+    this.action = action;
   }
 }
 
@@ -110,6 +126,8 @@ export interface RunContext {
  * - TypeError for arguments that JSON cannot express
  * - the reason of an aborted signal
  *
+ * If rules inspect the output, throws OutputWithheld after `run`, or returns a redacted copy of the result.
+ *
  * Also throws any error of `run`, and TypeError if `run` returns a generator, whose body has then not run.
  * @example
  * const refund = govern(({ charge, amount }: Refund) => stripe.refund(charge, amount), { tool: "stripe", operation: "refund" });
@@ -182,9 +200,14 @@ export async function runStarted<T>(
     if (/^\[object (?:Async)?Generator\]$/.test(Object.prototype.toString.call(value)))
       throw new TypeError("not run: it returned a generator; govern a function that also consumes its values");
   } catch (error) {
-    await report({ success: false, error: errorText(error) });
+    const text = errorText(error);
+    const inspected = await inspectOutput(assent, action, text);
+    await report({ success: false, error: text });
+    if ("withheld" in inspected) throw inspected.withheld;
+    if (inspected.isChanged) throw new Error(String(inspected.output));
     throw error;
   }
+  const inspected = await inspectOutput(assent, action, value);
   const compute = <Part>(part: ((value: T) => Part) | undefined): Part | undefined => {
     try {
       return part?.(value);
@@ -199,7 +222,32 @@ export async function runStarted<T>(
     ...(meta === undefined ? {} : { meta }),
     ...(used === undefined ? {} : { usage: used }),
   });
-  return value;
+  if ("withheld" in inspected) throw inspected.withheld;
+  return inspected.isChanged ? (inspected.output as T) : value;
+}
+
+/**
+ * Sends the output to the service if its action has `inspect`. If the output cannot be inspected, it is withheld: an
+ * error of the service, a value that is not JSON, a value that is too large.
+ */
+async function inspectOutput(
+  assent: Assent,
+  action: ActionRecord,
+  value: unknown,
+): Promise<{ isChanged: boolean; output?: unknown } | { withheld: OutputWithheld }> {
+  if (action.inspect !== true) return { isChanged: false };
+  try {
+    const output = copyJson(value ?? null, "the output");
+    const { verdict, output: redacted, reason } = await assent.inspect(action.id, output);
+    if (verdict === "withhold") return { withheld: new OutputWithheld(action, reason ?? "a rule withholds it") };
+    return verdict === "redact" ? { isChanged: true, output: redacted } : { isChanged: false };
+  } catch (error) {
+    const why =
+      error instanceof AssentError
+        ? `the service gave no verdict (${error.code})`
+        : "it is not plain JSON, so it could not be inspected";
+    return { withheld: new OutputWithheld(action, why) };
+  }
 }
 
 /** Returns the usage. Throws TypeError for a usage with which the service would reject the whole result. */

@@ -13,6 +13,7 @@ export { submitAndStart, type StartOutcome, type SubmitAndStartOptions } from ".
 export {
   ActionRefused,
   govern,
+  OutputWithheld,
   Pending,
   type GovernedCallOptions,
   type GovernOptions,
@@ -39,6 +40,8 @@ export type {
   ActionStatus,
   CallOptions,
   EventQuery,
+  Inspection,
+  InspectOptions,
   LedgerEvent,
   PlanQuery,
   PlanRecord,

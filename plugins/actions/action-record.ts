@@ -310,6 +310,7 @@ function renderAction(
   Object.assign(record, voting);
   if (options.set !== undefined && row.status === "pending_approval")
     Object.assign(record, presentRequest(options.set, record));
+  if (inspectsOutput(host, row)) record.inspect = true;
   if (redecision !== undefined) record.redecision = redecision;
   if (newGrant !== undefined) record.new_grant = newGrant;
   if (alternative !== undefined) record.alternative = alternative;
@@ -327,6 +328,19 @@ function renderChain(row: ActionRow): Pick<ActionRecord, "chain"> {
   if (authority === null) return {};
   const { id, links } = authority;
   return { chain: { authority: id, links, act: { ...toActorClaim(row.agent_id, authority) } } };
+}
+
+const MAY_RUN: readonly string[] = ["allowed", "approved", "executing", "unknown"];
+
+/**
+ * Returns true if the output of the action must be inspected. Uses the policies that this process read last, which are
+ * at least those of its own newest decision.
+ */
+function inspectsOutput({ steps, policies }: CoreHost, row: ActionRow): boolean {
+  return (
+    MAY_RUN.includes(row.status) &&
+    steps.some((step) => step.inspectsOutput?.(policies.latest().compiled, row) === true)
+  );
 }
 
 /**

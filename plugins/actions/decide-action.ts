@@ -25,7 +25,7 @@ import { readAuthorityInputs } from "./authority-inputs.ts";
 import { type LookUpFacts, readEvaluationInputs } from "./read-inputs.ts";
 import { findActiveRejection } from "./rejection.ts";
 
-type RuleFacts = Pick<Facts, "suggested">;
+type RuleFacts = Pick<Facts, "labels" | "suggested">;
 
 /** The reads of a decision, within a ledger transaction or at a snapshot. */
 export type DecisionReader = StepReader &
@@ -79,7 +79,7 @@ async function readRuleInputs(
   const known: Facts = {
     ...about,
     ...reader.barFacts(request),
-    ...findRuleFacts(host, reader, compiled),
+    ...findRuleFacts(host, reader, compiled, { agent_id: request.agent_id, ...about }),
     ...(commit === undefined ? {} : { policy_commit: commit }),
   };
   const first = new Evaluation(compiled, request, known, reader.now);
@@ -89,8 +89,13 @@ async function readRuleInputs(
 }
 
 /** Returns the facts that features contribute to the rules. */
-function findRuleFacts({ steps }: CoreHost, reader: DecisionReader, policies: CompiledPolicySet): RuleFacts {
-  return steps.reduce<RuleFacts>((facts, step) => ({ ...facts, ...step.ruleFacts?.(reader, policies) }), {});
+function findRuleFacts(
+  { steps }: CoreHost,
+  reader: DecisionReader,
+  policies: CompiledPolicySet,
+  subject: Pick<ActionRequest, "agent_id"> & Pick<Facts, "session">,
+): RuleFacts {
+  return steps.reduce<RuleFacts>((facts, step) => ({ ...facts, ...step.ruleFacts?.(reader, policies, subject) }), {});
 }
 
 /**

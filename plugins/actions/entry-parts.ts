@@ -72,6 +72,9 @@ export const Facts = Type.Object(
       ),
     ),
     suggested: Type.Optional(Type.Array(Type.String())),
+    labels: Type.Optional(
+      Type.Array(Type.String(), { description: "Labels of the session, or without one, of the agent." }),
+    ),
     limits: Type.Optional(
       Type.Array(
         Type.Object(

@@ -678,6 +678,12 @@ export const ActionRecord = Type.Object(
           "In lists: the stored request, `meta` or result cannot be read, because someone altered the store. These members are empty, and the action's own routes return RECORD_ALTERED.",
       }),
     ),
+    inspect: Type.Optional(
+      Type.Literal(true, {
+        description:
+          "Present if whoever runs the action must send its output to `POST /v1/actions/{id}/inspect`, and pass on only what that returns.",
+      }),
+    ),
     redecision: Type.Optional(Redecision),
     new_grant: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {

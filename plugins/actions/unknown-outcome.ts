@@ -20,7 +20,7 @@ import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { reactToResult } from "./result.ts";
 import { assertNotErased, rereadAction, visibleAction } from "./visible-action.ts";
-import { matchesLedger, verifyAgainstLedger } from "./verify-record.ts";
+import { matchesLedger, readVerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
 
 const PAGE = 100;
 const MAX_INTERVAL_MS = 60_000;
@@ -99,6 +99,8 @@ async function markUnknown(
     // A result may have been recorded since the scan, and the ledger's clock may be behind this process's clock.
     if (row === null || row.status !== "executing" || row.erased_at !== null) continue;
     if ((row.started_at ?? Infinity) > tx.now - afterMs || !(await matchesLedger(host, tx, row))) continue;
+    const history = await readVerifiedHistory(tx, row);
+    if (history === null) continue;
     tx.record(
       {
         type: "execution",
@@ -117,6 +119,7 @@ async function markUnknown(
     );
     if (!(await tx.updateAction(id, { status: "executing" }, { status: "unknown", updated_at: tx.now })))
       throw new Error(`${id} did not become unknown although the ledger's lock was held`);
+    for (const reaction of host.reactions) await reaction.resultMissing?.(tx, row, history.first.facts);
     marked++;
   }
   return marked;

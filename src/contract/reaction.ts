@@ -17,6 +17,8 @@ export type ReactionTransaction = Pick<LedgerTransaction, "record" | "now" | "st
 export interface Reaction {
   /** The result of the action was reported. Called before `actionFailed`. */
   resultReported?(tx: LedgerTransaction, action: ActionRow, result: ActionOutcome): Promise<void>;
+  /** No result of the action was reported in time, so its outcome is unknown. `facts` are those of its first decision. */
+  resultMissing?(tx: LedgerTransaction, action: ActionRow, facts: RecordedFacts): Promise<void>;
   /** A bar was placed. */
   barPlaced?(tx: ReactionTransaction, bar: NewBar): void;
   /**

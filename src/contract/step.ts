@@ -16,7 +16,16 @@ export interface DecisionStep {
    * Returns facts that the rules read. Called under the ledger's lock for every decision, so it must be fast. The other
    * members are called only for actions that require approval, so other actions do not pay for them.
    */
-  ruleFacts?(states: StatesReader, policies: CompiledPolicySet): Pick<Facts, "suggested">;
+  ruleFacts?(
+    states: StatesReader,
+    policies: CompiledPolicySet,
+    subject: Pick<ActionRow, "agent_id"> & Pick<Facts, "session">,
+  ): Pick<Facts, "labels" | "suggested">;
+  /**
+   * Returns true if whoever runs the action must let the service inspect its output before the agent gets it. The
+   * action's record then has `inspect`.
+   */
+  inspectsOutput?(policies: CompiledPolicySet, action: Pick<ActionRow, "agent_id" | "tool" | "operation">): boolean;
   /**
    * Returns the authority that a request of the agent names; null if the step does not know it. An action under an
    * authority that no step knows is denied. Called under the ledger's lock for each decision that names one.

@@ -50,6 +50,7 @@ const NAMES = [
   "events",
   "provenance",
   "replay",
+  "results",
   "well-known",
   "health",
   "metrics",

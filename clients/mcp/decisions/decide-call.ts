@@ -10,6 +10,7 @@ import {
   RequestRefused,
   type ActionRecord,
   type Assent,
+  type Inspection,
 } from "../../typescript/index.ts";
 import { clipText } from "../../../src/domain/text.ts";
 import type { Caller } from "../clients/caller.ts";
@@ -42,6 +43,11 @@ type CallDecision =
       secret: JsonObject | null;
       /** The parameters after an approver or obligations changed them; null if they were not changed. */
       editedParams: JsonObject | null;
+      /**
+       * Lets the service inspect the output before the client gets it; null if no rule applies. Rejects with AssentError
+       * if there is no verdict.
+       */
+      inspect: ((output: JsonObject) => Promise<Inspection>) | null;
       report(success: boolean, error?: string): void;
     }
   | { mayRun: false; refusal: ToolRefusal };
@@ -259,11 +265,13 @@ export class CallGate {
     }
     const attempt = newAttempt();
     let secret: JsonObject | null;
+    let inspects: boolean;
     try {
       // Do not pass the caller's signal, because the proxy must learn whether the start was recorded.
       const edited = action.proposed == null ? {} : { requestHash: action.request_hash ?? undefined };
       const started = await this.options.assent.start(id, { permit: action.permit ?? undefined, attempt, ...edited });
       secret = (started.credential?.secret as JsonObject | undefined) ?? null;
+      inspects = started.inspect === true || action.inspect === true;
     } catch (error) {
       if (!(error instanceof AssentError)) throw error;
       if (error instanceof RequestRefused && RETRYABLE_START_ERRORS.has(error.code)) return "started elsewhere";
@@ -285,6 +293,7 @@ export class CallGate {
       id: started,
       editedParams,
       secret,
+      inspect: inspects ? (output) => this.options.assent.inspect(started, output) : null,
       report: (success, error) => this.report(started, attempt, success, error, performance.now() - startedAt),
     };
   }

@@ -16,6 +16,7 @@ import {
 } from "../transport/rpc-message.ts";
 import { NotSentError, readErrorMessage, RequestCancelledError, rethrowAsLost } from "../transport/peer.ts";
 import { proxyRefusal, refusalToolResult, serverDisconnectedRefusal, type ToolRefusal } from "./refusal-result.ts";
+import { inspectReply } from "./inspect-reply.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
 import { followServerTask } from "./server-task.ts";
 import type { AnswerQuestions, Upstream } from "../upstreams/upstream.ts";
@@ -161,11 +162,14 @@ export async function runGovernedCall(
       );
     }
   }
+  const { inspect } = decision;
+  // Progress can contain what the tool returns, so pass on only its numbers.
+  const listener: Caller = inspect === null ? caller : withoutMessages(caller);
   let reply: Reply;
   try {
     const changed = decision.editedParams === null ? {} : call.withArguments?.(decision.editedParams);
     if (changed === undefined) throw new NotSentError("the changed arguments cannot be sent");
-    reply = await forwardCall({ ...call, ...changed }, caller, ask, meta, credentialHeaders);
+    reply = await forwardCall({ ...call, ...changed }, listener, ask, meta, credentialHeaders);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     const isSent = !(error instanceof NotSentError);
@@ -185,11 +189,23 @@ export async function runGovernedCall(
       );
     }
     decision.report(false, `the answer was lost: ${reason}`);
-    return lostAnswerReply(reason, decision.id, tool !== null);
+    return lostAnswerReply(inspect === null ? reason : "the server did not complete it", decision.id, tool !== null);
   }
+  const delivered = inspect === null ? reply : await inspectReply(reply, inspect, decision.id, tool);
   const errorText = readErrorMessage(reply) ?? toolErrorText(reply);
   decision.report(errorText === null, errorText ?? undefined);
-  return reply;
+  return delivered;
+}
+
+function withoutMessages(caller: Caller): Caller {
+  return Object.create(caller, {
+    sendProgress: {
+      value: ({ progress, total }: JsonObject) => {
+        if (typeof progress === "number")
+          caller.sendProgress({ progress, ...(typeof total === "number" ? { total } : {}) });
+      },
+    },
+  }) as Caller;
 }
 
 export function refusalReply(refusal: ToolRefusal, tool: Tool | null): Reply {

@@ -194,6 +194,21 @@ class Assent:
                 raise
             return now
 
+    def inspect(self, action_id: str, output: Any) -> Dict[str, Any]:
+        """
+        Lets the service inspect the output of a started action, if its record has `inspect`. Pass on only what the response
+        says: `verdict` is `allow`, `redact` (with `output`) or `withhold`. If this raises, pass nothing on.
+        """
+        path = f"/v1/actions/{_part(action_id)}/inspect"
+        status, _, answer = self._http.call("POST", path, {"output": output}, None, 0, True)
+        inspection = as_object(answer)
+        verdict = inspection.get("verdict")
+        if verdict not in ("allow", "redact", "withhold") or (verdict == "redact" and "output" not in inspection):
+            raise ServiceUnavailable(
+                f"the response ({status}) has no verdict", status=status, code="UNREADABLE_ANSWER"
+            )
+        return cast(Dict[str, Any], inspection)
+
     def ask(self, action_id: str, question: str) -> ActionRecord:
         """Asks the agent of a pending action a question. Needs a key that can approve the action."""
         path = f"/v1/actions/{_part(action_id)}/questions"
@@ -470,6 +485,9 @@ class AsyncAssent:
         return await asyncio.to_thread(
             lambda: self.sync.result(action_id, success=success, error=error, meta=meta, attempt=attempt)
         )
+
+    async def inspect(self, action_id: str, output: Any) -> Dict[str, Any]:
+        return await asyncio.to_thread(self.sync.inspect, action_id, output)
 
     async def ask(self, action_id: str, question: str) -> ActionRecord:
         return await asyncio.to_thread(self.sync.ask, action_id, question)

@@ -52,6 +52,22 @@ class Denied(AssentError):
         self.outcome = outcome
 
 
+class OutputWithheld(AssentError):
+    """
+    The function has run, and a rule withholds its output or the service gave no verdict on it. The message contains nothing
+    of the output. `action` is its record.
+    """
+
+    def __init__(self, reason: str, action: Mapping[str, Any]) -> None:
+        super().__init__(
+            f"the call was made, and its output is withheld: {reason} (action {action['id']}). "
+            "Do not repeat the call to get the output; tell the user",
+            status=200,
+            code="OUTPUT_WITHHELD",
+        )
+        self.action = dict(action)
+
+
 class Pending(AssentError):
     """
     The action requires approval and did not run; it was not denied. The same call with the same arguments joins the pending

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, Union, c
 
 from .admit import DEFAULT_WAIT, Caller, Run, admit, in_thread
 from .client import Assent, AsyncAssent
+from .errors import AssentError, NotJson, OutputWithheld
 from .records import ActionRecord
 from .transport import to_json
 
@@ -77,16 +78,28 @@ def govern(
             except Exception as error:
                 (on_unreported or _warn)(error, run.action)
 
-        def succeeded(run: Run, value: Any) -> None:
+        def succeeded(run: Run, value: Any) -> Any:
+            """Reports the success. Returns the value, or its redacted form. Raises OutputWithheld."""
+            verdict = inspected(own, run.action, value)
             kept = None
             try:
                 kept = to_json(record(value)) if record is not None else None
             except Exception as error:
                 (on_unreported or _warn)(error, run.action)
             report(run, lambda: {"success": True, "meta": kept})
+            if isinstance(verdict, OutputWithheld):
+                raise verdict
+            return value if verdict is None else verdict["output"]
 
-        def failed(run: Run, error: BaseException) -> None:
-            report(run, lambda: {"success": False, "error": error_text(error)})
+        def failed(run: Run, error: BaseException) -> Optional[Exception]:
+            """Reports the failure. Returns the error to raise instead, if rules inspect the output and change it."""
+            text = error_text(error)
+            # A cancellation must stay one, and contains no output.
+            verdict = inspected(own, run.action, text) if isinstance(error, Exception) else None
+            report(run, lambda: {"success": False, "error": text})
+            if verdict is None:
+                return None
+            return verdict if isinstance(verdict, OutputWithheld) else RuntimeError(str(verdict["output"]))
 
         if inspect.iscoroutinefunction(function):
 
@@ -97,10 +110,11 @@ def govern(
                 try:
                     value = _begun(await _run(function, signature, params))
                 except BaseException as error:
-                    await asyncio.to_thread(failed, run, error)
+                    other = await asyncio.to_thread(failed, run, error)
+                    if other is not None:
+                        raise other from None
                     raise
-                await asyncio.to_thread(succeeded, run, value)
-                return value
+                return await asyncio.to_thread(succeeded, run, value)
 
             return cast(Function, governed_async)
 
@@ -111,14 +125,37 @@ def govern(
             try:
                 value = _begun(_run(function, signature, params))
             except BaseException as error:
-                failed(run, error)
+                other = failed(run, error)
+                if other is not None:
+                    raise other from None
                 raise
-            succeeded(run, value)
-            return value
+            return succeeded(run, value)
 
         return cast(Function, governed)
 
     return decorate
+
+
+def inspected(client: Assent, action: ActionRecord, value: Any) -> Union[None, Dict[str, Any], OutputWithheld]:
+    """
+    Sends the output to the service if its action has `inspect`. Returns None if the output may be passed on, the inspection
+    with the redacted `output`, or the error to raise if it is withheld or cannot be inspected.
+    """
+    if cast(Dict[str, Any], action).get("inspect") is not True:
+        return None
+    try:
+        inspection = client.inspect(action["id"], to_json(value))
+    except NotJson:
+        return OutputWithheld("it is not plain JSON, so it could not be inspected", action)
+    except AssentError as error:
+        return OutputWithheld(f"the service gave no verdict ({error.code})", action)
+    except Exception as error:
+        return OutputWithheld(f"it could not be inspected ({type(error).__name__})", action)
+    if inspection["verdict"] == "allow":
+        return None
+    if inspection["verdict"] == "redact":
+        return inspection
+    return OutputWithheld(str(inspection.get("reason") or "a rule withholds it"), action)
 
 
 def _begun(value: Any) -> Any:

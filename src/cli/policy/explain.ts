@@ -69,7 +69,7 @@ examples:
     if (values.action === undefined)
       throw usageError("--action FILE is needed: a file with the action, or - for standard input");
     const sample = await readAction(values.action, io);
-    const { principal, agent, used = {}, session, history = [], facts: givenFacts = {}, ...action } = sample;
+    const { principal, agent, used = {}, session, labels, history = [], facts: givenFacts = {}, ...action } = sample;
     const folder = await loadPolicyFolder(path, folderOptions(values));
     assertNoFaults(path, folder.faults, "nothing was decided", EXIT_CODES.failure, io);
     const compiled = compilePolicySet(
@@ -88,7 +88,7 @@ examples:
     const inputFault = historyFault ?? findGivenFactsFault(compiled, givenFacts);
     if (inputFault !== null) throw usageError(inputFault);
     // The command does not contact a service, so the usage of limits, past actions and facts come only from the file.
-    const requesterFacts = givenRequesterFacts({ principal, agent, session });
+    const requesterFacts = givenRequesterFacts({ principal, agent, session, labels });
     const facts = withGivenInputs(compiled, request, requesterFacts, now, sample);
     const explanation = explainDecision(compiled, request, facts, now);
     if (format === "json") printJson(io, { now: toRfc3339(now), ...explanation });

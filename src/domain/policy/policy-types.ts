@@ -131,6 +131,33 @@ export interface LimitDocument extends Omit<RuleDocument, "effect" | "effect_key
   effect?: "deny" | "require_approval";
 }
 
+/** What a result rule does with an output: passes it on, replaces parts of it, or passes nothing on. */
+export type ResultEffect = "allow" | "redact" | "withhold";
+
+/** A rule for what a tool returned. All rules that match count; the strictest effect wins, and labels add up. */
+export interface ResultRuleDocument extends Pick<
+  RuleDocument,
+  "name" | "description" | "tool" | "operation" | "agent" | "reason"
+> {
+  /** All tests must be true. Without tests, the rule matches every output. */
+  match?: {
+    pattern?: string | string[];
+    /** Bytes. */
+    larger_than?: number;
+    /** JSON types, or globs of media types. */
+    type?: string | string[];
+    /** CEL over `result` and the request. */
+    when?: string;
+  };
+  effect: ResultEffect;
+  /** With `redact`: members to replace, such as `result.customer.ssn`. `*` stands for every member or item. */
+  members?: string[];
+  /** With `redact`: replaces what was found. Default: `[redacted]`. */
+  replacement?: string;
+  /** Added to the session of the action. */
+  labels?: string[];
+}
+
 /** The past actions that the conditions of a policy read as `history`. */
 interface HistoryDocument {
   /** Owner of the history: `agent`, `key`, `session`, or a CEL expression whose value separates histories. */
@@ -202,6 +229,7 @@ export interface PolicyDocument {
   attributes?: AttributeSchemas;
   rules: RuleDocument[];
   limits?: LimitDocument[];
+  results?: ResultRuleDocument[];
   metadata?: JsonObject;
 }
 
@@ -327,6 +355,8 @@ export interface Facts {
    * the action is then denied.
    */
   delegators?: Facts[];
+  /** Labels of the session, sorted; without a session, of the agent. Present if there are any. */
+  labels?: string[];
   /** Usage of limits. Present if limits match the action. */
   limits?: LimitFact[];
   /** The effects of the rules that decide. Present if these rules have an effect key. */

@@ -10,9 +10,9 @@ interface PatternFault {
   message: string;
 }
 
-type Patterns = Partial<Pick<PolicyDocument, "applies_to" | "rules" | "limits">>;
+type Patterns = Partial<Pick<PolicyDocument, "applies_to" | "rules" | "limits" | "results">>;
 
-export function findPatternFaults({ applies_to, rules = [], limits = [] }: Patterns): PatternFault[] {
+export function findPatternFaults({ applies_to, rules = [], limits = [], results = [] }: Patterns): PatternFault[] {
   const faults: PatternFault[] = [];
   const check = (rule: string | null, given: string | string[] | undefined, pointer: string): void => {
     const patterns = given === undefined ? [] : [given].flat();
@@ -24,7 +24,7 @@ export function findPatternFaults({ applies_to, rules = [], limits = [] }: Patte
   };
   check(null, applies_to?.tools, "/applies_to/tools");
   check(null, applies_to?.agents, "/applies_to/agents");
-  for (const [kind, items] of Object.entries({ rules, limits }))
+  for (const [kind, items] of Object.entries({ rules, limits, results }))
     for (const [i, item] of items.entries())
       for (const matcher of ["tool", "operation", "agent"] as const)
         check(item.name, item[matcher], `/${kind}/${i}/${matcher}`);

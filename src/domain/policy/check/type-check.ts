@@ -80,6 +80,7 @@ export const VARIABLE_TYPES: ReadonlyMap<string, StaticType> = new Map<string, S
   ["params", ANY_MAP],
   ["context", ANY_MAP],
   ["principal", principalType(ANY_MAP)],
+  ["session", { kind: "map", fields: new Map<string, StaticType>([["labels", TEXTS]]), rest: null }],
   ["now", { kind: "timestamp" }],
 ]);
 

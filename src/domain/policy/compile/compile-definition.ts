@@ -16,6 +16,7 @@ import {
 import { parseMember } from "../condition/condition-members.ts";
 import { namedValuesForLimits } from "../condition/named-values.ts";
 import { parseEffectKey } from "./compile-effect-key.ts";
+import { compileResultRule } from "./compile-results.ts";
 import { compileInputs, listValuesRead } from "./compile-inputs.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findSuggestedFaults } from "../check/suggested-faults.ts";
@@ -77,6 +78,11 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
       (limit, i) =>
         compileLimit(limit, definition.rules.length + i, definition, { ...context, named: limitNames }) ?? [],
     ),
+    results: (definition.results ?? []).map((rule) => {
+      const compiled = compileResultRule(rule, caseSensitive);
+      for (const { message } of compiled.faults) faults.push({ policy: name, rule: rule.name, message });
+      return compiled.rule;
+    }),
     suggested: definition.suggested?.in_place_of ?? null,
     named,
     history,

@@ -6,6 +6,7 @@ import type { StaticType } from "../check/static-types.ts";
 import type { HistoryMembers } from "../condition/cel-history.ts";
 import type { Condition, Expression, NamedValues } from "../condition/condition.ts";
 import type { NamedInPolicies } from "./name-variants.ts";
+import type { CompiledResultRule } from "./compile-results.ts";
 import type { PreviewPart } from "../decide/preview.ts";
 import type { TimeWindow } from "../decide/window.ts";
 import type {
@@ -130,6 +131,8 @@ export interface CompiledPolicy {
   agents: readonly string[] | null;
   rules: RuleIndex<CompiledRule>;
   limits: readonly CompiledLimit[];
+  /** Rules for what tools return. */
+  results: readonly CompiledResultRule[];
   /** The rule in whose place the policy allows actions; null unless the policy is suggested. */
   suggested: SuggestedPolicyTerms["in_place_of"] | null;
   named: NamedValues;
@@ -163,6 +166,8 @@ export interface CompiledPolicySet {
   readonly hasEffectKeys: boolean;
   /** Names of the enforced policies that were suggested. */
   readonly suggested: readonly string[];
+  /** The enforced policies with rules for what tools return, in the order of the set. */
+  readonly withResults: readonly CompiledPolicy[];
   /** The policies that declare a history, in the order of the set. */
   readonly withHistory: readonly CompiledPolicy[];
   /** Whether a policy of the set declares facts. */

@@ -12,8 +12,8 @@ const { INT, STRING } = CelScalar;
 /** Names of the functions whose second argument is a pattern. */
 export const PATTERN_FUNCTION_NAMES: readonly string[] = ["regex.extract", "regex.extractAll", "regex.replace"];
 
-/** Yields the matches from left to right, at most `most`. They do not overlap. */
-function* matchesOf(text: string, source: string, most = Infinity): Generator<PatternMatch> {
+/** Yields the matches from left to right, at most `most`. They do not overlap. Charges steps to the current meter. */
+export function* matchesOf(text: string, source: string, most = Infinity): Generator<PatternMatch> {
   const { regex } = compilePattern(source);
   let [from, end] = [0, -1];
   // Most strings have no match, and this test is faster than the search.

@@ -30,6 +30,7 @@ export const VARIABLES = [
   "params",
   "context",
   "principal",
+  "session",
   "now",
 ] as const;
 export const TYPE_NAMES = [

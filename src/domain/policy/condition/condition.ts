@@ -80,7 +80,7 @@ export interface NamedValues {
 export const NO_NAMED_VALUES: NamedValues = { names: [], constants: {}, derived: new Map(), history: null, facts: [] };
 
 /** The facts that conditions read. */
-export type ConditionFacts = Pick<Facts, "attributes" | "history" | "principal" | "sources">;
+export type ConditionFacts = Pick<Facts, "attributes" | "history" | "labels" | "principal" | "sources">;
 
 /** Returns the named values that an expression with these variables reads, directly or through derived values. */
 export function findNamesRead({ names, derived }: NamedValues, variables: ReadonlySet<string>): Set<string> {
@@ -151,7 +151,7 @@ export class Activation {
   private requestBindings(): Bindings {
     if (this.variables === null) {
       const { agent_id, tool, operation, params, context } = this.request;
-      const { attributes, principal } = this.facts;
+      const { attributes, labels = [], principal } = this.facts;
       const groups = attributes?.groups;
       const roles = attributes?.roles;
       this.variables = {
@@ -167,6 +167,7 @@ export class Activation {
           agent_groups: toCelValue(attributes.agent_groups),
           agent_metadata: toCelValue(attributes.agent_metadata),
         }),
+        session: toCelValue({ labels }),
         now: reflect(TimestampSchema, timestampFromMs(this.now)),
       };
     }

@@ -127,8 +127,13 @@ export class Evaluation {
 
   /** Returns an activation that contains only the facts that inputs can read: no past actions. */
   inputActivation(steps: Meter): Activation {
-    const { attributes, principal, sources } = this.facts;
-    const facts = { principal, ...(attributes && { attributes }), ...(sources && { sources }) };
+    const { attributes, labels, principal, sources } = this.facts;
+    const facts = {
+      principal,
+      ...(attributes && { attributes }),
+      ...(labels && { labels }),
+      ...(sources && { sources }),
+    };
     return new Activation(this.request, facts, this.now, steps);
   }
 

@@ -38,6 +38,7 @@ const POLICY_FIELDS = [
   "tools",
   "history",
   "attributes",
+  "results",
   "metadata",
 ] as const satisfies readonly (keyof PolicyDocument)[];
 const RULE_FIELDS = [
@@ -48,6 +49,7 @@ const RULE_FIELDS = [
   "when",
   "approval",
   "obligations",
+  "effect_key",
   "risk",
   "reason",
   "description",

@@ -36,7 +36,8 @@ import {
   type SharedData,
   type SharedDataFile,
 } from "./shared-data.ts";
-import type { LimitDocument, PolicyDocument, RuleDocument } from "../policy-types.ts";
+import { compileResultRule } from "../compile/compile-results.ts";
+import type { LimitDocument, PolicyDocument, ResultRuleDocument, RuleDocument } from "../policy-types.ts";
 import { parseWindow } from "../decide/window.ts";
 import { readYaml, type SourcePosition, type YamlValue } from "../../yaml.ts";
 
@@ -231,14 +232,15 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
   const faults = findSchemaFaults(policyCheck, PolicySchema, value);
   if (faults.length >= MAX_FAULTS) return faults;
   // Check well-formed rules and limits even if other rules or limits are malformed, to report all faults at once.
-  const { rules, limits = [] } = (value ?? {}) as { rules?: unknown; limits?: unknown };
+  const { rules, limits = [], results = [] } = (value ?? {}) as Record<"rules" | "limits" | "results", unknown>;
   if (
     !Array.isArray(rules) ||
     !Array.isArray(limits) ||
-    faults.some(({ pointer }) => pointer === "/rules" || pointer === "/limits")
+    !Array.isArray(results) ||
+    faults.some(({ pointer }) => pointer === "/rules" || pointer === "/limits" || pointer === "/results")
   )
     return faults;
-  const misshapen = new Set(faults.map(({ pointer }) => /^\/(?:rules|limits)\/\d+/.exec(pointer)?.[0]));
+  const misshapen = new Set(faults.map(({ pointer }) => /^\/(?:rules|limits|results)\/\d+/.exec(pointer)?.[0]));
   const { tools, case_sensitive = false } = value as Partial<PolicyDocument>;
   const known = faults.some(({ pointer }) => pointer.startsWith("/tools")) ? undefined : tools;
   const schemas = { ...(known === undefined ? {} : { tools: known }), case_sensitive };
@@ -257,6 +259,7 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
   const shaped = {
     rules: rules.map((rule: unknown, i) => (misshapen.has(`/rules/${i}`) ? {} : rule)) as RuleDocument[],
     limits: limits.map((limit: unknown, i) => (misshapen.has(`/limits/${i}`) ? {} : limit)) as LimitDocument[],
+    results: results.map((rule: unknown, i) => (misshapen.has(`/results/${i}`) ? {} : rule)) as ResultRuleDocument[],
     ...(faults.some(({ pointer }) => pointer.startsWith("/applies_to")) ? {} : appliesTo(value)),
   };
   return [
@@ -268,8 +271,49 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
     })),
     ...namedFaults,
     ...(faults.length === 0 ? findSuggestedFaults(value as PolicyDocument) : []),
-    ...findSemanticFaults(rules as RuleDocument[], limits as LimitDocument[], misshapen, { ...schemas, named, types }),
+    ...findSemanticFaults(
+      rules as RuleDocument[],
+      limits as LimitDocument[],
+      results as ResultRuleDocument[],
+      misshapen,
+      {
+        ...schemas,
+        named,
+        types,
+      },
+    ),
   ];
+}
+
+/** Returns the faults of the result rules that have the right shape. */
+function findResultFaults(
+  results: readonly ResultRuleDocument[],
+  except: ReadonlySet<string | undefined>,
+  names: Set<string>,
+): ValueFault[] {
+  return results.flatMap((rule, i): ValueFault[] => {
+    const at = `/results/${i}`;
+    if (except.has(at)) return [];
+    const isRepeated = names.has(rule.name);
+    names.add(rule.name);
+    return [
+      ...(isRepeated
+        ? [
+            {
+              pointer: `${at}/name`,
+              kind: "repeated-name" as const,
+              detail: `the name "${rule.name}" appears twice in this policy; give each rule a name of its own`,
+            },
+          ]
+        : []),
+      ...compileResultRule(rule, false).faults.map(({ pointer, message, ...offset }) => ({
+        pointer: `${at}${pointer}`,
+        detail: message,
+        ...offset,
+        ...(pointer === "/match/when" ? { kind: "condition" as const } : {}),
+      })),
+    ];
+  });
 }
 
 /**
@@ -373,13 +417,14 @@ function effectHint({ path, value }: { path: string; value: unknown }): string {
 function findSemanticFaults(
   rules: readonly RuleDocument[],
   limits: readonly LimitDocument[],
+  results: readonly ResultRuleDocument[],
   except: ReadonlySet<string | undefined>,
   schemas: ExpressionScope,
 ): ValueFault[] {
   const faults: ValueFault[] = [];
   const names = new Set<string>();
-  if (rules.length === 0 && limits.length === 0)
-    faults.push({ pointer: "/rules", detail: "a policy without limits needs at least one rule" });
+  if (rules.length === 0 && limits.length === 0 && results.length === 0)
+    faults.push({ pointer: "/rules", detail: "a policy without limits and results needs at least one rule" });
   for (const [i, limit] of limits.entries())
     if (!except.has(`/limits/${i}`))
       faults.push(
@@ -467,6 +512,7 @@ function findSemanticFaults(
       faults.push(...findExpressionFaults(rule.when, "condition", `${at}/when`, rule, scope));
     }
   }
+  faults.push(...findResultFaults(results, except, names));
   return faults;
 }
 

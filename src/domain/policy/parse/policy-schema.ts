@@ -300,6 +300,12 @@ export const RuleSchema = Type.Object(
   { additionalProperties: false, description: "A rule. The first rule that matches decides for its policy." },
 );
 
+/** `result.` and names, or `*` for every member or item. */
+const RESULT_MEMBER_PATTERN = "^result([.]([A-Za-z_][A-Za-z0-9_-]{0,63}|[*])){1,8}$";
+export const LABEL_PATTERN = "^[a-z][a-z0-9_]{0,63}$";
+const ResultPattern = Type.String({ minLength: 1, maxLength: 500, description: "RE2." });
+const ResultType = Type.String({ pattern: "^[a-z0-9*.+/-]{1,100}$", description: "JSON type or media type." });
+
 const LimitSchema = Type.Object(
   {
     name: Name(
@@ -364,6 +370,74 @@ const LimitSchema = Type.Object(
     approval: Type.Optional(Terms),
   },
   { additionalProperties: false, description: "Maximum number of matching actions, or maximum sum, within a window." },
+);
+
+const ResultSchema = Type.Object(
+  {
+    name: Name("Name of the rule, unique within the policy. Recorded with each inspection that it decides."),
+    description: Description,
+    tool: Type.Optional(Globs("Tool whose outputs are inspected. Default: every tool")),
+    operation: Type.Optional(Globs("Operation whose outputs are inspected. Default: every operation")),
+    agent: Type.Optional(Globs("Agent whose outputs are inspected. Default: every agent")),
+    match: Type.Optional(
+      Type.Object(
+        {
+          pattern: Type.Optional(
+            Type.Union([ResultPattern, Type.Array(ResultPattern, { minItems: 1, maxItems: 20 })], {
+              description: "RE2 patterns, of which one must occur in a string, number or member name of the output.",
+            }),
+          ),
+          larger_than: Type.Optional(
+            Type.Integer({ minimum: 0, maximum: 1_000_000_000, description: "Size in bytes that is exceeded." }),
+          ),
+          type: Type.Optional(
+            Type.Union([ResultType, Type.Array(ResultType, { minItems: 1, maxItems: 20 })], {
+              description:
+                "JSON type of the output (string, number, boolean, null, array, object) or a media type that it contains, such as image/*.",
+            }),
+          ),
+          when: Type.Optional(
+            Type.String({
+              description: "Condition in CEL over result, agent, tool, operation, params, context and now.",
+            }),
+          ),
+        },
+        {
+          minProperties: 1,
+          additionalProperties: false,
+          description: "Tests that must all be true. Default: every output matches.",
+        },
+      ),
+    ),
+    effect: Type.Union([Type.Literal("allow"), Type.Literal("redact"), Type.Literal("withhold")], {
+      description:
+        "allow passes the output on. redact replaces what pattern finds, and members. withhold passes nothing on.",
+    }),
+    members: Type.Optional(
+      Type.Array(Type.String({ pattern: RESULT_MEMBER_PATTERN, maxLength: 200 }), {
+        minItems: 1,
+        maxItems: 16,
+        description: "Members to replace, such as result.customer.ssn or result.rows.*.email. Only with redact.",
+      }),
+    ),
+    replacement: Type.Optional(
+      Type.String({ maxLength: 100, description: "Text in place of what was found. Default: [redacted]." }),
+    ),
+    labels: Type.Optional(
+      Type.Array(Type.String({ pattern: LABEL_PATTERN }), {
+        minItems: 1,
+        maxItems: 10,
+        description: "Labels that the session gets, which later decisions read as session.labels.",
+      }),
+    ),
+    reason: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 1000, description: "Displayed to the agent, and recorded." }),
+    ),
+  },
+  {
+    additionalProperties: false,
+    description: "A rule for what a tool returned. All rules that match count, and the strictest effect wins.",
+  },
 );
 
 const ToolSchema = Type.Object(
@@ -575,13 +649,20 @@ export const PolicySchema = Type.Object(
     attributes: Type.Optional(AttributesSchema),
     rules: Type.Array(RuleSchema, {
       maxItems: 20_000,
-      description: "Rules in order: the first match decides. Can be empty only if the policy has limits.",
+      description: "Rules in order: the first match decides. Can be empty only if the policy has limits or results.",
     }),
     limits: Type.Optional(
       Type.Array(LimitSchema, {
         minItems: 1,
         maxItems: 50,
         description: "Every limit is evaluated in addition to the rules; the strictest effect wins.",
+      }),
+    ),
+    results: Type.Optional(
+      Type.Array(ResultSchema, {
+        minItems: 1,
+        maxItems: 50,
+        description: "Rules for what tools return, before the agent gets it.",
       }),
     ),
     metadata: Type.Optional(
@@ -654,6 +735,12 @@ const SessionName = Type.String({
     "Name of the action's session. Past actions with the same name are in the same session. Default: no session.",
 });
 
+const SessionLabels = Type.Array(Type.String({ pattern: LABEL_PATTERN }), {
+  maxItems: 50,
+  uniqueItems: true,
+  description: "session.labels. Default: none.",
+});
+
 const GivenHistory = Type.Array(
   Type.Object(
     {
@@ -695,6 +782,7 @@ export const SampleActionSchema = Type.Object(
     agent: Type.Optional(GivenAgent),
     used: Type.Optional(Used),
     session: Type.Optional(SessionName),
+    labels: Type.Optional(SessionLabels),
     history: Type.Optional(GivenHistory),
     facts: Type.Optional(GivenFacts),
   },
@@ -789,6 +877,7 @@ const Step = Type.Object(
     agent: Type.Optional(GivenAgent),
     facts: Type.Optional(GivenFacts),
     session: Type.Optional(SessionName),
+    labels: Type.Optional(SessionLabels),
     approve: ActionName("Action that `by` approves."),
     reject: ActionName("Action that `by` rejects."),
     by: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: "Owner who votes, such as ada." })),
@@ -855,6 +944,7 @@ export const PolicyTestSchema = Type.Object(
             agent: Type.Optional(GivenAgent),
             used: Type.Optional(Used),
             session: Type.Optional(SessionName),
+            labels: Type.Optional(SessionLabels),
             history: Type.Optional(GivenHistory),
             facts: Type.Optional(GivenFacts),
             expect: Type.Object(

@@ -15,13 +15,19 @@ import { givenSession, withGivenHistory } from "./given-history.ts";
 const DEFAULT_PRINCIPAL = { key_id: "test", name: "policy test", agent_id: null, owner: null };
 
 /** Returns the facts about the principal, the agent and the session. */
-export function givenRequesterFacts({ principal, agent, session }: Optional<"principal" | "agent" | "session">): Facts {
+export function givenRequesterFacts({
+  principal,
+  agent,
+  session,
+  labels = [],
+}: Optional<"principal" | "agent" | "session" | "labels">): Facts {
   const { groups = [], roles = [], ...given } = principal ?? {};
   const { groups: agent_groups = [], metadata = {} } = agent ?? {};
   return {
     principal: { ...DEFAULT_PRINCIPAL, ...given },
     attributes: { agent_groups, agent_metadata: metadata, groups, roles },
     ...givenSession(session),
+    ...(labels.length === 0 ? {} : { labels: [...labels].sort() }),
   };
 }
 

@@ -70,7 +70,7 @@ interface SimulatedVoter {
   signed: boolean;
 }
 
-type RequesterFacts = Pick<Facts, "attributes" | "final_request" | "principal" | "session">;
+type RequesterFacts = Pick<Facts, "attributes" | "final_request" | "labels" | "principal" | "session">;
 
 /** An action of a scenario. */
 export interface SimulatedAction extends Omit<PastActionRow, "at" | "effective" | "erased_at" | "request"> {

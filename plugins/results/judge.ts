@@ -1,0 +1,270 @@
+/** Applies result rules to one output. Pure, and bounded: an output that needs too many steps is withheld. */
+import {
+  type ActionRequest,
+  canonicalText,
+  chargeSteps,
+  type CompiledPolicySet,
+  type CompiledResultRule,
+  evaluateResultCondition,
+  isJsonObject,
+  type JsonValue,
+  matchGlob,
+  matchNames,
+  Meter,
+  NameMatches,
+  type ResultEffect,
+  runMetered,
+  utf8,
+} from "../../src/core.ts";
+import { parseJson } from "../../src/plugin.ts";
+import { isFound, replaceFound } from "./text.ts";
+
+/** Steps for all rules together, about a second. */
+const MAX_STEPS = 5_000_000;
+/** Shortest removed value that is also replaced where it occurs in other texts of the output. */
+const MIN_REPEATED = 4;
+
+export interface AppliedRule {
+  policy: string;
+  rule: CompiledResultRule;
+}
+
+export interface Judgement {
+  verdict: ResultEffect;
+  /** The output to pass on; undefined if it is withheld. */
+  output: JsonValue | undefined;
+  rules: readonly AppliedRule[];
+  labels: readonly string[];
+  /** For the agent; null if the output is passed on unchanged. */
+  reason: string | null;
+}
+
+type Names = Pick<ActionRequest, "agent_id" | "tool" | "operation">;
+
+/** Returns the result rules that apply to the action. */
+export function findResultRules(policies: CompiledPolicySet, names: Names): AppliedRule[] {
+  if (policies.withResults.length === 0) return [];
+  const matches = new NameMatches(policies, names);
+  return policies.withResults.flatMap((policy) => {
+    const { tool, operation, agent } = matches.names(policy);
+    if (!matchNames(policy.tools, tool) || !matchNames(policy.agents, agent)) return [];
+    return policy.results
+      .filter(
+        ({ tools, operations, agents }) =>
+          matchNames(tools, tool) && matchNames(operations, operation) && matchNames(agents, agent),
+      )
+      .map((rule) => ({ policy: policy.name, rule }));
+  });
+}
+
+export const labelsOf = (rules: readonly AppliedRule[]): string[] =>
+  [...new Set(rules.flatMap(({ rule }) => rule.labels))].sort();
+
+/** What is judged, and when. */
+export interface Subject {
+  request: ActionRequest;
+  output: JsonValue;
+  /** Media type of the output; null if the client does not know it. */
+  mediaType: string | null;
+  now: number;
+}
+
+/** Applies the rules. All rules that match count: the strictest effect wins. */
+export function judge(rules: readonly AppliedRule[], subject: Subject): Judgement {
+  const meter = new Meter(MAX_STEPS);
+  try {
+    return runMetered(meter, () => apply(rules, subject, meter));
+  } catch (error) {
+    if (!meter.exceeded && !(error instanceof RangeError)) throw error;
+    return withheld(rules, "the output is too large or too complex to inspect");
+  }
+}
+
+function withheld(rules: readonly AppliedRule[], reason: string): Judgement {
+  return { verdict: "withhold", output: undefined, rules, labels: labelsOf(rules), reason };
+}
+
+function apply(rules: readonly AppliedRule[], subject: Subject, meter: Meter): Judgement {
+  const { output } = subject;
+  const texts = readTexts(output);
+  const matched: AppliedRule[] = [];
+  let unread: AppliedRule | null = null;
+  for (const applied of rules) {
+    const matches = test(applied.rule, subject, texts, meter);
+    if (matches === null) unread ??= applied;
+    if (matches !== false) matched.push(applied);
+  }
+  if (unread !== null)
+    return withheld(matched, `the condition of rule "${unread.rule.name}" could not be evaluated for this output`);
+  const withholding = matched.find(({ rule }) => rule.effect === "withhold");
+  if (withholding !== undefined) return withheld(matched, reasonOf(withholding, "withheld"));
+  const redacting = matched.filter(({ rule }) => rule.effect === "redact");
+  let changed = output;
+  for (const { rule } of redacting) changed = redact(changed, rule);
+  const [first] = redacting;
+  // What is spread over several texts, or is in the name of a member, cannot be replaced.
+  const left = redacting.find(({ rule }) => rule.patterns.length > 0 && isFoundIn(readTexts(changed), rule.patterns));
+  if (left !== undefined) return withheld(matched, `what rule "${left.rule.name}" redacts could not be replaced`);
+  return {
+    verdict: first === undefined ? "allow" : "redact",
+    output: changed,
+    rules: matched,
+    labels: labelsOf(matched),
+    reason: first === undefined ? null : reasonOf(first, "redacted"),
+  };
+}
+
+const reasonOf = ({ policy, rule }: AppliedRule, verb: string): string =>
+  rule.reason ?? `${verb} by rule "${rule.name}" of policy "${policy}"`;
+
+/** Returns whether the rule matches; null if its condition fails. */
+function test(rule: CompiledResultRule, { request, output, mediaType, now }: Subject, texts: Texts, meter: Meter) {
+  const { patterns, largerThan, types, condition, members } = rule;
+  if (largerThan !== null && sizeOf(output) <= largerThan) return false;
+  if (types !== null && !types.some((type) => hasType(type, output, mediaType, texts))) return false;
+  if (condition !== null) {
+    const result = evaluateResultCondition(condition, request, output, now, meter);
+    if ("error" in result) return null;
+    if (!result.value) return false;
+  }
+  if (patterns.length > 0 && isFoundIn(texts, patterns)) return true;
+  if (members.length > 0 && replaceMembers(output, rule).removed.length > 0) return true;
+  return patterns.length === 0 && members.length === 0;
+}
+
+/** Returns the size in bytes: of a string, or of other output as canonical JSON. */
+export const sizeOf = (output: JsonValue): number =>
+  utf8(typeof output === "string" ? output : canonicalText(output)).length;
+
+/** The texts of an output that patterns are compared with. */
+interface Texts {
+  /** Strings, numbers and names of members. */
+  single: readonly string[];
+  /** The texts of a list of content items, joined, because a text can continue in the next item. */
+  joined: readonly string[];
+  /** Declared media types. */
+  mediaTypes: readonly string[];
+}
+
+const isFoundIn = ({ single, joined }: Texts, patterns: readonly string[]): boolean =>
+  [...single, ...joined].some((text) => isFound(patterns, text));
+
+const MEDIA_TYPE_MEMBERS = ["mimeType", "mime_type", "media_type", "mediaType"];
+
+function readTexts(output: JsonValue): Texts {
+  const [single, joined, mediaTypes]: [string[], string[], string[]] = [[], [], []];
+  const visit = (value: JsonValue): void => {
+    chargeSteps(1);
+    if (typeof value === "string") single.push(value);
+    else if (typeof value === "number") single.push(String(value));
+    else if (Array.isArray(value)) {
+      const parts = value.flatMap((item) =>
+        isJsonObject(item) && typeof item["text"] === "string" ? item["text"] : [],
+      );
+      if (parts.length > 1) joined.push(parts.join(""));
+      value.forEach(visit);
+    } else if (isJsonObject(value))
+      for (const [name, member] of Object.entries(value)) {
+        single.push(name);
+        if (MEDIA_TYPE_MEMBERS.includes(name) && typeof member === "string") mediaTypes.push(member.toLowerCase());
+        visit(member);
+      }
+  };
+  visit(output);
+  return { single, joined, mediaTypes };
+}
+
+function hasType(type: string, output: JsonValue, mediaType: string | null, { mediaTypes }: Texts): boolean {
+  if (!type.includes("/")) {
+    const kind = output === null ? "null" : Array.isArray(output) ? "array" : typeof output;
+    return kind === type;
+  }
+  const declared = mediaType === null ? mediaTypes : [mediaType.toLowerCase(), ...mediaTypes];
+  return declared.some((each) => matchGlob(type, each.split(";")[0]?.trim() ?? ""));
+}
+
+function redact(output: JsonValue, rule: CompiledResultRule): JsonValue {
+  const { value, removed } = replaceMembers(output, rule);
+  const { patterns, replacement } = rule;
+  const replaceText = (text: string): string => {
+    let changed = patterns.length === 0 ? text : replaceFound(patterns, text, replacement);
+    for (const secret of removed) {
+      if (secret.length < MIN_REPEATED || secret === replacement) continue;
+      chargeSteps(1 + (changed.length >> 4));
+      changed = changed.replaceAll(secret, replacement);
+    }
+    return changed;
+  };
+  return mapTexts(value, replaceText);
+}
+
+function mapTexts(value: JsonValue, change: (text: string) => string): JsonValue {
+  if (typeof value === "string") return change(value);
+  if (typeof value === "number") {
+    const changed = change(String(value));
+    return changed === String(value) ? value : changed;
+  }
+  if (Array.isArray(value)) return value.map((item) => mapTexts(item, change));
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, mapTexts(member, change)]));
+}
+
+/**
+ * Replaces the members of a rule, in the output, in `structuredContent` of an MCP result, and in texts that are JSON.
+ * Returns the removed values as texts, the longest first.
+ */
+function replaceMembers(
+  output: JsonValue,
+  { members, replacement }: CompiledResultRule,
+): { value: JsonValue; removed: string[] } {
+  const removed: string[] = [];
+  if (members.length === 0) return { value: output, removed };
+  const remove = (value: JsonValue): JsonValue => {
+    collectTexts(value, removed);
+    return replacement;
+  };
+  const inValue = (value: JsonValue): JsonValue =>
+    members.reduce<JsonValue>((changed, path) => replaceMember(changed, path, remove), value);
+  const inText = (text: string): string => {
+    const parsed = /^\s*[[{]/.test(text) ? parseOrNull(text) : null;
+    if (parsed === null) return text;
+    const before = removed.length;
+    const changed = inValue(parsed);
+    return removed.length === before ? text : JSON.stringify(changed);
+  };
+  let value = inValue(output);
+  if (isJsonObject(value) && value["structuredContent"] !== undefined)
+    value = { ...value, structuredContent: inValue(value["structuredContent"]) };
+  value = mapTexts(value, inText);
+  return { value, removed: [...new Set(removed)].sort((a, b) => b.length - a.length) };
+}
+
+function parseOrNull(text: string): JsonValue | null {
+  chargeSteps(1 + (text.length >> 3));
+  try {
+    return parseJson(text);
+  } catch {
+    return null;
+  }
+}
+
+/** Adds the texts of a removed value. */
+function collectTexts(value: JsonValue, texts: string[]): void {
+  if (Array.isArray(value)) value.forEach((item) => collectTexts(item, texts));
+  else if (isJsonObject(value)) Object.values(value).forEach((item) => collectTexts(item, texts));
+  else texts.push(String(value));
+}
+
+function replaceMember(value: JsonValue, path: readonly string[], remove: (value: JsonValue) => JsonValue): JsonValue {
+  chargeSteps(1);
+  const [name, ...rest] = path;
+  if (name === undefined) return remove(value);
+  if (Array.isArray(value)) return name === "*" ? value.map((item) => replaceMember(item, rest, remove)) : value;
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([each, member]) => [
+      each,
+      name === "*" || name === each ? replaceMember(member, rest, remove) : member,
+    ]),
+  );
+}
