@@ -97,7 +97,7 @@ export function submissionCalls({ call, record, listOf, sessionHeader }: ApiCall
 }
 
 /** Returns the methods that wait for an action, start it and report its result. */
-export function executionCalls({ record, action, transport }: ApiCalls) {
+export function executionCalls({ call, record, action, transport }: ApiCalls) {
   return {
     action,
     /**

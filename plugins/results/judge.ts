@@ -19,7 +19,7 @@ import {
 import { parseJson } from "../../src/plugin.ts";
 import { isFound, replaceFound } from "./text.ts";
 
-/** Steps for all rules together, about a second. */
+/** Steps for all rules together, as many as those of five conditions. */
 const MAX_STEPS = 5_000_000;
 /** Shortest removed value that is also replaced where it occurs in other texts of the output. */
 const MIN_REPEATED = 4;

@@ -18,7 +18,7 @@ export async function inspectReply(
   const isError = "error" in reply;
   let inspection: Inspection;
   try {
-    inspection = await inspect(isError ? { error: reply.error } : reply.result);
+    inspection = await inspect(isError ? { error: { ...reply.error } } : reply.result);
   } catch (error) {
     if (!(error instanceof AssentError)) throw error;
     return withheldReply(`the service gave no verdict (${error.code})`, actionId, tool);

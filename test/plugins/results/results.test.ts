@@ -211,7 +211,7 @@ describe("labels", () => {
   };
   let keyId: string;
   before(async () => {
-    keyId = (await service.call("GET", "/v1/me", { key: service.agent })).body.key_id;
+    keyId = (await submit(freshAgent(), "shell")).body.submitted_by;
   });
 
   test("a label of a session changes later decisions of the session, and of no other session", async () => {

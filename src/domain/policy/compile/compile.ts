@@ -107,6 +107,7 @@ export function compilePolicySet(
     return policy;
   });
   checkEntrySize(document, faults);
+  checkLabels(policies, faults);
   if (sourceOf !== undefined) checkFactCounts(document, sourceOf, faults);
   if (faults.length > 0) throw new PolicyCompileError(faults);
   return {
@@ -126,6 +127,19 @@ export function compilePolicySet(
     hasObligations: policies.some((policy) => policy.hasObligations && !policy.shadow),
     redacts: policies.some((policy) => policy.redacts && !policy.shadow),
   };
+}
+
+/** Maximum number of different labels in a policy set, because decisions record the labels of their session. */
+const MAX_LABELS = 50;
+
+function checkLabels(policies: readonly CompiledPolicy[], faults: CompileFault[]): void {
+  const labels = new Set<string>();
+  for (const { name, results } of policies) {
+    for (const rule of results) rule.labels.forEach((label) => labels.add(label));
+    if (labels.size <= MAX_LABELS) continue;
+    const message = `and the policies before it have ${labels.size} different labels; at most ${MAX_LABELS} are allowed`;
+    return void faults.push({ policy: name, rule: null, message });
+  }
 }
 
 /**
