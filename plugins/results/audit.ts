@@ -4,17 +4,12 @@ import type { AuditStates, EntryBody, FeatureAuditor } from "../../src/plugin.ts
 import { INSPECTION, type InspectionData, LABELS, type LabelsData } from "./entry.ts";
 import { findLabels } from "./state.ts";
 
-/** An action that was started and whose result is missing. */
-interface Running {
-  key: string | undefined;
-  session: string | null;
-}
-
 export function resultAuditor(): FeatureAuditor {
   /** Sessions of actions that have one, keyed by action. */
   const sessions = new Map<string, string>();
-  const running = new Map<string, Running>();
-  /** Actions whose result, or whose lack of one, was the newest entry. */
+  /** The keys that started the actions whose result is missing, keyed by action. */
+  const starters = new Map<string, string | undefined>();
+  /** The action of the newest entry of an action, if that entry is its result or says that it has none. */
   let ended: string | null = null;
   let newest: (InspectionData & { action: string | null }) | null = null;
 
@@ -22,7 +17,7 @@ export function resultAuditor(): FeatureAuditor {
     const { verdict, output } = data as unknown as InspectionData;
     if (verdict === "not_inspected") {
       if (ended !== id || output !== null) throw new RangeError(`the action ${id} has not ended without an inspection`);
-    } else if (running.get(id ?? "") === undefined || running.get(id ?? "")?.key !== by?.key_id || output === null)
+    } else if (!starters.has(id ?? "") || starters.get(id ?? "") !== by?.key_id || output === null)
       throw new RangeError(`an output of the action ${id} was inspected that its starter did not send`);
   }
 
@@ -45,8 +40,8 @@ export function resultAuditor(): FeatureAuditor {
           `the decision on ${entry.action_id} read the labels ${labels.join(", ") || "none"}; its session had ${expected.join(", ") || "none"}`,
         );
     } else if (entry.type === "execution") {
-      if (entry.phase === "start") running.set(entry.action_id, { key: entry.by?.key_id, session: null });
-      if (entry.phase === "result") running.delete(entry.action_id);
+      if (entry.phase === "start") starters.set(entry.action_id, entry.by?.key_id);
+      if (entry.phase === "result") starters.delete(entry.action_id);
     }
   }
 
