@@ -4,7 +4,7 @@ import { defineRoute, type Fold, Type } from "../../src/plugin.ts";
 import { IdParams } from "../actions/api.ts";
 import { resultAuditor } from "./audit.ts";
 import { INSPECTION, InspectionData, LabelList, LABELS, LabelsData } from "./entry.ts";
-import { inspectOutput, resultReaction } from "./inspect.ts";
+import { ERRORS, inspectOutput, resultReaction } from "./inspect.ts";
 import { findResultRules } from "./judge.ts";
 import { findLabels, labelState } from "./state.ts";
 
@@ -59,6 +59,7 @@ const Reply = Type.Object(
 export default defineCorePlugin({
   name: "results",
   needs: ["actions"],
+  errors: ERRORS,
   entries: { [INSPECTION]: InspectionData, [LABELS]: LabelsData },
   folds: [labelState as Fold<unknown>],
   reactions: [resultReaction],
@@ -94,7 +95,14 @@ function routes(host: CoreHost) {
       description:
         "For the key that started the action, before it reports the result, if the action has `inspect`. Pass on only what the response contains. If there is no response, or the output is too large, pass nothing on. The service stores a commitment to the output and its size, never the output.",
       responses: { 200: { description: "The verdict.", schema: Reply } },
-      errors: ["ACTION_NOT_FOUND", "ACTION_NOT_STARTED", "NOT_THE_EXECUTOR", "ACTION_ERASED", "RECORD_ALTERED"],
+      errors: [
+        "ACTION_NOT_FOUND",
+        "ACTION_NOT_STARTED",
+        "NOT_THE_EXECUTOR",
+        "ACTION_ERASED",
+        "RECORD_ALTERED",
+        ERRORS.tooMany,
+      ],
       async handle({ credential, params: { id }, body }) {
         const sent = { output: body.output as JsonValue, mediaType: body.media_type ?? null };
         const { output, ...inspection } = await inspectOutput(host, credential, id, sent);

@@ -21,7 +21,7 @@ import {
   toActor,
   withoutDelegations,
 } from "../../src/core.ts";
-import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { type Credential, errorKind, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { assertNotErased, recordAlteredError, verifyAgainstLedger } from "../actions/api.ts";
 import { INSPECTION, type InspectionData, LABELS, type LabelsData } from "./entry.ts";
@@ -32,6 +32,13 @@ import { findLabelEnd } from "./state.ts";
 const LABEL_MS = 30 * 86_400_000;
 /** A label that lasts at least this long is not added again. */
 const RENEW_MS = LABEL_MS - 86_400_000;
+
+/** Maximum number of outputs of one action, because each adds an entry. */
+const MAX_INSPECTIONS = 20;
+
+export const ERRORS = {
+  tooMany: errorKind("TOO_MANY_INSPECTIONS", 409, "Too many inspected outputs of one action"),
+};
 
 const STRICTNESS: Readonly<Record<ResultEffect, number>> = { allow: 0, redact: 1, withhold: 2 };
 
@@ -125,6 +132,11 @@ async function recordInspection(
   judgement: Judgement,
 ): Promise<Inspection> {
   const earlier = await readInspections(tx, row.id);
+  if (earlier.length >= MAX_INSPECTIONS)
+    throw new Refusal(
+      ERRORS.tooMany,
+      `${MAX_INSPECTIONS} outputs of the action ${row.id} were inspected, which is the limit; pass nothing more of it on`,
+    );
   const verdict = earlier.reduce<ResultEffect>(
     (strictest, { verdict: each }) =>
       each !== "not_inspected" && STRICTNESS[each] > STRICTNESS[strictest] ? each : strictest,
