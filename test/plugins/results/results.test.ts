@@ -25,6 +25,7 @@ results:
   - { name: numbers, tool: crm, effect: redact, members: [result.customer.ssn, result.rows.*.email] }
   - { name: large, tool: files, match: { larger_than: 100000 }, effect: withhold, reason: too large for the agent }
   - { name: pictures, tool: files, match: { type: "image/*" }, effect: withhold }
+  - { name: hard, tool: hard, match: { pattern: ['(x+x+)+y', 'a[ab]{20}c', '(a|ab|abc)*d'] }, effect: redact }
   - { name: internal, tool: db, match: { when: 'result.rows.size() > params.most' }, effect: withhold }
 `;
 const KEY = "AKIAIOSFODNN7EXAMPLE";
@@ -157,6 +158,14 @@ describe("what patterns find", () => {
     assert.equal((await inspected("files", "AAAA", { media_type: "image/PNG; q=1" })).verdict, "withhold");
     assert.equal((await inspected("db", { rows: [1, 2] })).verdict, "allow");
     assert.equal((await inspected("db", { rows: [1, 2, 3] })).verdict, "withhold");
+  });
+
+  test("a text that is hard for patterns is inspected in a bounded number of steps, or withheld", async () => {
+    for (const part of ["x", "ab", "a\u0431", "abc"]) {
+      const body = await inspected("hard", part.repeat(150_000));
+      assert.ok(body.verdict === "allow" || /too large or too complex/.test(body.reason), part);
+    }
+    assert.equal((await inspected("hard", Array.from({ length: 5000 }, () => "xxy"))).output[4999], "[redacted]");
   });
 
   test("an output is withheld if a condition cannot be evaluated for it, and refused if it is too large", async () => {
