@@ -165,7 +165,15 @@ describe("what patterns find", () => {
       const body = await inspected("hard", part.repeat(150_000));
       assert.ok(body.verdict === "allow" || /too large or too complex/.test(body.reason), part);
     }
-    assert.equal((await inspected("hard", Array.from({ length: 5000 }, () => "xxy"))).output[4999], "[redacted]");
+    assert.equal(
+      (
+        await inspected(
+          "hard",
+          Array.from({ length: 5000 }, () => "xxy"),
+        )
+      ).output[4999],
+      "[redacted]",
+    );
   });
 
   test("an output is withheld if a condition cannot be evaluated for it, and refused if it is too large", async () => {
