@@ -240,7 +240,7 @@ test("each limit on the form of a condition reports its own fault, at its locati
     ["parms.amount == 1", /^there is no variable "parms"; did you mean "params"\?$/, 0],
     [
       "true || user == 1",
-      /^there is no variable "user"; the variables are agent, agent_groups, agent_metadata, tool, operation, params, context, principal, now$/,
+      /^there is no variable "user"; the variables are agent, agent_groups, agent_metadata, tool, operation, params, context, principal, session, now$/,
       8,
     ],
     ["@result == 1", /^the condition cannot be read at "@result == 1"$/, 0],

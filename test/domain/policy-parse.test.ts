@@ -80,7 +80,7 @@ const TABLE: [what: string, text: string, expected: string[]][] = [
   ],
   ["__proto__", `${LINES}__proto__: { policy: b }\n`, ['5:1 __proto__: "__proto__" is not recognized']],
   ["a missing key", "policy: a\nrules:\n  - effect: allow\n", ["3:5 rules.0.name: this member is required"]],
-  ["no rules", "policy: a\nrules: []\n", ["2:8 rules: a policy without limits needs at least one rule"]],
+  ["no rules", "policy: a\nrules: []\n", ["2:8 rules: a policy without limits and results needs at least one rule"]],
   [
     "a bad name",
     `${LINES.replace("policy: a", "policy: Team A")}`,
@@ -231,7 +231,7 @@ test("a fault in a condition has its character position, in any style of text", 
   const rule = (when: string): string[] =>
     faults(`policy: a\nrules:\n  - name: r\n    effect: allow\n    when: ${when}\n`);
   const unknown = (name: string): string =>
-    `rules.0.when: there is no variable "${name}"; the variables are agent, agent_groups, agent_metadata, tool, operation, params, context, principal, now`;
+    `rules.0.when: there is no variable "${name}"; the variables are agent, agent_groups, agent_metadata, tool, operation, params, context, principal, session, now`;
   assert.deepEqual(rule("params.a && user == 1"), [`5:23 ${unknown("user")}`]);
   assert.deepEqual(rule('"params.a && user == 1"'), [`5:24 ${unknown("user")}`]);
   assert.deepEqual(rule("'params.a && user == 1'"), [`5:24 ${unknown("user")}`]);

@@ -216,6 +216,7 @@ describe("every operation", () => {
     await send("GET", "/v1/actions/{id}/events", { at });
     const { permit } = (await send("POST", "/v1/actions/{id}/permit", { at, key: service.agent, body: {} })).body;
     await send("POST", "/v1/actions/{id}/start", { at, key: service.agent, body: { permit } });
+    await send("POST", "/v1/actions/{id}/inspect", { at, key: service.agent, body: { output: "sent" } });
     await send("POST", "/v1/actions/{id}/result", {
       at,
       key: service.agent,

@@ -25,7 +25,7 @@ results:
   - { name: numbers, tool: crm, effect: redact, members: [result.customer.ssn, result.rows.*.email] }
   - { name: large, tool: files, match: { larger_than: 100000 }, effect: withhold, reason: too large for the agent }
   - { name: pictures, tool: files, match: { type: "image/*" }, effect: withhold }
-  - { name: hard, tool: hard, match: { pattern: ['(x+x+)+y', 'a[ab]{20}c', '(a|ab|abc)*d'] }, effect: redact }
+  - { name: hard, tool: hard, match: { pattern: ['(x+x+)+y', 'a[ab]{20}c', '(a|ab|abc)*d'] }, effect: redact, replacement: '#' }
   - { name: internal, tool: db, match: { when: 'result.rows.size() > params.most' }, effect: withhold }
 `;
 const KEY = "AKIAIOSFODNN7EXAMPLE";
@@ -172,7 +172,7 @@ describe("what patterns find", () => {
           Array.from({ length: 5000 }, () => "xxy"),
         )
       ).output[4999],
-      "[redacted]",
+      "#",
     );
   });
 
