@@ -74,14 +74,17 @@ const TYPES = {
 };
 
 /**
- * Leaves only the schema of the store on the search path, or the current schema before the store is created. Postgres
- * searches its own schema first. In other schemas, another user could create a table that hides one of the store, or a
- * function or operator that fits a call better.
+ * Leaves only the schema of the store on the search path, or the current schema before the store is created. A search
+ * path that is empty, as hardened roles have it, names no schema, so the store is in `public`. Postgres searches its own
+ * schema first. In other schemas, another user could create a table that hides one of the store, or a function or
+ * operator that fits a call better.
  */
 const SEARCH_PATH = `select pg_catalog.set_config('search_path', pg_catalog.concat(coalesce(
     (select relnamespace::pg_catalog.regnamespace::text from pg_catalog.pg_class
       where oid operator(pg_catalog.=) pg_catalog.to_regclass('ledger_head')),
-    pg_catalog.quote_ident(pg_catalog.current_schema()), 'pg_catalog'), ', pg_temp'), false)`;
+    pg_catalog.quote_ident(nullif(pg_catalog.current_schema(), 'pg_catalog')),
+    case when pg_catalog.current_setting('search_path') in ('', '""', 'pg_catalog') then 'public' end,
+    'pg_catalog'), ', pg_temp'), false)`;
 
 /** Enables the triggers that protect the store. Only a superuser can, so `checkServer` checks whether it succeeded. */
 const TRIGGERS = `select pg_catalog.set_config('session_replication_role', 'origin', false) from pg_catalog.pg_roles

@@ -14,7 +14,8 @@ interface ServerChecks {
 }
 
 const SETTINGS = `select pg_catalog.current_setting('session_replication_role') as triggers, pg_catalog.pg_is_in_recovery()::integer as standby, pg_catalog.current_setting('fsync') as fsync,
-  pg_catalog.current_setting('full_page_writes') as full_page_writes, pg_catalog.current_setting('server_encoding') as encoding`;
+  pg_catalog.current_setting('full_page_writes') as full_page_writes, pg_catalog.current_setting('server_encoding') as encoding,
+  coalesce(pg_catalog.current_schema(), 'pg_catalog') as schema`;
 /**
  * Reads the timeline to which the server writes, which grows with every promotion. The timeline of the last checkpoint
  * may be older.
@@ -28,6 +29,11 @@ export async function checkServer(
   { readOnly, mayBeStandby, acceptUnsafe, newestTimeline }: ServerChecks,
 ): Promise<number> {
   const settings = (await session.script(SETTINGS))[0]?.rows[0] ?? {};
+  if (settings["schema"] === "pg_catalog")
+    throw new StorageError(
+      "unavailable",
+      `the search_path of this role names no schema that exists and that the role may use, so the store cannot be found; run "alter role … set search_path = " with the schema of the store, or grant USAGE on it`,
+    );
   if (settings["standby"] !== 0 && !mayBeStandby)
     throw new StorageError("readonly", "the Postgres server is a standby; use the address of the primary");
   if (readOnly) return 0;

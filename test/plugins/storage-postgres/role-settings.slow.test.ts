@@ -64,6 +64,13 @@ describe("a role with settings of its own", { skip: withoutPostgres }, () => {
     }
   });
 
+  it("decides with an empty search path, and refuses one that names no schema", async () => {
+    await decidesAndAudits(await urlFor("hardened", { search_path: "" }));
+    const lost = postgresStorage({ url: await urlFor("lost", { search_path: "nowhere" }) });
+    await assert.rejects(lost.open(), /search_path of this role names no schema that exists/);
+    await lost.close();
+  });
+
   it("a superuser enables the triggers again; another role is refused with the reason", async () => {
     const replica = { session_replication_role: "replica" };
     const allowed = postgresStorage({ url: await urlFor("root", replica, "superuser") });
