@@ -60,6 +60,9 @@ const TEXT_OPTIONS: Readonly<Record<string, RegExp>> = {
       .split(" ")
       .map((name) => [name, /^(-[tgkm]|-run|--(grep|testNamePattern|test-name-pattern))(=|$)/]),
   ),
+  ...Object.fromEntries("deno phpunit pest dotnet swift".split(" ").map((name) => [name, /^--filter(=|$)/])),
+  rspec: /^(-e|--example)(=|$)/,
+  ctest: /^-[RE]$/,
   git: /^(-[a-z]*m|--message|--author|--grep)(=|$)/,
   gh: /^(-[tblarBHSscqm]|--(title|body|label|assignee|reviewer|base|head|search|state|comment|jq|milestone|message|notes))(=|$)/,
 };

@@ -110,6 +110,8 @@ export const commands: readonly Evasion[] = [
     "git grep -f .env",
     "git commit -F .env",
     "npm test -- ./secrets",
+    "phpunit --filter x .env",
+    "deno test --filter x .env",
   ].map((command) => sh("deny", command)),
   // The environment may contain secrets.
   ...["env", "env | sort", "set", "export -p", "printenv HOME", "printenv | sort", "sh -c env"].map((command) =>
@@ -142,6 +144,21 @@ export const commands: readonly Evasion[] = [
   // git accepts every beginning of an option that only one option has.
   ...["--del", "--delet", "--mi", "--pru", "--force-with"].map((option) => sh("deny", `git push ${option} origin x`)),
   ...["git push", "git push -n", "git push --dry", "git push --forc"].map((command) => sh("require_approval", command)),
+  // A dry run changes nothing, but "-n" can also be the value of another option, and "--no-dry-run" ends the dry run.
+  ...["git push --dry-run --force", "git push -n origin +main", "git push --dry-run --delete origin x"].map((command) =>
+    sh("require_approval", command),
+  ),
+  ...[
+    "git push -on --force",
+    "git push -o -n --force",
+    "git push --repo -n --force",
+    "git push -n --no-dry-run --force",
+    "git push -n --no-dry --force",
+    "git push --dry-run --force && git push --force",
+    "git push --mirror -n",
+  ].map((command) => sh("deny", command)),
+  ...["mkfs --help", "shutdown --version", "phpunit --filter=.env"].map((command) => sh("allow", command)),
+  ...["mkfs --help /dev/sda1", "shutdown -h now --help"].map((command) => sh("deny", command)),
   // Removal within a folder for temporary files. Removal of the folder itself is denied.
   ...["rm -rf /tmp/build-output", "chmod 0755 /tmp/build-output", "truncate -s 0 /var/tmp/x/y", "crontab -l"].map(
     (command) => sh("require_approval", command),
@@ -254,6 +271,8 @@ export const commands: readonly Evasion[] = [
   ...[
     "gh pr create --title 'Load .env' --body 'Reads ~/.ssh/id_rsa'",
     "gh pr create --title .env",
+    "deno test --filter .env",
+    "rspec -e .env",
     "gh issue list --search secrets.yml",
     "git push -u origin fix/.env-loader",
   ].map((command) => sh("one", command)),
