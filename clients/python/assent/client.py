@@ -207,7 +207,7 @@ class Assent:
             raise ServiceUnavailable(
                 f"the response ({status}) has no verdict", status=status, code="UNREADABLE_ANSWER"
             )
-        return cast(Dict[str, Any], inspection)
+        return inspection
 
     def ask(self, action_id: str, question: str) -> ActionRecord:
         """Asks the agent of a pending action a question. Needs a key that can approve the action."""
