@@ -57,6 +57,7 @@ describe("approvals in a browser", { skip: withoutBrowser }, () => {
       `policy: asked
 rules:
   - { name: short, operation: short, effect: require_approval, approval: { expires_in: 8s } }
+  - { name: bounded, operation: bounded, effect: require_approval, approval: { editable: { params.amount: { min: 1, max: 600 } }, expires_in: 1h } }
   - { name: two, tool: stripe, when: "params.amount > 1000", effect: require_approval, risk: high, reason: much money, approval: { quorum: 2, expires_in: 1h } }
   - { name: one, effect: require_approval, risk: medium, reason: a person looks, approval: { expires_in: 1h } }
 `,
@@ -236,6 +237,64 @@ rules:
     await requestPane(other.page, id).getByText("Ada approved it").waitFor();
     await requestPane(other.page, id).getByText("Your reason is kept: “not fine”").waitFor();
     for (const { page } of [one, other]) await page.close();
+  });
+
+  it("offers after a late vote what is still possible", async () => {
+    const id = await submit({ ...ASKED, operation: "late cancel" });
+    const [late, admin] = [
+      await console_.visit(grace, `#/approvals/${id}`),
+      await console_.visit(console_.service.admin, `#/approvals/${id}`),
+    ];
+    const first = await console_.visit(ada, `#/approvals/${id}`);
+    await requestPane(admin.page, id).waitFor();
+    await vote(late.page, "Deny", "not fine");
+    await openRequest(late.page, id);
+    await voteNow(first.page, "Approve");
+    await requestPane(late.page, id).getByText("Ada approved it").waitFor();
+    await requestPane(late.page, id).getByText("An admin can still cancel it").waitFor();
+    const pane = requestPane(admin.page, id);
+    await pane.getByText("Ada approved it").waitFor();
+    await pane.getByRole("button", { name: "Stop this agent…" }).waitFor();
+    await pane.getByRole("button", { name: "Cancel the action" }).click();
+    await pane.getByText("You cancelled the action.").waitFor();
+    assert.equal((await read(id))["status"], "cancelled");
+    for (const { page } of [late, admin, first]) await page.close();
+  });
+
+  it("shows a stop before the vote, names the bound of a rejected change, and is not live while offline", async () => {
+    const id = await submit({ ...ASKED, operation: "bounded" });
+    const { page } = await console_.visit(ada, `#/approvals/${id}`);
+    const pane = requestPane(page, id);
+    await pane.waitFor();
+    await page.locator(".stream-status.live").waitFor();
+    const { call, admin } = console_.service;
+    const stop = await call("POST", "/v1/stop", { key: admin, body: { tool: "stripe", reason: "the bank is down" } });
+    await page.locator(".stopped").getByText("the bank is down").waitFor();
+    await vote(page, "Approve");
+    await page.getByRole("button", { name: "Record now" }).click();
+    // Shows the stop as the reason, and does not claim that someone else was faster.
+    await page
+      .locator(".held-failure")
+      .getByText(/the bank is down|stop/i)
+      .first()
+      .waitFor();
+    assert.equal((await read(id))["status"], "pending_approval");
+    await call("POST", `/v1/stop/${stop.body.id}/lift`, { key: admin, body: {} });
+    await page.locator(".stopped").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Open the request" }).click();
+    await pane.getByText("Change the request").click();
+    await pane.getByText("from 1 to 600").waitFor();
+    await pane.getByLabel("params.amount").fill("700");
+    await pane.getByRole("button", { name: "Change", exact: true }).click();
+    await pane.getByRole("alert").getByText("it must be at most 600").waitFor();
+    await page.context().setOffline(true);
+    await page.locator(".banner").getByText("The service does not respond").waitFor();
+    await page.locator(".stream-status.waiting").waitFor();
+    assert.equal(await page.locator(".stream-status.live").count(), 0);
+    await page.context().setOffline(false);
+    await page.locator(".stream-status.live").waitFor();
+    await page.locator(".banner").getByText("The service does not respond").waitFor({ state: "detached" });
+    await page.close();
   });
 
   it("reports that the time is up while a request is open", async () => {

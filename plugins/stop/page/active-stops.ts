@@ -1,6 +1,6 @@
 /** The active stops, which the bar polls. */
 import { useEffect, useState } from "preact/hooks";
-import { request } from "../../console/app/kit.ts";
+import { followLiveEvents, request } from "../../console/app/kit.ts";
 import type { Stop } from "./api-types.ts";
 
 /** Poll interval. Milliseconds. */
@@ -32,6 +32,13 @@ export function useStops(): readonly Stop[] {
       if (!over.signal.aborted) timer = setTimeout(() => void poll(), POLL_MS);
     };
     void poll();
+    // A new stop has to be seen before the next vote, which can be earlier than the next poll.
+    followLiveEvents({
+      filters: { type: "stop" },
+      signal: over.signal,
+      onEvent: refreshStops,
+      onState: () => undefined,
+    });
     return () => {
       over.abort();
       clearTimeout(timer);

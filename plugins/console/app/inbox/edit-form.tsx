@@ -5,6 +5,8 @@ import { request } from "../core/api.ts";
 import { ErrorNotice } from "../ui/elements.tsx";
 import { listLeaves } from "../ui/edited.tsx";
 
+type Editable = NonNullable<Action["approval_terms"]>["editable"][number];
+
 export function EditForm({ action, onEdited }: { action: Action; onEdited(action: Action): void }) {
   const [values, setValues] = useState<Readonly<Record<string, string>>>({});
   const [isBusy, setBusy] = useState(false);
@@ -42,9 +44,9 @@ export function EditForm({ action, onEdited }: { action: Action; onEdited(action
       <summary>Change the request</summary>
       <form onSubmit={(event) => void send(event)}>
         <p class="quiet">This voids earlier votes, and someone else has to approve the changed request.</p>
-        {editable.map(({ path }) => (
+        {editable.map(({ path, ...bounds }) => (
           <label key={path}>
-            {path}{" "}
+            {path} <span class="quiet">{describeBounds(bounds)}</span>{" "}
             <input
               value={values[path] ?? textOf(path)}
               onInput={(event) => setValues({ ...values, [path]: event.currentTarget.value })}
@@ -58,6 +60,14 @@ export function EditForm({ action, onEdited }: { action: Action; onEdited(action
       </form>
     </details>
   );
+}
+
+/** Returns the values that the rules accept, such as "from 1 to 100"; empty without bounds. */
+function describeBounds({ min, max, one_of, max_length }: Omit<Editable, "path">): string {
+  if (one_of !== undefined) return `one of ${one_of.map(String).join(", ")}`;
+  if (max_length !== undefined) return `up to ${max_length} characters`;
+  if (min !== undefined && max !== undefined) return `from ${min} to ${max}`;
+  return min !== undefined ? `at least ${min}` : max !== undefined ? `at most ${max}` : "";
 }
 
 /** Returns the text as a value of the same type as `before`. The service rejects an invalid value. */

@@ -1,4 +1,7 @@
-/** Takes back the person's own settled vote: withdraws an approval before the action starts, or lifts a rejection. */
+/**
+ * What is still possible after a vote: withdraw an approval before the action starts, lift a rejection, or cancel what
+ * someone else approved.
+ */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { request, serviceNow } from "../core/api.ts";
@@ -14,6 +17,10 @@ const TEXTS = {
   lift: "Lift the rejection",
   liftHelp: "The same request then requires approval again. This action stays denied.",
   lifted: "The rejection is lifted.",
+  cancel: "Cancel the action",
+  cancelHelp:
+    "It was approved and has not started. A tool that already has a permit might still run it; stop the agent to prevent that.",
+  cancelled: "You cancelled the action.",
 } as const;
 
 interface Props {
@@ -26,14 +33,15 @@ interface Props {
 export function Recall({ action, onDone }: Props) {
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
-  const kind = canWithdraw(action) ? "withdraw" : canLift(action) ? "lift" : null;
-  if (kind === null || !hasScope("approvals:decide")) return null;
+  const kind = findPossible(action);
+  if (kind === null) return null;
   const recall = async (): Promise<void> => {
     setBusy(true);
     setError(null);
     try {
       const options = { path: [action.id], body: {} } as const;
       if (kind === "withdraw") onDone(await request("POST /v1/actions/{id}/withdraw", options), TEXTS.withdrawn);
+      else if (kind === "cancel") onDone(await request("POST /v1/actions/{id}/cancel", options), TEXTS.cancelled);
       else onDone(await request("POST /v1/actions/{id}/lift-rejection", options), TEXTS.lifted);
     } catch (fault) {
       setError(fault);
@@ -47,22 +55,28 @@ export function Recall({ action, onDone }: Props) {
         <button type="button" disabled={isBusy} onClick={() => void recall()}>
           {TEXTS[kind]}
         </button>
-        <span class="quiet">{kind === "withdraw" ? TEXTS.withdrawHelp : TEXTS.liftHelp}</span>
+        <span class="quiet">{TEXTS[`${kind}Help`]}</span>
       </p>
       <ErrorNotice error={error} />
     </>
   );
 }
 
+function findPossible(action: Action): "withdraw" | "lift" | "cancel" | null {
+  const isVoter = hasScope("approvals:decide");
+  if (isVoter && canWithdraw(action)) return "withdraw";
+  if (isVoter && canLift(action)) return "lift";
+  return hasScope("admin") && mayStart(action) ? "cancel" : null;
+}
+
+/** Whether the action was approved and can still start. */
+export function mayStart({ status, approved_until }: Action): boolean {
+  return status === "approved" && approved_until !== null && Date.parse(approved_until) > serviceNow();
+}
+
 function canWithdraw(action: Action): boolean {
-  const { status, decision, approved_until } = action;
-  const isOpen =
-    status === "pending_approval" ||
-    // An action that was allowed at first may have a permit, which no entry records.
-    (status === "approved" &&
-      decision !== "allow" &&
-      approved_until !== null &&
-      Date.parse(approved_until) > serviceNow());
+  // An action that was allowed at first may have a permit, which no entry records.
+  const isOpen = action.status === "pending_approval" || (mayStart(action) && action.decision !== "allow");
   return isOpen && findOwnVote(action)?.approve === true;
 }
 

@@ -35,7 +35,7 @@ import { RequestHistory } from "./history.tsx";
 import { EditForm } from "./lazy-parts.tsx";
 import { OutcomeText } from "./outcome.tsx";
 import type { QueueItem } from "./queue-state.ts";
-import { Recall } from "./recall.tsx";
+import { mayStart, Recall } from "./recall.tsx";
 import { RequiredApprovals } from "./required-approvals.tsx";
 import { countApprovals, findVoteAvailability, type VoteAvailability, findOwnVote } from "./vote-availability.ts";
 import { VotingCapacity } from "./voting-capacity.tsx";
@@ -98,6 +98,7 @@ export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onA
         {outcome?.kind === "good" && outcome.isMine !== true ? (
           <div class="row">
             <Panels place="agent-title" agent={action.agent_id} />
+            {mayStart(action) && !hasScope("admin") ? <span class="quiet">{TEXTS.tooLate}</span> : null}
           </div>
         ) : null}
         {outcome !== null && isTestRequest(action) ? <Panels place="test-request" action={action} /> : null}

@@ -5,6 +5,7 @@ export const TEXTS = {
   inPlan: (position: number): string =>
     `This is action ${position} of a plan. You vote on the whole plan, and can strike out single actions.`,
   openPlan: "Open the plan",
+  tooLate: "It may start now. An admin can still cancel it, and who may place stops can stop the agent.",
   keys: {
     step: "Next, previous request",
     choose: "Approve, deny: the open request, or the selected ones if any are selected",

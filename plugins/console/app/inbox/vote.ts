@@ -177,8 +177,10 @@ function resultOf(action: Action, { approve, break_glass = false }: VoteToSign):
 async function refusedResult(id: string, error: ApiError): Promise<VoteResult> {
   if (error.status !== 409 && error.status !== 410) return { kind: "failed", error };
   const current = await request("GET /v1/actions/{id}", { path: [id] }).catch(() => null);
-  const outcome = (current === null ? null : findOutcome(current)) ?? { kind: "busy", text: error.message };
-  return { kind: "late", action: current, outcome };
+  const outcome = current === null ? null : findOutcome(current);
+  // The request still waits, so the vote was refused for another reason, such as a stop.
+  if (current !== null && outcome === null) return { kind: "failed", error };
+  return { kind: "late", action: current, outcome: outcome ?? { kind: "busy", text: error.message } };
 }
 
 function asApiError(error: unknown): ApiError {

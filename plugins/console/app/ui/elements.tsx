@@ -3,7 +3,7 @@ import { useComputed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { TextPart } from "../../../../src/browser.ts";
-import { ApiError, watchReachability, type ResponseFault } from "../core/api.ts";
+import { ApiError, checkReachability, watchReachability, type ResponseFault } from "../core/api.ts";
 import { formatDuration, markText, renderPlain, formatShortDuration, formatTime } from "./format.ts";
 import { currentTimeMs } from "./hooks.ts";
 import { Icon } from "./icons.tsx";
@@ -236,6 +236,12 @@ export function Loading({ what }: { what: string }) {
 export function OutageBanner() {
   const [since, setSince] = useState<number | null>(null);
   useEffect(() => watchReachability(setSince), []);
+  // A shared worker can keep its connection while this page is offline, so the page checks for itself.
+  useEffect(() => {
+    const check = (): void => void checkReachability();
+    addEventListener("offline", check);
+    return () => removeEventListener("offline", check);
+  }, []);
   return (
     <div class="banner" role="status" aria-live="assertive">
       {since === null ? null : (
@@ -269,7 +275,11 @@ const LIVE_WORDS: Readonly<Record<string, string>> = {
 };
 
 /** Shows whether the page is connected to the service's event stream. */
-export function StreamStatus({ state, why }: { state: string; why: string }) {
+export function StreamStatus({ state: streamState, why }: { state: string; why: string }) {
+  const [since, setSince] = useState<number | null>(null);
+  useEffect(() => watchReachability(setSince), []);
+  // The stream notices a lost connection later than a request does.
+  const state = streamState === "live" && since !== null ? "waiting" : streamState;
   return (
     <span class={`stream-status ${state}`} role="status">
       <span class="dot" aria-hidden="true" />
