@@ -11,6 +11,12 @@ export const POLICY_SET_FORMAT = "assent-policy-set/1";
 export type Effect = "allow" | "deny" | "require_approval";
 export type Risk = "low" | "medium" | "high" | "critical";
 
+const RISKS: readonly (Risk | null)[] = [null, "low", "medium", "high", "critical"];
+
+/** Returns the higher of two risks. Null, the risk of a rule that states none, is the lowest. */
+export const higherRisk = (a: Risk | null, b: Risk | null): Risk | null =>
+  RISKS.indexOf(a) < RISKS.indexOf(b) ? b : a;
+
 /** Reason of a decision. Stable, because programs compare it. A bar has the code of the plugin that contributes it. */
 export type ReasonCode = LanguageReason | (string & {});
 

@@ -24,6 +24,8 @@ rules:
   - { name: worker reads, agent: "worker*", tool: crm, operation: read, effect: allow }
   - { name: boss sends, agent: "boss*", tool: mail, operation: send, effect: allow }
   - { name: send, tool: mail, operation: send, effect: require_approval, approval: { grants: { for: 8h, count: 50 } } }
+  - { name: boss transfers, agent: "boss*", tool: bank, operation: transfer, risk: critical, effect: require_approval }
+  - { name: transfer, tool: bank, operation: transfer, risk: low, effect: require_approval }
   - { name: ask, operation: ask, effect: require_approval, approval: { grants: { for: 8h, count: 50 } } }
 limits:
   - { name: three, tool: bank, operation: metered, per: agent, count: 3, window: 1h }
@@ -102,6 +104,10 @@ describe("every link must allow", () => {
     const denied = (await pay(sub, second, 5000)).body;
     assert.match(denied.reason, new RegExp(`for "${boss.name}", which gave the authority: too much`));
     assert.equal(denied.rule, "boss never");
+    // The risk decides how the action may be approved, so the highest of the chain counts.
+    const transfer = { tool: "bank", operation: "transfer" };
+    assert.equal((await submit(sub, transfer)).body.risk_level, "low");
+    assert.equal((await submit(sub, { ...transfer, authority: second })).body.risk_level, "critical");
     // The boss may not read, so the worker may not read for it; and the sub-agent may not, whoever asks.
     const reading = { tool: "crm", operation: "read" };
     assert.equal((await submit(worker, reading)).body.status, "allowed");

@@ -9,15 +9,16 @@ import { combineReviewers } from "../../reviews.ts";
 import { clipText } from "../../text.ts";
 import { parseRfc3339 } from "../../time.ts";
 import { matchesAnyName } from "../compile/name-patterns.ts";
-import type {
-  AuthorityLink,
-  Bar,
-  Decision,
-  Facts,
-  LimitFact,
-  Pin,
-  ReasonCode,
-  RequiredApproval,
+import {
+  type AuthorityLink,
+  type Bar,
+  type Decision,
+  type Facts,
+  type LimitFact,
+  type Pin,
+  type ReasonCode,
+  type RequiredApproval,
+  higherRisk,
 } from "../policy-types.ts";
 import { type Delegator, listDelegators } from "./delegators.ts";
 import type { Evaluation } from "./evaluation.ts";
@@ -78,7 +79,8 @@ export function restrictByAuthority(
     const approval = combineApprovals(decision.approval, theirs.approval, isChanged);
     const { obligations: _, ...first } = decision.approval === null ? answer : decision;
     const { obligations } = own;
-    decision = { ...first, approval, ...(obligations === undefined ? {} : { obligations }) };
+    const risk_level = higherRisk(first.risk_level, theirs.risk_level);
+    decision = { ...first, approval, ...(obligations === undefined ? {} : { obligations }), risk_level };
   }
   return { decision };
 }

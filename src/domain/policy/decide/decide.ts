@@ -21,20 +21,20 @@ import { combineReviewers } from "../../reviews.ts";
 import { displayPrincipal } from "../../principals.ts";
 import { clipText } from "../../text.ts";
 import { parseRfc3339 } from "../../time.ts";
-import type {
-  Bar,
-  Decision,
-  Effect,
-  Facts,
-  GrantTerms,
-  Pin,
-  ReasonCode,
-  Risk,
-  ShadowOutcome,
+import {
+  type Bar,
+  type Decision,
+  type Effect,
+  type Facts,
+  higherRisk,
+  type GrantTerms,
+  type Pin,
+  type ReasonCode,
+  type Risk,
+  type ShadowOutcome,
 } from "../policy-types.ts";
 
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
-const RISKS: readonly Risk[] = ["low", "medium", "high", "critical"];
 
 /**
  * Returns the decision of a policy set.
@@ -338,9 +338,7 @@ function strictest(
 }
 
 function highestRisk(findings: readonly RuleAnswer[]): Risk | null {
-  let highest = -1;
-  for (const { rule } of findings) if (rule.risk !== null) highest = Math.max(highest, RISKS.indexOf(rule.risk));
-  return RISKS[highest] ?? null;
+  return findings.reduce<Risk | null>((highest, { rule }) => higherRisk(highest, rule.risk), null);
 }
 
 /**
