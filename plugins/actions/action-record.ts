@@ -337,10 +337,13 @@ const MAY_RUN: readonly string[] = ["allowed", "approved", "executing", "unknown
  * at least those of its own newest decision.
  */
 function inspectsOutput({ steps, policies }: CoreHost, row: ActionRow): boolean {
-  return (
-    MAY_RUN.includes(row.status) &&
-    steps.some((step) => step.inspectsOutput?.(policies.latest().compiled, row) === true)
-  );
+  if (!MAY_RUN.includes(row.status)) return false;
+  const { compiled } = policies.latest();
+  const inspectors = steps.flatMap(({ inspectsOutput: inspects }) => inspects ?? []);
+  // If no feature inspects, clients find no route for it, and withhold the output instead of ignoring the rules.
+  return inspectors.length === 0
+    ? compiled.withResults.length > 0
+    : inspectors.some((inspects) => inspects(compiled, row));
 }
 
 /**

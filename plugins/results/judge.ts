@@ -19,10 +19,7 @@ import {
 import { parseJson } from "../../src/plugin.ts";
 import { isFound, replaceFound } from "./text.ts";
 
-/**
- * Steps for all rules together: enough for three patterns and a megabyte. Measured: 0.2 s, because most patterns are
- * charged like their worst text.
- */
+/** Maximum number of steps of all rules together, because they run while other requests wait. */
 const MAX_STEPS = 30_000_000;
 /** Shortest removed value that is also replaced where it occurs in other texts of the output. */
 const MIN_REPEATED = 4;

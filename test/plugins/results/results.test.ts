@@ -288,3 +288,18 @@ describe("labels", () => {
     assert.deepEqual((await auditStore(service.storage)).faults, []);
   });
 });
+
+test("without the feature, actions still ask for an inspection, so that clients withhold what rules should look at", async (t) => {
+  const without = await startService({ policy: POLICY, without: ["results"] });
+  t.after(() => without.close());
+  const submitted = await without.call("POST", "/v1/actions", {
+    key: without.agent,
+    body: { agent_id: "bot", tool: "web", operation: "read", params: {} },
+  });
+  assert.deepEqual([submitted.body.status, submitted.body.inspect], ["allowed", true]);
+  const answer = await without.call("POST", `/v1/actions/${submitted.body.id}/inspect`, {
+    key: without.agent,
+    body: { output: "x" },
+  });
+  assert.equal(answer.status, 404);
+});
