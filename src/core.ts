@@ -191,7 +191,9 @@ export {
   findRecordedUsage,
   isExceeded,
   withAssumedActivation,
+  subjectOf,
 } from "./domain/policy/decide/limit-facts.ts";
+export { startOfWindow } from "./domain/policy/decide/window.ts";
 
 // Policies and decisions
 export { findUnknownChannels } from "./domain/policy/check/unknown-channels.ts";

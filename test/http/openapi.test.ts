@@ -384,7 +384,15 @@ describe("every operation", () => {
       effect: "require_approval",
       approval: { grants: { for: "1h", count: 2 }, editable: ["params.amount"] },
     };
-    const granting = (await send("POST", "/v1/policies", { body: { policy: "granting", rules: [rule] } })).body;
+    const granting = (
+      await send("POST", "/v1/policies", {
+        body: {
+          policy: "granting",
+          rules: [rule],
+          limits: [{ name: "uses", tool: "granted", count: 999, window: "1h" }],
+        },
+      })
+    ).body;
     await send("POST", "/v1/policies/{id}/activate", { at: { id: granting.id as string }, body: { version: 1 } });
     const proposal = { agent_id: "grantee", tool: "granted", operation: "edit", params: { amount: 5 } };
     const toEdit = (await send("POST", "/v1/actions", { key: service.agent, body: proposal })).body.id as string;
@@ -415,6 +423,8 @@ describe("every operation", () => {
     if (hasFeature("grants")) assert.equal(use.grant, doubtful.id);
     const handed = { id: pending.id as string };
     await send("POST", "/v1/actions/{id}/claim", { at: handed, body: {} });
+    await send("GET", "/v1/limits");
+    await send("GET", "/v1/limits/uses", { query: "?policy=granting&limit=uses" });
     await send("GET", "/v1/claims", { query: "?limit=1" });
     await send("GET", "/v1/actions/{id}/approvers", { at: handed, query: "?name=a" });
     await send("POST", "/v1/actions/{id}/release-claim", { at: handed, body: {} });

@@ -46,6 +46,7 @@ const NAMES = [
   "tasks",
   "claims",
   "sub-agents",
+  "limits",
   "analytics",
   "events",
   "provenance",

@@ -29,6 +29,8 @@ export interface LimitReads {
   limitUsed(policy: string, limitName: string, subject: string, since: number): Promise<{ count: number; sum: number }>;
   /** Like `limitUsed`, for several limits and subjects at once. Returns the results in the order of `spans`. */
   limitsUsed(spans: readonly LimitSpan[]): Promise<{ count: number; sum: number }[]>;
+  /** Lists the uses with `at >= since`, newest first. */
+  limitUses(span: LimitSpan, limit: number): Promise<LimitUseRow[]>;
 }
 
 export interface LimitWrites {

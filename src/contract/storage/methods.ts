@@ -57,6 +57,7 @@ export const READER_METHODS = namesOf<StorageReader>({
   nextScheduledDelivery: true,
   limitUsed: true,
   limitsUsed: true,
+  limitUses: true,
   pastActions: true,
   document: true,
   documents: true,

@@ -97,6 +97,7 @@ function readsOf({ tx, entries, prefetched, written }: JobTransactionOptions): J
       return written.checkLimit({ policy, limit_name, subject, since }, used);
     },
     limitsUsed: (...args) => tx.limitsUsed(...args),
+    limitUses: (...args) => tx.limitUses(...args),
     pastActions: async (span) => written.checkHistory(span, await (prefetched() ?? tx).pastActions(span)),
     document: (...args) => tx.document(...args),
     documents: (...args) => tx.documents(...args),

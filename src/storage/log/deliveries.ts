@@ -8,7 +8,7 @@ import type {
   StorageTransaction,
 } from "../../contract/storage.ts";
 import type { Tables } from "./row-types.ts";
-import { copyRow, compositeKey, omitUndefined, type Table } from "./tables.ts";
+import { copyRow, compositeKey, omitUndefined, selectRows, type Table } from "./tables.ts";
 
 type DeliveryTables = Pick<Tables, "actions" | "deliveries" | "limitUses">;
 
@@ -80,6 +80,12 @@ export function createDeliveryReads(t: DeliveryTables) {
       return times.length === 0 ? null : Math.min(...times);
     },
     limitUsed: used,
+    limitUses: ({ policy, limit_name, subject, since }: LimitSpan, limit: number) =>
+      selectRows(
+        t.limitUses,
+        (row) => row.policy === policy && row.limit_name === limit_name && row.subject === subject && row.at >= since,
+        (a, b) => b.at - a.at || (a.action_id < b.action_id ? 1 : -1),
+      ).slice(0, limit),
     limitsUsed: (spans: readonly LimitSpan[]) =>
       spans.map(({ policy, limit_name, subject, since }) => used(policy, limit_name, subject, since)),
   };

@@ -85,6 +85,16 @@ export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, 
         ] as never)
         .groupBy("n" as never),
     ),
+    limitUses: prepare(
+      KEY.reduce(
+        (query, name) => query.where(name, "=", param(name)),
+        db.selectFrom("limit_uses").select(LIMIT_USE_COLUMNS),
+      )
+        .where("at", ">=", param("since"))
+        .orderBy("at", "desc")
+        .orderBy("action_id", "desc")
+        .limit(param<number>("limit")),
+    ),
     /** Finds totals that differ from the sum of their uses, and gaps between totals. For the audit. */
     faultyTotals: prepare(
       db
@@ -124,10 +134,11 @@ async function readUsed(
 }
 
 export function createLimitReader(
-  reads: Pick<ReturnType<typeof prepareLimitReads>, "limitsUsed">,
+  reads: Pick<ReturnType<typeof prepareLimitReads>, "limitsUsed" | "limitUses">,
   db: SqlReader,
 ): LimitReads {
   return {
+    limitUses: (span, limit) => readRows<LimitUseRow>(db, reads.limitUses, { ...span, limit }),
     limitsUsed: async (spans) => (await readUsed(reads, db, spans)).map(({ count, sum }) => ({ count, sum })),
     async limitUsed(policy, limit_name, subject, since) {
       const [{ count, sum } = { count: 0, sum: 0 }] = await readUsed(reads, db, [
@@ -231,7 +242,7 @@ export interface LimitAccess {
 type Change = Key & { at: number; uses: number; amount: number };
 
 export function createLimitAccess(
-  reads: Pick<ReturnType<typeof prepareLimitReads>, "limitsUsed">,
+  reads: Pick<ReturnType<typeof prepareLimitReads>, "limitsUsed" | "limitUses">,
   writes: ReturnType<typeof prepareLimitWrites>,
   db: SqlExecutor,
 ): LimitAccess {
@@ -276,6 +287,7 @@ export function createLimitAccess(
 
   return {
     methods: {
+      ...createLimitReader(reads, db),
       limitsUsed,
       async limitUsed(policy, limit_name, subject, since) {
         const [used] = await limitsUsed([{ policy, limit_name, subject, since }]);

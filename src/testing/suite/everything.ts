@@ -116,6 +116,10 @@ export async function readEverything(reader: StorageReader): Promise<Everything>
     dueDeliveries: await reader.dueDeliveries(BASE_TIME, 10),
     deliveryBacklog: await reader.deliveryBacklog(),
     nextScheduledDelivery: await reader.nextScheduledDelivery(),
+    limitUses: await reader.limitUses(
+      { policy: "payments", limit_name: "refunds a day", subject: "agent-1", since: BASE_TIME },
+      10,
+    ),
     limitsUsed: await reader.limitsUsed([
       { policy: "payments", limit_name: "refunds a day", subject: "agent-1", since: BASE_TIME },
     ]),
@@ -188,6 +192,7 @@ export const EMPTY_STORE: Everything = {
     dead: { count: 0, oldest: null },
   },
   nextScheduledDelivery: null,
+  limitUses: [],
   limitsUsed: [{ count: 0, sum: 0 }],
   limitUsed: { count: 0, sum: 0 },
   pastActions: [],

@@ -47,6 +47,10 @@ export function limitCases(test: DefineCase): void {
       ],
     );
     assert.deepEqual(await reopened.limitsUsed([]), []);
+    const [first, second, third] = rows;
+    assert.deepEqual(await reopened.limitUses(span(BASE_TIME), 9), [third, second, first]);
+    assert.deepEqual(await reopened.limitUses(span(BASE_TIME + 2), 1), [third]);
+    assert.deepEqual(await reopened.limitUses(span(BASE_TIME, "agent-3"), 9), []);
     await assert.rejects(
       reopened.write((tx) => tx.insertLimitUse(limitUseRow(1))),
       isStorageError,

@@ -1,0 +1,203 @@
+/** The limits of policies with their use, and what limits of groups hide from their members. */
+import {
+  Age,
+  type Api,
+  Badge,
+  Dialog,
+  encodeSegment,
+  ErrorNotice,
+  formatCounted,
+  hasScope,
+  KeyName,
+  LoadedPage,
+  Loading,
+  MarkedValue,
+  PersonLink,
+  request,
+  Table,
+  useLoad,
+  useState,
+} from "../../console/app/kit.ts";
+
+type Limit = Api["GET /v1/limits"]["response"]["limits"][number];
+type Group = Api["GET /v1/groups"]["response"]["groups"][number];
+interface Chosen {
+  policy: string;
+  limit: string;
+  subject: string;
+}
+
+const TEXTS = {
+  title: "Limits",
+  none: "No active policy has a limit. Add one under limits in a policy.",
+  unused: "not used in this window",
+  unknown: "not listed: it is counted by another value, depends on a redacted parameter, or you do not see all actions",
+  groups: "Limits of groups",
+  groupsHelp:
+    "Members see and approve only matching requests. A rule or rota that asks such a group for another request does not reach them. Groups are managed in assent.yaml or under Users.",
+  noGroups: "No group limits what its members see.",
+  uses: "Actions that used it",
+  noUses: "No action used it in the current window.",
+  close: "Close",
+} as const;
+
+export function Limits() {
+  const [chosen, setChosen] = useState<Chosen | null>(null);
+  const loaded = useLoad(async (signal) => {
+    const mayReadUsers = hasScope("users:read") || hasScope("users:manage");
+    const [{ limits }, groups] = await Promise.all([
+      request("GET /v1/limits", { signal }),
+      mayReadUsers ? request("GET /v1/groups", { signal }) : null,
+    ]);
+    return { limits, groups: groups?.groups.filter((group) => group.limits !== null) ?? null };
+  }, []);
+  return (
+    <LoadedPage title={TEXTS.title} what="limits" loaded={loaded}>
+      {({ limits, groups }) => (
+        <>
+          {limits.length === 0 ? (
+            <p class="quiet">{TEXTS.none}</p>
+          ) : (
+            <LimitTable limits={limits} onChoose={setChosen} />
+          )}
+          {groups === null ? null : <GroupLimits groups={groups} />}
+          {chosen === null ? null : <Uses chosen={chosen} onClose={() => setChosen(null)} />}
+        </>
+      )}
+    </LoadedPage>
+  );
+}
+
+function LimitTable({ limits, onChoose }: { limits: readonly Limit[]; onChoose(chosen: Chosen): void }) {
+  return (
+    <Table label={TEXTS.title} head={["Limit", "At most", "Of", "Used now", "Managed"]}>
+      {limits.map((limit) => (
+        <tr key={`${limit.policy} ${limit.limit}`}>
+          <td>
+            <strong>
+              <MarkedValue value={limit.limit} />
+            </strong>
+            {limit.shadow ? <Badge value="shadow" /> : null}
+          </td>
+          <td data-label="At most">
+            <MarkedValue value={describeCap(limit)} />
+          </td>
+          <td data-label="Of">
+            <MarkedValue value={describeActions(limit)} />
+          </td>
+          <td data-label="Used now">
+            <Use limit={limit} onChoose={onChoose} />
+          </td>
+          <td data-label="Managed">
+            <a href={`#/policies/${encodeSegment(limit.policy)}`}>
+              <MarkedValue value={limit.policy} />
+            </a>
+            {limit.managed_by === null ? null : (
+              <span class="quiet">
+                {" "}
+                by <MarkedValue value={limit.managed_by} />
+              </span>
+            )}
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function Use({ limit, onChoose }: { limit: Limit; onChoose(chosen: Chosen): void }) {
+  const { use, per, policy, limit: name } = limit;
+  if (use === null) return <span class="quiet">{TEXTS.unknown}</span>;
+  if (use.length === 0) return <span class="quiet">{TEXTS.unused}</span>;
+  const most = limit.at_most ?? limit.count ?? 0;
+  return (
+    <>
+      {use.map(({ subject, used }) => (
+        <div key={subject}>
+          {per === "key" ? <KeyName id={subject} /> : subject === "" ? "all agents" : <MarkedValue value={subject} />}:{" "}
+          {used} of {most} {used >= most ? <Badge value="denied" label="used up" /> : null}{" "}
+          <button type="button" class="link" onClick={() => onChoose({ policy, limit: name, subject })}>
+            actions
+          </button>
+        </div>
+      ))}
+    </>
+  );
+}
+
+/** Returns a text such as "20 actions per agent in 24h, then denied". */
+function describeCap({ count, sum, at_most, per, window, effect }: Limit): string {
+  const cap = sum === null ? formatCounted(count ?? 0, "action") : `${at_most} in total of ${sum}`;
+  const then = effect === "deny" ? "then denied" : "then an approval is required";
+  return `${cap}${per === null ? "" : ` per ${per}`} in ${window}, ${then}`;
+}
+
+function describeActions({ tools, operations, agents }: Limit): string {
+  const parts = [
+    tools === null ? "" : tools.join(", "),
+    operations === null ? "" : operations.join(", "),
+    agents === null ? "" : `of ${agents.join(", ")}`,
+  ].filter((part) => part !== "");
+  return parts.length === 0 ? "all actions" : parts.join(" ");
+}
+
+function GroupLimits({ groups }: { groups: readonly Group[] }) {
+  return (
+    <>
+      <h2 class="part">{TEXTS.groups}</h2>
+      <p class="quiet">{groups.length === 0 ? TEXTS.noGroups : TEXTS.groupsHelp}</p>
+      {groups.length === 0 ? null : (
+        <Table label={TEXTS.groups} head={["Group", "Sees only", "Members"]}>
+          {groups.map(({ name, limits, members }) => (
+            <tr key={name}>
+              <td>
+                <a href="#/groups">
+                  <MarkedValue value={name} />
+                </a>
+              </td>
+              <td data-label="Sees only">
+                <MarkedValue
+                  value={[
+                    ...(limits?.agents ?? []).map((agent) => `agent ${agent}`),
+                    ...(limits?.tools ?? []).map((tool) => `tool ${tool}`),
+                  ].join(", ")}
+                />
+              </td>
+              <td data-label="Members">
+                {members.map(({ member }) => (
+                  <div key={member}>
+                    <PersonLink principal={member} />
+                  </div>
+                ))}
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </>
+  );
+}
+
+function Uses({ chosen, onClose }: { chosen: Chosen; onClose(): void }) {
+  const { data, error } = useLoad((signal) => request("GET /v1/limits/uses", { query: { ...chosen }, signal }), []);
+  return (
+    <Dialog title={TEXTS.uses} onClose={onClose}>
+      <ErrorNotice error={error} />
+      {data === null && error === null ? <Loading what="actions" /> : null}
+      {data?.uses.length === 0 ? <p class="quiet">{TEXTS.noUses}</p> : null}
+      <ul>
+        {(data?.uses ?? []).map(({ action_id, at, amount }) => (
+          <li key={action_id}>
+            <a href={`#/actions/${encodeSegment(action_id)}`}>…{action_id.slice(-6)}</a> <Age at={at} /> ago
+            {amount === null ? null : <>, {amount}</>}
+          </li>
+        ))}
+      </ul>
+      <div class="row end">
+        <button type="button" data-focus="" onClick={onClose}>
+          {TEXTS.close}
+        </button>
+      </div>
+    </Dialog>
+  );
+}
