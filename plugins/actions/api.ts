@@ -32,7 +32,7 @@ export type { GatewayRequest } from "../../src/core.ts";
 export { readRequest } from "./prefetch-redecision.ts";
 export { readRecordedName } from "./recorded-name.ts";
 export { ActionRecord, IdParams } from "./schemas.ts";
-export { findSelfApproval } from "./self-approval.ts";
+export { coversChain, findSelfApproval } from "./self-approval.ts";
 export { readSession } from "./agent-sessions.ts";
 export { readVerifiedHistory, recordAlteredError, verifyAgainstLedger } from "./verify-record.ts";
 export { principalsBehindVote } from "./vote-principals.ts";

@@ -20,6 +20,7 @@ import {
   type SelfRelation,
   userOfPrincipal,
 } from "../../src/core.ts";
+import { listSubmitters } from "./self-approval.ts";
 import { principalsBehindVote, principalsOfKeys } from "./vote-principals.ts";
 
 /** Adds to each vote the principals that share it: those of its approver and of the user who delegated to them. */
@@ -54,7 +55,7 @@ export type VoteMoment = Snapshot;
 
 /**
  * Returns the approver's groups and rotas for which a vote on this action can count, and whether the requester is in
- * none of the approver's groups.
+ * none of the approver's groups. Under an authority, this must apply to each agent of the chain.
  * @param moment the time, which determines who is on call, and the users at that time
  * @param only restricts the returned groups and rotas; null for all
  */
@@ -66,11 +67,14 @@ export function readApproverEligibility(
   moment: VoteMoment,
   only: readonly string[] | null = null,
 ): Pick<CountedVote, "groups" | "independent"> {
+  const submitters = listSubmitters(row);
   const named = listRequiredGroups(plans).filter((group) => only?.includes(group) ?? true);
   const groups = [...approver.groups, ...rotasOf(host, approver, moment)].sort();
   return {
-    groups: groups.filter((group) => named.includes(group) && host.groups.covers(group, row)),
-    independent: isIndependent(host, row, approver.groups, moment),
+    groups: groups.filter(
+      (group) => named.includes(group) && submitters.every((submitter) => host.groups.covers(group, submitter)),
+    ),
+    independent: submitters.every((submitter) => isIndependent(host, submitter, approver.groups, moment)),
   };
 }
 

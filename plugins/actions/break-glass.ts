@@ -2,9 +2,10 @@
  * Emergency approvals (break-glass) by one person, without the other approvers. Each opens a review, which another
  * person closes.
  */
-import { canSee, type LedgerTransaction, SELF_RELATION_REASONS } from "../../src/core.ts";
+import { type LedgerTransaction, SELF_RELATION_REASONS } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { coversChain } from "./self-approval.ts";
 import type { Vote, Voter } from "./voter.ts";
 
 /** Throws VALIDATION_FAILED if a break-glass vote denies the action, has no reason, or contains a grant. */
@@ -42,7 +43,7 @@ export function assertMayBreakGlass(caller: Credential | null, row: ActionRow, {
     );
   if (!caller.hasScope("approvals:break_glass"))
     throw new Refusal("INSUFFICIENT_SCOPE", "you lack the scope approvals:break_glass, which the role break_glass has");
-  if (!canSee(session.visibility, row))
+  if (!coversChain(session.visibility, row))
     throw new Refusal(
       "APPROVER_NOT_ELIGIBLE",
       "you see this action only through a delegation, which does not allow break-glass",

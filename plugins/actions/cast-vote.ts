@@ -43,9 +43,10 @@ import { assertNotEarlierPins, factsChangedError, findPinChanges } from "./pins.
 import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { matchesLedger, type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } from "./visible-action.ts";
-import { isSubmitter } from "./self-approval.ts";
+import { coversChain, isSubmitter } from "./self-approval.ts";
 import {
   assertPersonHasNotVoted,
+  CHAIN_NOT_COVERED,
   chooseVotingCapacity,
   excludeEditor,
   findVotingCapacities,
@@ -193,6 +194,8 @@ export async function prepareVote(
           { vote, proof: by.proof },
           { history: verified, set: tx.activePolicies.compiled },
         );
+  if (vote.approve && !coversChain(voter.visibility, row))
+    throw new Refusal("APPROVER_NOT_ELIGIBLE", CHAIN_NOT_COVERED);
   if (vote.break_glass === true) assertMayBreakGlass("link" in by ? null : by.caller, row, voter);
   assertApprovesPlan(row, vote);
   assertMeetsOversightMode(voter, verified.requirement?.approvers ?? []);

@@ -102,19 +102,19 @@ function findRuleFacts(
  * Decides by bars, rules, limits and steps. If the rules require approval of a new request, an earlier rejection of it
  * denies it. Otherwise, the first step with facts that suffice allows it.
  * @param submitter the submitter, for steps
- * @param hash hash of a new request, or null for an open action, which earlier rejections do not affect
+ * @param isNew whether the request is new; earlier rejections do not affect an open action
  */
 export async function decideAction(
   host: CoreHost,
   reader: DecisionReader,
   subject: DecisionSubject,
-  { submitter, hash }: { submitter: SubmittedAction; hash: string | null },
+  { submitter, isNew }: { submitter: SubmittedAction; isNew: boolean },
   lookUp?: LookUpFacts,
 ): Promise<DecidedAction> {
   const decided = await decideByRules(host, reader, subject, lookUp);
   const { evaluation } = decided;
   if (decided.decision.effect !== "require_approval") return decided;
-  const rejection = hash === null ? null : await findRejection(host, reader, hash, decided.obliged);
+  const rejection = isNew ? await findRejection(host, reader, subject.request, decided) : null;
   if (rejection !== null) return { ...decided, ...applyStepFacts(decided, evaluation, { rejection }) };
   for (const step of host.steps) {
     const candidates = step.relax?.({
@@ -132,15 +132,22 @@ export async function decideAction(
   return decided;
 }
 
-/** Returns the active rejection of a request, or of the request after its obligations. */
+/**
+ * Returns the active rejection of a request or of the request after its obligations, submitted by the agent or by one
+ * that gave its authority.
+ */
 export async function findRejection(
   host: CoreHost,
   reader: DecisionReader,
-  hash: string,
-  obliged: ActionRequest | null,
+  request: ActionRequest,
+  { obliged, facts }: Pick<DecisionForEntry, "obliged" | "facts">,
 ): Promise<RejectionFact | null> {
-  const users = reader.state(userState);
-  const submitted = await findActiveRejection(host, reader, hash, reader.now, users);
-  if (submitted !== null || obliged === null) return submitted;
-  return findActiveRejection(host, reader, encodeRequest(obliged).hash, reader.now, users);
+  const agents = new Set([request.agent_id, ...(facts.authority?.links ?? []).map(({ agent_id }) => agent_id)]);
+  for (const agent_id of agents)
+    for (const each of obliged === null ? [request] : [request, obliged]) {
+      const { hash } = encodeRequest({ ...each, agent_id });
+      const rejection = await findActiveRejection(host, reader, hash, reader.now, reader.state(userState));
+      if (rejection !== null) return rejection;
+    }
+  return null;
 }

@@ -3,7 +3,6 @@
  * in the same transaction, limits included. Earlier votes are void, and another person has to approve it.
  */
 import {
-  canSee,
   combineEditableParameters,
   omitRedactedEditable,
   combinePlans,
@@ -14,7 +13,6 @@ import {
   countApproversNeeded,
   effectiveRequest,
   encodeEdit,
-  encodeRequest,
   type LedgerTransaction,
   hasEnrolled,
   listUses,
@@ -35,7 +33,7 @@ import {
 } from "./approver-plans.ts";
 import { approvalExpiredError, assertPending } from "./cast-vote.ts";
 import { isNewPerson } from "./count-people.ts";
-import { decideByRules } from "./decide-action.ts";
+import { decideByRules, findRejection } from "./decide-action.ts";
 import { type EditedValue, editRequest } from "./edit-parameters.ts";
 import { writeLimitUses } from "./limit-usage.ts";
 import { writePastAction } from "./past-actions.ts";
@@ -47,7 +45,7 @@ import {
   type Redecision,
   reevaluateAction,
 } from "./redecision.ts";
-import { findActiveRejection } from "./rejection.ts";
+import { coversChain } from "./self-approval.ts";
 import { newSalt } from "./salt.ts";
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 import { verifyTokenVoter, type Voter } from "./voter.ts";
@@ -92,7 +90,7 @@ function assertMayEdit(
   tx: LedgerTransaction,
   row: ActionRow,
   history: VerifiedHistory,
-  { actor, self, groups, session }: Voter,
+  { actor, self, groups, visibility, session }: Voter,
 ): void {
   const requirement = history.requirement ?? { approvers: [], since: tx.now };
   // Omit `signature`, because an edit is not signed.
@@ -105,7 +103,7 @@ function assertMayEdit(
     })),
   );
   // A delegate can vote in the delegator's place, but cannot change the request.
-  if (session !== null && !canSee(session.visibility, row))
+  if (!coversChain(session?.visibility ?? visibility, row))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", "your own groups do not cover this agent and tool");
   const principals = principalsBehindVote(host, actor);
   if (isOfUnknownPerson(principals))
@@ -164,14 +162,14 @@ async function changeRequest(
   const request = editRequest(proposed, changes, editable);
   if ("path" in request)
     throw new Refusal("EDIT_NOT_ALLOWED", `${request.path === "" ? "" : `${request.path}: `}${request.detail}`);
-  const rejection = await findActiveRejection(host, tx, encodeRequest(request).hash, tx.now, tx.state(userState));
+  const facts = await collectCurrentFacts(host, tx, row, basis);
+  const rejection = await findRejection(host, tx, request, { obliged: null, facts });
   if (rejection !== null)
     throw editRefusal(
       `${displayPrincipal(rejection.approver, rejection.approver_name)} rejected the changed request at ${rejection.at}; nothing was changed`,
     );
   // Release the earlier uses, so that the action does not count against limits twice.
   await tx.releaseLimitUses(row.id);
-  const facts = await collectCurrentFacts(host, tx, row, basis);
   const subject = { policies: tx.activePolicies, request, id: row.id, facts, counted: null };
   // A person approves the changed request, so no step can.
   const { decision, facts: decidedOn, evaluation, needs } = await decideByRules(host, tx, subject);

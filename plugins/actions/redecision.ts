@@ -69,7 +69,7 @@ export async function reevaluateAction(
   const facts = await collectCurrentFacts(host, tx, row, basis);
   const counted = { facts: restoreFacts(basis.facts, row.past), hasStarted: row.started_at !== null };
   const subject = { policies: tx.activePolicies, request, id: row.id, facts, counted };
-  const decided = await decideAction(host, tx, subject, { submitter: row, hash: null });
+  const decided = await decideAction(host, tx, subject, { submitter: row, isNew: false });
   assertNotBarred(host, row, decided);
   if (isUndecided(decided)) throw factsUnavailableError(row, decided.decision);
   const { digest } = tx.activePolicies;

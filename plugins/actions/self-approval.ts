@@ -1,5 +1,6 @@
 /** Detects votes on the voter's own action, from the recorded keys and their creators. */
 import {
+  canSee,
   type CoreHost,
   decodeAuthority,
   findSelfRelation,
@@ -7,6 +8,7 @@ import {
   type RecordedKey,
   type SelfRelation,
   type SubmittedAction,
+  type Visibility,
 } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
@@ -22,6 +24,13 @@ export function findSelfApproval(
   row: SubmittedAction,
   credential: { key: VotingKey },
 ): SelfRelation | null {
+  const relations = listSubmitters(row).flatMap((submitter) => findRelation(host, submitter, credential) ?? []);
+  // Only an owner can confirm their agent's action, so another relation is stricter.
+  return relations.find((relation) => relation !== "same_owner") ?? relations[0] ?? null;
+}
+
+/** Returns the action as submitted, and as if each agent that gave its authority had submitted it. */
+export function listSubmitters(row: SubmittedAction): SubmittedAction[] {
   const givers = (decodeAuthority(row.authority)?.links ?? []).map(({ agent_id, key_id, owner }) => ({
     ...row,
     agent_id,
@@ -29,11 +38,12 @@ export function findSelfApproval(
     submitted_agent: agent_id,
     submitted_owner: owner,
   }));
-  for (const submitter of [row, ...givers]) {
-    const relation = findRelation(host, submitter, credential);
-    if (relation !== null) return relation;
-  }
-  return null;
+  return [row, ...givers];
+}
+
+/** Whether the visibility includes the action, and would include it as an action of each agent that gave its authority. */
+export function coversChain(visibility: Visibility, row: SubmittedAction): boolean {
+  return listSubmitters(row).every((submitter) => canSee(visibility, submitter));
 }
 
 function findRelation(host: CoreHost, row: SubmittedAction, { key }: { key: VotingKey }): SelfRelation | null {

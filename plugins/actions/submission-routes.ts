@@ -281,7 +281,7 @@ async function previewDecision(
     host,
     snapshotReader(host, snapshot),
     { policies, request, id: "", facts, counted: null },
-    { submitter: submittedAction(request, credential, facts), hash },
+    { submitter: submittedAction(request, credential, facts), isNew: true },
     (calls) => host.factSources.read(calls),
   );
   const { decision, evaluation, obliged } = decided;
@@ -365,7 +365,7 @@ async function describeAlternative(
   const found = findAlternative(decided.evaluation, decided.given, decided.decision.reason_code);
   if (found === null) return null;
   const { path, value, decision } = found;
-  if (decision === "require_approval" && (await mayBeRejected(host, found))) return null;
+  if (decision === "require_approval" && (await mayBeRejected(host, found, decided))) return null;
   const outcome = decision === "allow" ? "be allowed" : "need approval";
   return { path, value, decision, text: `with ${path} = ${value}, this action would ${outcome}` };
 }
@@ -374,10 +374,14 @@ async function describeAlternative(
  * Whether a person rejected the request. Returns true if the service cannot tell: the denial is recorded already, and an
  * error would suggest that it was not.
  */
-async function mayBeRejected(host: CoreHost, { request, obliged }: Alternative): Promise<boolean> {
+async function mayBeRejected(
+  host: CoreHost,
+  { request, obliged }: Alternative,
+  { facts }: Pick<DecidedAction, "facts">,
+): Promise<boolean> {
   try {
     const reader = snapshotReader(host, await host.snapshot());
-    return (await findRejection(host, reader, encodeRequest(request).hash, obliged)) !== null;
+    return (await findRejection(host, reader, request, { obliged, facts })) !== null;
   } catch (error) {
     host.log.warn("could not check an alternative to a denied action", { error: String(error) });
     return true;

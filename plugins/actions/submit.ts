@@ -239,7 +239,7 @@ export async function recordSubmission(
   };
   const subject = { policies: tx.activePolicies, request, id, facts: about, counted: null };
   const submitter = submittedAction(request, credential, about);
-  const decided = await decideAction(host, tx, subject, { submitter, hash: sealed.hash });
+  const decided = await decideAction(host, tx, subject, { submitter, isNew: true });
   const { decision, facts, evaluation, needs } = decided;
   const records =
     decision.effect === "require_approval" ? await assertMayWait(host, tx, credential, submission, facts) : [];

@@ -46,6 +46,8 @@ export interface Voter {
    * later.
    */
   preview: string | null;
+  /** The actions that the voter can see, by delegations, too. */
+  visibility: Rights["visibility"];
   /** The session of a signed-in user; null for a key or a link. */
   session: Session | null;
 }
@@ -90,8 +92,8 @@ export function verifyVoter(
   const preview = commitPreview(row, set);
   if ("token" in proof) assertApprovalToken(host, row, caller, proof.token, { history, set });
   else if ("gesture" in proof) assertSigned(host, row, caller, vote, proof.gesture, { history, set });
-  const { groups, session = null } = caller;
-  return { actor: toActor(caller.key, caller.principal), self, groups, gesture, preview, session };
+  const { groups, session = null, visibility } = caller;
+  return { actor: toActor(caller.key, caller.principal), self, groups, gesture, preview, visibility, session };
 }
 
 /** Verifies the token of an approver who changes the request. Throws the error of an invalid token. */
@@ -109,6 +111,7 @@ export function verifyTokenVoter(
     actor: toActor(caller.key, caller.principal),
     self,
     groups: caller.groups,
+    visibility: caller.visibility,
     session: caller.session ?? null,
     gesture: null,
     preview: commitPreview(row, shown.set),
@@ -211,10 +214,10 @@ type LinkReader = Pick<StorageReader, "entriesOfAction"> & RightsReader;
  * may not approve, and SELF_APPROVAL if the recipient is the person behind the agent.
  */
 export async function verifyLinkVoter(host: CoreHost, tx: LinkReader, row: ActionRow, token: string): Promise<Voter> {
-  const { principal, groups } = await readLinkRights(host, tx, row, token);
+  const { principal, groups, visibility } = await readLinkRights(host, tx, row, token);
   assertNotSelf(findSelfApproval(host, row, { key: { id: LINK_KEY_ID, agent_id: null, owner: principal } }));
   const actor = { key_id: LINK_KEY_ID, principal, agent_id: null, owner: principal };
-  return { actor, self: null, groups, gesture: null, preview: null, session: null };
+  return { actor, self: null, groups, gesture: null, preview: null, visibility, session: null };
 }
 
 /** Returns the rights of a link's recipient. Throws as `verifyLinkVoter` does, except SELF_APPROVAL. */

@@ -32,7 +32,7 @@ import {
   readApproverEligibility,
 } from "./approver-plans.ts";
 import { isNewPerson } from "./count-people.ts";
-import { findSelfApproval } from "./self-approval.ts";
+import { coversChain, findSelfApproval } from "./self-approval.ts";
 import type { VerifiedHistory } from "./verify-record.ts";
 
 /** The person, key or link that is about to vote. */
@@ -79,7 +79,7 @@ export function findVotingCapacities(
   moment: VoteMoment,
 ): VotingCapacities {
   const { session, self } = voter;
-  const seesItself = session === null || canSee(session.visibility, row);
+  const seesItself = session === null || coversChain(session.visibility, row);
   const { groups: own, independent: isIndependent } = readApproverEligibility(host, row, voter, plans, moment);
   const capacities: VotingCapacity[] = seesItself
     ? [{ groups: own, independent: isIndependent, principals: principalsOfVote(host, voter, null), delegation: null }]
@@ -87,7 +87,7 @@ export function findVotingCapacities(
   const excluded: string[] = seesItself ? [] : [NOT_COVERED];
   for (const { delegation, user, groups: theirs, visibility } of self === null ? (session?.delegators ?? []) : []) {
     const from = principalOfUser(user.id);
-    const why = canSee(visibility, row)
+    const why = coversChain(visibility, row)
       ? findSelfApproval(host, row, { key: { id: user.id, agent_id: null, owner: from } }) === null
         ? null
         : "is the person behind the agent, so no one can approve on their behalf"
@@ -106,6 +106,7 @@ export function findVotingCapacities(
   return { capacities, excluded };
 }
 
+export const CHAIN_NOT_COVERED = "your groups do not cover each agent for which the action is done";
 const NOT_COVERED = "your own groups do not cover this agent and tool";
 
 /** Omits capacities that include the person who changed the request, because another person has to approve it. */
@@ -271,6 +272,7 @@ export function findVotingBlock(
   if (requirement === null) return { ...none, detail: "the action needs no approval" };
   if (!approver.hasScope("approvals:decide")) return { ...none, detail: "it needs the scope approvals:decide" };
   if (!canSee(approver.visibility, row)) return { ...none, detail: "the action is hidden by the limits of groups" };
+  if (!coversChain(approver.visibility, row)) return { ...none, detail: CHAIN_NOT_COVERED };
   const self = findSelfApproval(host, row, approver);
   return describeVoting(host, row, approver, { ...history, requirement, self }, moment).blocked;
 }

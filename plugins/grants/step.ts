@@ -1,6 +1,5 @@
 /** Finds the grant that covers an action: for its decision, and again for votes, permits and its start. */
 import {
-  canSee,
   type CoreHost,
   type Decision,
   type DecisionStep,
@@ -19,7 +18,13 @@ import {
   userState,
 } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
-import { findSelfApproval, maySelfConfirm, readApproverEligibility, readRecordedName } from "../actions/api.ts";
+import {
+  coversChain,
+  findSelfApproval,
+  maySelfConfirm,
+  readApproverEligibility,
+  readRecordedName,
+} from "../actions/api.ts";
 import { findGrantEnd, findOpenGrants, type Grant, grantState, isGrantFor } from "./state.ts";
 
 /** Allows actions that require approval if a grant covers them. */
@@ -102,7 +107,7 @@ async function findGrantorEligibility(
   grant: Grant,
 ): Promise<Pick<GrantFact, "groups" | "independent" | "self"> | null> {
   const rights = await host.keys.rightsOf(tx, grant.by.key_id);
-  if (rights === null || !canCreateGrants(rights, grant) || !canSee(rights.visibility, action)) return null;
+  if (rights === null || !canCreateGrants(rights, grant) || !coversChain(rights.visibility, action)) return null;
   const plans = decision.approval?.approvers ?? [];
   const self = findSelfApproval(host, action, rights);
   // A grant by the person behind the agent has the same conditions as their vote: it must be signed, and every rule

@@ -5,6 +5,7 @@
  */
 import { combinePlans, countApproversNeeded, strictestOversightMode } from "../../approvers.ts";
 import { combineEditableParameters } from "../../edited-request.ts";
+import { readPins } from "../../pins.ts";
 import { combineReviewers } from "../../reviews.ts";
 import { clipText } from "../../text.ts";
 import { parseRfc3339 } from "../../time.ts";
@@ -76,6 +77,9 @@ export function restrictByAuthority(
         "CONDITION_ERROR",
         `${reason}; its pinned fact ${unknown.path} is not one of this request's own rules`,
       );
+    const other = findOtherPin(theirs.approval.pins, facts, delegator.facts);
+    if (other !== undefined)
+      return deny("CONDITION_ERROR", `${reason}; its pinned fact ${other.path} has another value for this agent`);
     const approval = combineApprovals(decision.approval, theirs.approval, isChanged);
     const { obligations: _, ...first } = decision.approval === null ? answer : decision;
     const { obligations } = own;
@@ -97,6 +101,12 @@ const DENIAL = {
 /** Approvers see the pinned facts of the agent's own request, so a pin of another request cannot be shown to them. */
 function findUnknownPin(theirs: readonly Pin[] = [], own: readonly Pin[] = []): Pin | undefined {
   return theirs.find((pin) => !own.some(({ path, policy }) => path === pin.path && policy === pin.policy));
+}
+
+/** Returns a pin whose value for the delegator is not the value that approvers see. */
+function findOtherPin(theirs: readonly Pin[] = [], own: Facts, delegator: Facts): Pin | undefined {
+  const textOf = (pin: Pin, { sources }: Facts): string => JSON.stringify(readPins([pin], sources));
+  return theirs.find((pin) => textOf(pin, own) !== textOf(pin, delegator));
 }
 
 /**
