@@ -282,7 +282,8 @@ function countRejection(
   const { terms, approvals, requirement } = history;
   const { capacities, excluded } = findVotingCapacities(
     host,
-    row,
+    // Whoever may reject what the agent does may reject it under an authority, too.
+    { ...row, authority: null },
     toProspectiveVoter(voter),
     requirement?.approvers ?? [],
     tx,
