@@ -333,7 +333,7 @@ function openSocket(host: string, port: number, resolve: Resolve, signal: AbortS
 }
 
 /** Joins both connections. What the agent sends must begin as TLS does, so that plain text does not pass. */
-function joinTunnel(agent: Socket, server: Socket, seconds: number): void {
+export function joinTunnel(agent: Socket, server: Socket, seconds: number): void {
   const end = (): void => {
     clearTimeout(timer);
     agent.destroy();

@@ -73,15 +73,19 @@ export async function sendUpstream(
           minVersion: "TLSv1.2",
         });
   request.on("timeout", () => request.destroy(new Error("the server sent nothing for 10 minutes")));
-  request.end(body);
   try {
-    const [response] = (await once(request, "response")) as [IncomingMessage];
-    // Without a listener, an error of the connection after the response has ended would end the process.
-    request.on("error", () => undefined);
-    response.on("error", () => undefined);
-    return response;
+    return await new Promise<IncomingMessage>((resolve, reject) => {
+      // Also catches errors after the response, which the reader of the body reports.
+      request.on("error", reject);
+      request.once("response", (response) => resolve(response.on("error", () => undefined)));
+      request.once("upgrade", (_, socket) => {
+        socket.destroy();
+        reject(new Error("the server changed the protocol"));
+      });
+      request.once("close", () => reject(new Error("the server closed the connection")));
+      request.end(body);
+    });
   } catch (error) {
-    request.on("error", () => undefined);
     request.destroy();
     signal.throwIfAborted();
     throw error instanceof InternalAddress ? internalRefusal(host) : unreachable(host, error as NodeJS.ErrnoException);
@@ -138,7 +142,8 @@ export async function forwardResponse(
   const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`];
   for (let i = 0; i + 1 < response.rawHeaders.length; i += 2) {
     const [name, value] = response.rawHeaders.slice(i, i + 2) as [string, string];
-    if (!dropped.has(name.toLowerCase())) lines.push(`${name}: ${redactor?.redactText(value) ?? value}`);
+    const line = `${name}: ${value}`;
+    if (!dropped.has(name.toLowerCase())) lines.push(redactor?.redactText(line) ?? line);
   }
   if (isChunked) lines.push("Transfer-Encoding: chunked");
   if (close) lines.push("Connection: close");

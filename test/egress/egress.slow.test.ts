@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { createServer as createPlainServer } from "node:http";
 import { createServer, type Server } from "node:https";
-import { connect, type AddressInfo, type Socket } from "node:net";
+import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { connect as connectTls } from "node:tls";
@@ -12,7 +12,7 @@ import { gzipSync } from "node:zlib";
 import { isAddressLiteral, isPublicAddress, resolveWithSystem, type Resolve } from "../../clients/egress/addresses.ts";
 import { createAuthority } from "../../clients/egress/certificates.ts";
 import { EgressConfigError, readEgressConfig } from "../../clients/egress/egress-config.ts";
-import { startEgressProxy, type EgressProxy } from "../../clients/egress/proxy.ts";
+import { joinTunnel, startEgressProxy, type EgressProxy } from "../../clients/egress/proxy.ts";
 import { createAssent } from "../../clients/typescript/index.ts";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { assent as runAssent, runProgram } from "../support/cli.ts";
@@ -120,9 +120,19 @@ before(async () => {
         const bytes = gzipSync(`token ${SECRET}`);
         return void response.writeHead(200, { "content-encoding": "gzip", "content-length": bytes.length }).end(bytes);
       }
+      if (url === "/open/switch") {
+        request.socket.end(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n${SECRET}`);
+        return;
+      }
       if (url === "/open/odd") return void response.writeHead(200, { "content-encoding": "odd" }).end("x");
       if (url === "/open/reflect") {
-        response.writeHead(200, { "x-echo": `Bearer ${SECRET}`, connection: "x-hop", "x-hop": "1", "alt-svc": "h3" });
+        response.writeHead(200, {
+          "x-echo": `Bearer ${SECRET}`,
+          [FORM_SECRET]: "1",
+          connection: "x-hop",
+          "x-hop": "1",
+          "alt-svc": "h3",
+        });
         const text = `${SECRET} ${encodeURIComponent(SECRET)} ${Buffer.from(`u:${SECRET}`).toString("base64")} ${JSON.stringify({ SECRET }).replaceAll("/", "\\/")}`;
         const write = (at: number): void => {
           if (at >= text.length) return void response.end();
@@ -296,6 +306,7 @@ describe("an allowed request", () => {
     const answer = await sendInside(get("/open/reflect", auth(`Bearer ${PLACEHOLDER}`)));
     assert.match(answer, /x-echo: Bearer \*{19}\r\n/);
     assert.doesNotMatch(answer, /x-hop|alt-svc/i);
+    assert.ok(!answer.includes(FORM_SECRET));
     const plain = answer.replaceAll(/\r\n[0-9a-f]+\r\n/g, "");
     for (const text of [SECRET, encodeURIComponent(SECRET), Buffer.from(SECRET).toString("base64").slice(3, 20)])
       assert.ok(!plain.includes(text), text);
@@ -303,6 +314,7 @@ describe("an allowed request", () => {
     const unpacked = await sendInside(get("/open/gzip"));
     assert.match(unpacked, /token \*{19}/);
     assert.equal(statusOf(await sendInside(get("/open/odd"))), 502);
+    assert.equal(statusOf(await sendInside(get("/open/switch"))), 502);
   });
 
   test("a redirect is passed on, and the next request is decided", async () => {
@@ -581,6 +593,33 @@ describe("a hostile agent", () => {
     }
     assert.ok(isPublicAddress("93.184.215.14") && isPublicAddress("2606:2800::1") && !isPublicAddress("not"));
     assert.ok(isAddressLiteral("1.2.3.0x4") && !isAddressLiteral("1.example"));
+  });
+
+  test("a tunnel passes what begins as TLS does, and closes for plain text", async () => {
+    for (const [sent, passes] of [
+      ["\x16\x03\x01hello", true],
+      ["GET / HTTP/1.1\r\n\r\n", false],
+      ["\x16GET /", false],
+    ] as const) {
+      let received = "";
+      const far = createTcpServer((socket) => {
+        socket
+          .on("error", () => undefined)
+          .on("data", (chunk: Buffer) => socket.write((received += chunk.toString("latin1"))));
+      });
+      await new Promise<void>((done) => far.listen(0, "127.0.0.1", done));
+      const near = createTcpServer((socket) => {
+        joinTunnel(socket, connect((far.address() as AddressInfo).port, "127.0.0.1"), 60);
+      });
+      await new Promise<void>((done) => near.listen(0, "127.0.0.1", done));
+      const agent = connect((near.address() as AddressInfo).port, "127.0.0.1");
+      agent.on("error", () => undefined).write(sent, "latin1");
+      await new Promise((done) => agent.once(passes ? "data" : "close", done).resume());
+      assert.equal(received, passes ? sent : "", sent);
+      agent.destroy();
+      near.close();
+      far.close();
+    }
   });
 
   test("a certificate that the configuration does not trust: nothing is sent", async () => {
