@@ -4,6 +4,7 @@ import {
   type CoreHost,
   type LedgerTransaction,
   principalOfUser,
+  readPrincipalNames,
   toActor,
   userState,
 } from "../../src/core.ts";
@@ -73,7 +74,10 @@ export function releaseClaim(host: CoreHost, credential: Credential, id: string)
   });
 }
 
-/** Returns the users other than the caller who can approve the action now, by name. */
+/**
+ * Returns the users other than the caller who can approve the action now, by name. A name that other users have, too, is
+ * followed by the id.
+ */
 export async function findApprovers(
   host: CoreHost,
   credential: Credential,
@@ -91,16 +95,16 @@ export async function findApprovers(
         user.name.toLowerCase().includes(wanted),
     )
     .sort((a, b) => (a.name < b.name ? -1 : 1));
-  const found: { id: string; name: string }[] = [];
+  const found: string[] = [];
   for (const user of users.slice(0, MAX_EVALUATED)) {
     if (found.length === MAX_FOUND) break;
     await host.waitForReadSlot(credential.key.id);
     const approver = history === null ? null : await findUserAsApprover(host, moment, user.id);
     if (history === null || approver === null) continue;
-    if (findVotingBlock(host, withoutPlan(row), approver, history, moment) === null)
-      found.push({ id: user.id, name: user.name });
+    if (findVotingBlock(host, withoutPlan(row), approver, history, moment) === null) found.push(user.id);
   }
-  return found;
+  const names = await readPrincipalNames(host.storage, moment.state(userState), found.map(principalOfUser));
+  return found.map((id) => ({ id, name: names[principalOfUser(id)] ?? "" }));
 }
 
 /** The vote on a plan is one vote on all its actions, and each action can be looked at alone. */

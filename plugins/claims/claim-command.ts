@@ -76,18 +76,16 @@ examples:
 
 type Service = Awaited<ReturnType<typeof createPrivilegedClient>>;
 
-/** Returns the id of the user with this name or id. */
+/** Returns the id of the user with exactly this name or id. The service adds the id to a name that several users have. */
 async function findUser(service: Service, path: string, to: string): Promise<string> {
   if (/^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/.test(to)) return to;
   const query = `?name=${encodeURIComponent(to)}`;
   const { users } = await service.call<{ users: { id: string; name: string }[] }>("GET", `${path}/approvers${query}`);
-  const same = users.filter(({ name }) => name.toLowerCase() === to.toLowerCase());
-  const found = same.length > 0 ? same : users;
-  const [user] = found;
-  if (user === undefined) throw usageError(`no other user named "${to}" can approve this action`);
-  if (found.length > 1)
-    throw usageError(`several users match "${to}": ${found.map(({ id, name }) => `${name} (${id})`).join(", ")}`);
-  return user.id;
+  const [user, ...others] = users.filter(({ name }) => name.toLowerCase() === to.toLowerCase());
+  if (user !== undefined && others.length === 0) return user.id;
+  if (users.length === 0) throw usageError(`no other user named "${to}" can approve this action`);
+  const listed = users.map(({ id, name }) => `${toPrintable(name)}: ${id}`).join(", ");
+  throw usageError(`"${to}" is not exactly the name of one user; give the id of the user (${listed})`);
 }
 
 async function listClaims(io: Output, json: boolean): Promise<number> {

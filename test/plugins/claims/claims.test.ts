@@ -6,7 +6,7 @@ import type { NoticeMessage } from "../../../src/contract/notifier.ts";
 import { serve } from "../../../src/serve/index.ts";
 import { assentInProcessWithEnv } from "../../support/cli.ts";
 import { testNotifier } from "../../support/notifier.ts";
-import { approve, makeKey, person, startService, type Answer, type Service } from "../../support/service.ts";
+import { addPerson, approve, makeKey, person, startService, type Answer, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
 const POLICY = `policy: work
@@ -187,6 +187,14 @@ test("the command claims, hands over, lists and releases", async () => {
     assert.match((await run("Ada", "--list")).out, new RegExp(`Ada is looking at ${id}`));
     assert.deepEqual(await run("Ada", id, "--release"), { code: 0, out: "released\n", err: "" });
     assert.equal((await run("Ada")).code, 2);
+    assert.match(
+      (await run("Bob", id, "--to", "Ad")).err,
+      new RegExp(`give the id of the user \\(Ada: ${idOf("Ada")}`),
+    );
+    assert.match((await run("Bob", id, "--to", "ada")).out, /^Ada is looking at/);
+    // Another user takes the name, so it identifies no one.
+    await addPerson(service, "A da", { name: "ADA", roles: [] });
+    assert.match((await run("Bob", id, "--to", "Ada")).err, new RegExp(`Ada \\(${person("Ada")}\\): ${idOf("Ada")}`));
   } finally {
     await server.stop(0);
   }
