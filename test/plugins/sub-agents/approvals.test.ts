@@ -4,6 +4,11 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { buildPolicySet, compilePolicySet } from "../../../src/domain/policy/compile/compile.ts";
+import { decideForEntry } from "../../../src/domain/policy/decide/decide.ts";
+import { Evaluation } from "../../../src/domain/policy/decide/evaluation.ts";
+import { parsePolicies } from "../../../src/domain/policy/parse/parse.ts";
+import type { Facts } from "../../../src/domain/policy/policy-types.ts";
 import { definePlugin, type FactSource } from "../../../src/plugin.ts";
 import { startPeople } from "../../support/people.ts";
 import { approve, makeKey, person, type Answer, type Service } from "../../support/service.ts";
@@ -107,4 +112,39 @@ test("a pinned fact that has another value for an agent above denies, and denies
   assert.equal(start.body.code, "NO_LONGER_ALLOWED", JSON.stringify(start.body));
   const other = await submit("worker", "pinned");
   assert.deepEqual([other.status, other.reason_code], ["denied", "CONDITION_ERROR"]);
+});
+
+test("a replay decides the same if an agent above must ask what a suggested policy allows the agent", () => {
+  const { documents, faults } = parsePolicies(
+    `policy: base
+rules:
+  - { name: big, tool: pay, effect: require_approval, approval: { quorum: 2 } }
+---
+policy: found
+suggested: { in_place_of: { policy: base, rule: big } }
+rules:
+  - { name: as decided, tool: pay, operation: once, agent: [worker], when: "true", effect: allow }
+`,
+    "p.yaml",
+  );
+  assert.deepEqual(faults, []);
+  const set = compilePolicySet(
+    buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))),
+  );
+  const request = { agent_id: "worker", tool: "pay", operation: "once", params: {}, context: {} };
+  const principal = { key_id: "k", name: "k", agent_id: null, owner: null };
+  const terms = { tools: ["*"], operations: ["*"], condition: null, count: null, sum: null, session: null };
+  const key = { key_id: "k", owner: null, principal: "key:k", agent_id: "boss" };
+  const link = { id: "a", ...key, ...terms, created_at: "2026-01-01T00:00:00Z", until: "2026-01-02T00:00:00Z" };
+  const facts: Facts = {
+    principal,
+    suggested: ["found"],
+    authority: { id: "a", fault: null, links: [link] },
+    delegators: [{ principal }],
+  };
+  const now = Date.parse("2026-01-01T12:00:00Z");
+  const decided = decideForEntry(new Evaluation(set, request, facts, now), facts);
+  assert.equal(decided.decision.effect, "require_approval", decided.decision.reason);
+  const again = decideForEntry(new Evaluation(set, request, decided.facts, now), decided.facts);
+  assert.deepEqual(again.decision, decided.decision);
 });

@@ -156,10 +156,14 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
     const reason = `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`;
     return { decision: denial("NO_MATCHING_RULE", reason, shadow) };
   }
-  const own = strictest(answers, shadow, facts, obliged);
-  const restricted = restrictByAuthority(own, evaluation, facts, obliged.isChanged, (delegator) =>
-    combineFindings(delegator.evaluation, delegator.facts),
-  );
+  const restrict = (list: readonly RuleAnswer[]): ReturnType<typeof restrictByAuthority> =>
+    restrictByAuthority(strictest(list, shadow, facts, obliged), evaluation, facts, obliged.isChanged, (delegator) =>
+      combineFindings(delegator.evaluation, delegator.facts),
+    );
+  let restricted = restrict(answers);
+  // The facts omit a suggested policy that did not allow the action, so a replay decides without it, too.
+  if (suggested !== null && restricted.decision.effect !== "allow")
+    restricted = restrict(findings.filter(({ policy }) => policy.suggested === null));
   if (restricted.bar !== undefined) return { decision: restricted.decision, bar: restricted.bar };
   const { decision: byRules } = restricted;
   if (suggested !== null && byRules.effect === "allow") return { decision: byRules, suggested };
