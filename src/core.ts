@@ -52,7 +52,7 @@ export { callerId } from "./domain/caller-id.ts";
 export { syncFolder } from "./ledger/sign/checkpoint-file.ts";
 
 // Actions, approvals and their history
-export { ACTION_STATUSES, type ActionRequest, type ActionStatus, actionStatusAt } from "./domain/actions.ts";
+export { ACTION_STATUSES, type ActionRequest, actionStatusAt } from "./domain/actions.ts";
 export { type ActionAuthority, decodeAuthority, encodeAuthority, toActorClaim } from "./domain/action-authority.ts";
 export {
   authorityUsageFacts,

@@ -4,14 +4,16 @@
  * reported by itself.
  */
 import {
+  type ACTION_STATUSES,
   type ActionHistory,
-  type ActionStatus,
   actionStatusAt,
   canonicalText,
   type RecordedApproval,
   sha256Hex,
   utf8,
 } from "../../src/core.ts";
+
+type ActionStatus = (typeof ACTION_STATUSES)[number];
 
 /** Largest number of actions in a plan. */
 export const MAX_PLAN_ACTIONS = 100;
