@@ -265,6 +265,7 @@ describe("errors", () => {
       permit: (signal) => deaf.permit("x", { signal }),
       start: (signal) => deaf.start("x", { signal }),
       result: (signal) => deaf.result("x", { success: true }, { signal }),
+      inspect: (signal) => deaf.inspect("x", "output", { signal }),
       edit: (signal) => deaf.edit("x", { "params.n": 1 }, { signal }),
       submitPlan: (signal) => deaf.submitPlan([ALLOWED], { signal }),
       plan: (signal) => deaf.plan("x", { signal }),
