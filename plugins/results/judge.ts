@@ -5,6 +5,7 @@ import {
   chargeSteps,
   type CompiledPolicySet,
   type CompiledResultRule,
+  decodeAuthority,
   evaluateResultCondition,
   isJsonObject,
   type JsonValue,
@@ -17,6 +18,7 @@ import {
   utf8,
 } from "../../src/core.ts";
 import { parseJson } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
 import { isFound, replaceFound } from "./text.ts";
 
 /** Maximum number of steps of all rules together, because they run while other requests wait. */
@@ -41,17 +43,26 @@ export interface Judgement {
 
 type Names = Pick<ActionRequest, "agent_id" | "tool" | "operation">;
 
-/** Returns the result rules that apply to the action. */
-export function findResultRules(policies: CompiledPolicySet, names: Names): AppliedRule[] {
+/** Returns the result rules that apply to the action, or would apply if an agent that gave its authority had submitted it. */
+export function findResultRules(
+  policies: CompiledPolicySet,
+  { authority, ...names }: Names & Pick<ActionRow, "authority">,
+): AppliedRule[] {
   if (policies.withResults.length === 0) return [];
-  const matches = new NameMatches(policies, names);
+  const givers = (decodeAuthority(authority)?.links ?? []).map(({ agent_id }) => agent_id);
+  const found = [names.agent_id, ...givers].flatMap((agent_id) => findRulesOf(policies, { ...names, agent_id }));
+  return [...new Map(found.map((each) => [each.rule, each])).values()];
+}
+
+function findRulesOf(policies: CompiledPolicySet, { agent_id, tool, operation }: Names): AppliedRule[] {
+  const matches = new NameMatches(policies, { agent_id, tool, operation });
   return policies.withResults.flatMap((policy) => {
-    const { tool, operation, agent } = matches.names(policy);
-    if (!matchNames(policy.tools, tool) || !matchNames(policy.agents, agent)) return [];
+    const names = matches.names(policy);
+    if (!matchNames(policy.tools, names.tool) || !matchNames(policy.agents, names.agent)) return [];
     return policy.results
       .filter(
         ({ tools, operations, agents }) =>
-          matchNames(tools, tool) && matchNames(operations, operation) && matchNames(agents, agent),
+          matchNames(tools, names.tool) && matchNames(operations, names.operation) && matchNames(agents, names.agent),
       )
       .map((rule) => ({ policy: policy.name, rule }));
   });

@@ -25,7 +25,10 @@ export interface DecisionStep {
    * Returns true if whoever runs the action must let the service inspect its output before the agent gets it. The
    * action's record then has `inspect`.
    */
-  inspectsOutput?(policies: CompiledPolicySet, action: Pick<ActionRow, "agent_id" | "tool" | "operation">): boolean;
+  inspectsOutput?(
+    policies: CompiledPolicySet,
+    action: Pick<ActionRow, "agent_id" | "authority" | "tool" | "operation">,
+  ): boolean;
   /**
    * Returns the authority that a request of the agent names; null if the step does not know it. An action under an
    * authority that no step knows is denied. Called under the ledger's lock for each decision that names one.

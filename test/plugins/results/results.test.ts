@@ -3,6 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
 import { auditStore } from "../../../src/testing/index.ts";
 
@@ -15,6 +16,7 @@ rules:
     effect: require_approval
   - { name: others, effect: allow }
 results:
+  - { name: of bosses, agent: "boss*", tool: shared, effect: withhold }
   - { name: outside, tool: web, effect: allow, labels: [external_content] }
   - name: keys
     tool: [web, files, chat]
@@ -288,6 +290,28 @@ describe("labels", () => {
     assert.deepEqual((await auditStore(service.storage)).faults, []);
   });
 });
+
+test(
+  "rules for an agent that gave an authority apply to what another reads under it",
+  needs("sub-agents"),
+  async () => {
+    const agentKey = async (name: string): Promise<string> =>
+      (await makeKey(service, { name, preset: "agent", agent_id: name })).key;
+    const [boss, worker] = [await agentKey("boss-1"), await agentKey("worker-1")];
+    const body = { agent_id: "worker-1", tools: ["*"], for: "1h" };
+    const given = await call("/v1/authorities", body, boss);
+    assert.equal(given.status, 201, JSON.stringify(given.body));
+    const run = async (more: object): Promise<Answer["body"]> => {
+      const action = { agent_id: "worker-1", tool: "shared", operation: "read", params: { most: 2, n: ++n }, ...more };
+      const { body: submitted } = await call("/v1/actions", action, worker);
+      assert.equal((await call(`/v1/actions/${submitted.id}/start`, {}, worker)).status, 200);
+      const { body: inspected } = await call(`/v1/actions/${submitted.id}/inspect`, { output: "text" }, worker);
+      return [submitted.inspect, inspected.verdict];
+    };
+    assert.deepEqual(await run({}), [undefined, "allow"]);
+    assert.deepEqual(await run({ authority: given.body.id }), [true, "withhold"]);
+  },
+);
 
 test("without the feature, actions still ask for an inspection, so that clients withhold what rules should look at", async (t) => {
   const without = await startService({ policy: POLICY, without: ["results"] });
