@@ -101,6 +101,7 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
       "Actions",
       "Grants",
       "Policies",
+      "Limits",
       "Suggestions",
       "Groups and rotas",
       "Break-glass",
@@ -108,7 +109,17 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
       "System",
       "API",
     ]);
-    for (const name of ["Approvals", "Plans", "Actions", "Grants", "Policies", "Suggestions", "Events", "System"]) {
+    for (const name of [
+      "Approvals",
+      "Plans",
+      "Actions",
+      "Grants",
+      "Policies",
+      "Limits",
+      "Suggestions",
+      "Events",
+      "System",
+    ]) {
       await page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
       await page.getByRole("main").getByRole("heading", { name, exact: true }).waitFor();
       assert.equal(await page.getByRole("alert").count(), 0, name);

@@ -58,7 +58,10 @@ function follow(): AbortController {
   followLiveEvents({
     filters: { type: "claims:change,approval" },
     signal,
-    onEvent: readSoon,
+    onEvent({ type, entry }) {
+      // Most votes are on requests without a claim. They change no claim, and a busy queue has many of them.
+      if (type !== "approval" || claims.has(entry["action_id"] as string)) readSoon();
+    },
     onState(state) {
       isRefused = state === "refused";
       // The stream does not deliver events from before its start.
