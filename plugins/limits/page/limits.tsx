@@ -70,7 +70,7 @@ export function Limits() {
 
 function LimitTable({ limits, onChoose }: { limits: readonly Limit[]; onChoose(chosen: Chosen): void }) {
   return (
-    <Table label={TEXTS.title} head={["Limit", "At most", "Of", "Used now", "Managed"]}>
+    <Table label={TEXTS.title} head={["Limit", "At most", "Operations", "Used now", "Managed"]}>
       {limits.map((limit) => (
         <tr key={`${limit.policy} ${limit.limit}`}>
           <td>
@@ -82,7 +82,7 @@ function LimitTable({ limits, onChoose }: { limits: readonly Limit[]; onChoose(c
           <td data-label="At most">
             <MarkedValue value={describeCap(limit)} />
           </td>
-          <td data-label="Of">
+          <td data-label="Operations">
             <MarkedValue value={describeActions(limit)} />
           </td>
           <td data-label="Used now">
@@ -125,11 +125,12 @@ function Use({ limit, onChoose }: { limit: Limit; onChoose(chosen: Chosen): void
   );
 }
 
-/** Returns a text such as "20 actions per agent in 24h, then denied". */
+/** Returns a text such as "20 actions per agent in 24h, then denied", or "5 actions each day, then denied". */
 function describeCap({ count, sum, at_most, per, window, effect }: Limit): string {
   const cap = sum === null ? formatCounted(count ?? 0, "action") : `${at_most} in total of ${sum}`;
   const then = effect === "deny" ? "then denied" : "then an approval is required";
-  return `${cap}${per === null ? "" : ` per ${per}`} in ${window}, ${then}`;
+  const during = /^\d/.test(window) ? `in ${window}` : `each ${window}`;
+  return `${cap}${per === null ? "" : ` per ${per}`} ${during}, ${then}`;
 }
 
 function describeActions({ tools, operations, agents }: Limit): string {
