@@ -1,8 +1,9 @@
 /** The environment of the agent: the proxy's address, the authority's certificate, and placeholders. */
-import { chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { rootCertificates } from "node:tls";
+import { Redactor } from "./credentials.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -36,17 +37,24 @@ export interface CertificateFolder {
   remove(): void;
 }
 
-/** Writes the certificates to a new folder that only its owner can read. The authority's key is not in a file. */
+/**
+ * Writes the certificates to a new folder. The authority's key is not in a file.
+ * @param isShared whether another user runs the command. This user can then read the files. It does not own the folder,
+ *   because root removes it at the end, and could be led to remove other files.
+ */
 export function createCertificateFolder(
   authority: string,
   roots: readonly string[],
-  owner: { uid: number; gid: number } | null,
+  isShared: boolean,
 ): CertificateFolder {
   const folder = mkdtempSync(join(tmpdir(), "assent-egress-"));
   const files = { authority: join(folder, "authority.pem"), bundle: join(folder, "bundle.pem") };
   writeFileSync(files.authority, authority, { mode: 0o600 });
   writeFileSync(files.bundle, `${[...roots, authority].join("\n")}\n`, { mode: 0o600 });
-  if (owner !== null) for (const path of [...Object.values(files), folder]) chownSync(path, owner.uid, owner.gid);
+  if (isShared) {
+    for (const path of Object.values(files)) chmodSync(path, 0o644);
+    chmodSync(folder, 0o755);
+  }
   return { ...files, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
@@ -85,10 +93,10 @@ export function agentEnvironment(
   },
 ): Record<string, string> {
   const variables: Record<string, string> = {};
+  const redactor = new Redactor(secrets);
   const removed = new Set([...REMOVED, ...PROXY, "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()]));
   for (const [name, value] of Object.entries(env))
-    if (value !== undefined && !removed.has(name) && !secrets.some((secret) => value.includes(secret)))
-      variables[name] = value;
+    if (value !== undefined && !removed.has(name) && !redactor.finds(value)) variables[name] = value;
   for (const name of PROXY) variables[name] = variables[name.toLowerCase()] = url;
   if (serviceHost !== null) variables["NO_PROXY"] = variables["no_proxy"] = serviceHost;
   for (const name of BUNDLE) variables[name] = files.bundle;

@@ -1,7 +1,7 @@
 /** Swaps placeholders for credentials in a request, and removes credentials from a response. */
 import { Transform } from "node:stream";
 import { decodeUtf8, isJsonObject, parseJson } from "../../src/domain/json.ts";
-import { Refusal } from "./refusal.ts";
+import { Refusal, unreadable } from "./refusal.ts";
 
 export interface Credential {
   /** Where the placeholder is swapped. Names of headers are in lowercase. */
@@ -67,12 +67,25 @@ function swapPairs(credential: Credential, text: string): string {
   const pairs = text.split("&").map((pair) => {
     const at = pair.indexOf("=");
     const [key, value] = at < 0 ? [pair, ""] : [pair.slice(0, at), pair.slice(at + 1)];
-    if (decodePart(key) !== name) return pair;
+    const given = decodePart(key);
+    if (given !== name) {
+      assertOtherName(credential, given ?? key);
+      return pair;
+    }
     if (decodePart(value) !== placeholder || ++swapped > 1) throw missing(credential);
     return `${key}=${encodeURIComponent(secret)}`;
   });
   return pairs.join("&");
 }
+
+/** Throws Refusal if servers can read another name as that of the credential, which would then be the agent's. */
+function assertOtherName(credential: Credential, given: string): void {
+  const isSame = [given, given.replace(/\[.*$/s, "")].some((each) => readName(each) === readName(credential.name));
+  if (isSame) throw missing(credential);
+}
+
+/** Go and ASP.NET ignore case. PHP replaces dots, spaces and `[`, and removes spaces in front. */
+const readName = (name: string): string => name.trimStart().toLowerCase().replace(/[ .[]/g, "_");
 
 function decodePart(text: string): string | null {
   try {
@@ -85,35 +98,38 @@ function decodePart(text: string): string | null {
 function swapBody(credential: Credential, body: Buffer, type: string): Buffer {
   const { name, placeholder, secret } = credential;
   const [plain = ""] = type.toLowerCase().split(/\s*;/);
-  if (plain === "application/x-www-form-urlencoded")
-    return Buffer.from(swapPairs(credential, body.toString("latin1")), "latin1");
-  if (!/^application\/(?:[a-z0-9.+-]+\+)?json$/.test(plain)) return body;
+  if (plain === "application/x-www-form-urlencoded") {
+    const text = body.toString("latin1");
+    if (text.includes(";")) throw unreadable("the form contains a semicolon, which servers interpret differently");
+    return Buffer.from(swapPairs(credential, text), "latin1");
+  }
+  // In another body, such as multipart/form-data, another credential would pass unseen.
+  if (!/^application\/(?:[a-z0-9.+-]+\+)?json$/.test(plain))
+    throw unreadable(`a credential of this host is in the body, so the body must be JSON or a form; got "${plain}"`);
   // The same parser as for the decision, which has accepted this body.
   const value = parseJson(decodeUtf8(body) ?? "");
-  if (!isJsonObject(value) || !Object.hasOwn(value, name)) return body;
+  if (!isJsonObject(value)) return body;
+  for (const given of Object.keys(value)) if (given !== name) assertOtherName(credential, given);
+  if (!Object.hasOwn(value, name)) return body;
   if (value[name] !== placeholder) throw missing(credential);
   return Buffer.from(JSON.stringify({ ...value, [name]: secret }));
 }
 
 /** Removes credentials from a response. Keeps the length of texts, so that Content-Length stays valid. */
 export class Redactor {
-  private readonly spellings: readonly Buffer[];
+  private readonly patterns: readonly Pattern[];
 
-  constructor(credentials: readonly Credential[]) {
-    this.spellings = [...new Set(credentials.flatMap(({ secret }) => spellingsOf(secret)))]
-      .sort((a, b) => b.length - a.length)
-      .map((text) => Buffer.from(text, "latin1"));
+  constructor(secrets: readonly string[]) {
+    this.patterns = [...new Set(secrets)].flatMap(patternsOf);
   }
 
   redactText(text: string): string {
-    return this.redact(Buffer.from(text, "latin1")).toString("latin1");
+    return this.redact(Buffer.from(text, "latin1"), true).done.toString("latin1");
   }
 
-  private redact(bytes: Buffer): Buffer {
-    for (const spelling of this.spellings)
-      for (let at = bytes.indexOf(spelling); at >= 0; at = bytes.indexOf(spelling, at))
-        bytes.fill("*", at, at + spelling.length);
-    return bytes;
+  finds(text: string): boolean {
+    const bytes = Buffer.from(text);
+    return !this.redact(Buffer.from(bytes), true).done.equals(bytes);
   }
 
   /** Returns a stream that redacts. Delays only bytes with which a credential could begin. */
@@ -121,44 +137,87 @@ export class Redactor {
     let held: Buffer = Buffer.alloc(0);
     return new Transform({
       transform: (chunk: Buffer, _encoding, done) => {
-        const bytes = this.redact(Buffer.concat([held, chunk]));
-        const keep = this.countPossibleStart(bytes);
-        held = bytes.subarray(bytes.length - keep);
-        done(null, bytes.subarray(0, bytes.length - keep));
+        const read = this.redact(Buffer.concat([held, chunk]), false);
+        held = read.rest;
+        done(null, read.done);
       },
-      flush: (done) => done(null, held),
+      flush: (done) => done(null, this.redact(held, true).done),
     });
   }
 
-  /** Returns the length of the longest end of `bytes` with which a spelling begins. */
-  private countPossibleStart(bytes: Buffer): number {
-    let longest = 0;
-    for (const spelling of this.spellings)
-      for (let length = Math.min(spelling.length - 1, bytes.length); length > longest; length--)
-        if (bytes.compare(spelling, 0, length, bytes.length - length) === 0) longest = length;
-    return longest;
+  /** Redacts in place. `rest` begins where a credential could continue in the next bytes; it is empty at the end. */
+  private redact(bytes: Buffer, isEnd: boolean): { done: Buffer; rest: Buffer } {
+    for (let at = 0; at < bytes.length;) {
+      let end = 0;
+      for (const pattern of this.patterns) {
+        if (!pattern.starts.has(bytes[at] as number)) continue;
+        const found = findEnd(bytes, at, pattern);
+        if (found === "open" && !isEnd) return { done: bytes.subarray(0, at), rest: bytes.subarray(at) };
+        if (typeof found === "number" && found > end) end = found;
+      }
+      if (end > 0) bytes.fill("*", at, end);
+      at = Math.max(end, at + 1);
+    }
+    return { done: bytes, rest: Buffer.alloc(0) };
   }
 }
 
-/** Returns the usual spellings of a text: plain, in JSON, percent-encoded, in hex, and in Base64 at each offset. */
-function spellingsOf(secret: string): string[] {
+/** A credential in one encoding: the spellings of each of its characters. */
+interface Pattern {
+  starts: ReadonlySet<number>;
+  characters: readonly (readonly Buffer[])[];
+}
+
+/** Returns where the credential that begins at `start` ends, "open" if the bytes end within it, or null. */
+function findEnd(bytes: Buffer, start: number, { characters }: Pattern): number | "open" | null {
+  let ends = [start];
+  let isOpen = false;
+  for (const spellings of characters) {
+    const next: number[] = [];
+    for (const at of ends)
+      for (const spelling of spellings) {
+        let same = 0;
+        while (same < spelling.length && at + same < bytes.length && bytes[at + same] === spelling[same]) same++;
+        if (same === spelling.length) next.push(at + same);
+        else if (at + same === bytes.length) isOpen = true;
+      }
+    if (next.length === 0) return isOpen ? "open" : null;
+    ends = next.length === 1 ? next : [...new Set(next)];
+  }
+  return Math.max(...ends);
+}
+
+/** Returns the patterns of a text: plain or escaped, in hex, and in Base64 at each offset. */
+function patternsOf(secret: string): Pattern[] {
   const bytes = Buffer.from(secret, "latin1");
-  const json = JSON.stringify(secret).slice(1, -1);
-  const percent = encodeURIComponent(secret);
   const base64 = [0, 1, 2].map((offset) => {
     const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
     // Only the characters that depend on nothing before or after the secret.
-    return text.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6));
+    return text.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6)).split("");
   });
   return [
-    secret,
-    json,
-    json.replaceAll("/", "\\/"),
-    percent,
-    percent.replaceAll(/%../g, (escape) => escape.toLowerCase()),
-    bytes.toString("hex"),
-    bytes.toString("hex").toUpperCase(),
-    ...base64,
-    ...base64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_")),
+    secret.split("").map(escapesOf),
+    [...bytes].map((byte) => bothCases(byte.toString(16))),
+    ...base64.map((text) => text.map((c) => [...escapesOf(c), ...(c === "+" ? ["-"] : c === "/" ? ["_"] : [])])),
+  ].map((characters) => ({
+    starts: new Set(characters[0]?.map((spelling) => spelling.charCodeAt(0))),
+    characters: characters.map((spellings) => spellings.map((spelling) => Buffer.from(spelling, "latin1"))),
+  }));
+}
+
+/** Encoders differ in which characters they escape, so each character can be plain or escaped: for URLs, JSON and HTML. */
+function escapesOf(c: string): string[] {
+  const code = c.charCodeAt(0);
+  const hex = bothCases(code.toString(16));
+  const named = { "&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos" }[c];
+  return [
+    c,
+    ...hex.flatMap((digits) => [`%${digits}`, `\\u00${digits}`, `&#x${digits};`]),
+    `&#${code};`,
+    `&#0${code};`,
+    ...('"\\/'.includes(c) ? [`\\${c}`] : []),
+    ...(named === undefined ? [] : [`&${named};`]),
   ];
 }
+
+const bothCases = (hex: string): string[] => [...new Set([hex, hex.toUpperCase()])];

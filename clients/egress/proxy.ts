@@ -37,6 +37,7 @@ export interface EgressProxy {
 
 /** Bounds the memory of requests that wait, together with `max_body_bytes`. */
 const MAX_CONNECTIONS = 128;
+/** Time in which a client shows the proxy's credential, and in which TLS starts. */
 const HANDSHAKE_MS = 10_000;
 /** Time in which an agent reads a refusal before its connection is closed. */
 const LINGER_MS = 2_000;
@@ -99,8 +100,12 @@ class Proxy {
   /** Serves one connection of the agent. Never rejects. */
   async serve(socket: Socket): Promise<void> {
     socket.setNoDelay(true);
+    // Other users of the machine could otherwise take all connections.
+    const timer = setTimeout(() => socket.destroy(), HANDSHAKE_MS);
+    socket.once("close", () => clearTimeout(timer));
     await this.serveRequests(socket, async (head, reader) => {
       this.assertCredential(head);
+      clearTimeout(timer);
       if (head.method !== "CONNECT") return this.exchange(head, reader, socket, this.plainOrigin(head), plainUri(head));
       await this.connect(head, reader, socket);
       return "detached";
@@ -270,7 +275,7 @@ class Proxy {
   }
 
   private redactorFor(origin: Origin): Redactor {
-    const known = this.redactors.get(origin) ?? new Redactor(origin.credentials);
+    const known = this.redactors.get(origin) ?? new Redactor(origin.credentials.map(({ secret }) => secret));
     this.redactors.set(origin, known);
     return known;
   }

@@ -11,6 +11,7 @@ import { connect as connectTls } from "node:tls";
 import { gzipSync } from "node:zlib";
 import { isAddressLiteral, isPublicAddress, resolveWithSystem, type Resolve } from "../../clients/egress/addresses.ts";
 import { createAuthority } from "../../clients/egress/certificates.ts";
+import { Redactor } from "../../clients/egress/credentials.ts";
 import { EgressConfigError, readEgressConfig } from "../../clients/egress/egress-config.ts";
 import { joinTunnel, startEgressProxy, type EgressProxy } from "../../clients/egress/proxy.ts";
 import { createAssent } from "../../clients/typescript/index.ts";
@@ -317,6 +318,37 @@ describe("an allowed request", () => {
     assert.equal(statusOf(await sendInside(get("/open/switch"))), 502);
   });
 
+  test("a response contains no credential that an encoder has escaped in its own way", async () => {
+    const escaped = [
+      "s3cr3t/%2Btoken%26value",
+      "s3cr3t/+token\\u0026value",
+      "s3cr3t\\/\\u002Btoken\\u0026value",
+      "s3cr3t/+token&amp;value",
+      "s3cr3t/+token&#38;value",
+      Buffer.from(SECRET).toString("hex").replace("f", "F"),
+      encodeURIComponent(Buffer.from(SECRET).toString("base64").slice(0, 25)),
+    ];
+    for (const text of escaped) {
+      const whole = new Redactor([SECRET, `${SECRET}-longer`]);
+      assert.equal(whole.redactText(`<${text}>`), `<${"*".repeat(text.length)}>`);
+      for (const size of [1, 7, 19]) {
+        const stream = whole.stream();
+        let out = "";
+        stream.on("data", (chunk: Buffer) => (out += chunk.toString()));
+        for (let at = 0; at < text.length + 2; at += size) stream.write(`<${text}>`.slice(at, at + size));
+        await new Promise((done) => stream.once("end", done).end());
+        assert.equal(out, `<${"*".repeat(text.length)}>`);
+      }
+    }
+    // One credential begins with another one.
+    const two = new Redactor([SECRET, `${SECRET}-longer`]).stream();
+    let out = "";
+    two.on("data", (chunk: Buffer) => (out += chunk.toString()));
+    two.write(SECRET);
+    await new Promise((done) => two.once("end", done).end("-longer s3c"));
+    assert.equal(out, `${"*".repeat(26)} s3c`);
+  });
+
   test("a redirect is passed on, and the next request is decided", async () => {
     const answer = await sendInside(get("/open/redirect"));
     assert.match(answer, /^HTTP\/1\.1 302 [^]*location: \/closed/i);
@@ -423,6 +455,7 @@ describe("a hostile agent", () => {
   const chunked = (rest: string, more = ""): string =>
     `POST /open HTTP/1.1\r\nHost: localhost:${port}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n${more}\r\n${rest}`;
   const SMALL = '{"amount":1}';
+  const FORM = "Content-Type: application/x-www-form-urlencoded\r\n";
   const cases: [name: string, bytes: () => string, status: number][] = [
     ["CL.TE", () => chunked("0\r\n\r\n", "Content-Length: 4\r\n"), 400],
     ["two lengths", () => post("/pay", SMALL, `Content-Type: application/json\r\nContent-Length: 3\r\n`), 400],
@@ -489,6 +522,13 @@ describe("a hostile agent", () => {
     ["TRACE", () => get("/open", auth(`Bearer ${PLACEHOLDER}`), "TRACE"), 403],
     ["a header named as a member of objects", () => get("/closed", "__proto__: x\r\nconstructor: y\r\n"), 403],
     ["an asterisk as the target", () => get("*", "", "OPTIONS"), 400],
+    ["a query credential in another case", () => get("/open?Key=mine"), 403],
+    ["a query credential as a list", () => get("/open?key[]=mine"), 403],
+    ["a body credential in another case", () => post("/pay", '{"amount":1,"Client_Secret":"mine"}'), 403],
+    ["a body credential in a form for PHP", () => post("/form", "+client.secret=mine", FORM), 403],
+    ["a body credential behind a semicolon", () => post("/form", "x=1;client_secret=mine", FORM), 400],
+    ["a body credential in a multipart form", () => post("/form", "--x", "Content-Type: multipart/form-data\r\n"), 400],
+    ["a body credential in JSON without a type", () => post("/form", '{"client_secret":"mine"}', ""), 400],
     ["Basic with another password", () => get("/open", auth(`Basic ${btoa("user:mine")}`)), 403],
     ["Basic with the placeholder as a part", () => get("/open", auth(`Basic ${btoa(`user:x${PLACEHOLDER}`)}`)), 403],
     ["a credential that is absent from its header", () => get("/open", "Authorization:\r\n"), 403],
@@ -648,6 +688,8 @@ describe("real clients", () => {
         ASSENT_API_KEY: key,
         API_TOKEN: SECRET,
         COPY: `x${SECRET}`,
+        URL_COPY: `https://user:${encodeURIComponent(SECRET)}@x.test`,
+        BASIC_COPY: btoa(`user:${SECRET}`),
       };
       const args = [...ASSENT, "egress", "run", "--config", join(folder, "egress.yaml"), "--", ...command];
       execFile(process.execPath, args, { env, cwd: folder }, (error, out, err) =>
@@ -685,6 +727,7 @@ require("http").request({ host: p.hostname, port: p.port, method: "CONNECT", pat
     const script = `cat /proc/self/environ | tr '\\0' '\\n'; for f in "$(dirname "$NODE_EXTRA_CA_CERTS")"/*; do cat "$f"; done; stat -c %a "$(dirname "$NODE_EXTRA_CA_CERTS")"; echo "$(dirname "$NODE_EXTRA_CA_CERTS")"`;
     const { exit, out } = await behind("sh", "-c", script);
     assert.equal(exit, 0);
+    assert.doesNotMatch(out, /COPY=/);
     assert.ok(out.includes(`API_TOKEN=${PLACEHOLDER}`) && out.includes("FORM_SECRET=assent-placeholder-FORM_SECRET"));
     for (const text of [SECRET, FORM_SECRET, key, "PRIVATE KEY"]) assert.ok(!out.includes(text), text);
     const [mode, path] = out.trim().split("\n").slice(-2) as [string, string];
@@ -693,12 +736,12 @@ require("http").request({ host: p.hostname, port: p.port, method: "CONNECT", pat
   });
 
   test(
-    "another user cannot read the proxy's environment or the file of a credential",
+    "another user cannot read the proxy's environment or the file of a credential, or write the certificates",
     { skip: process.getuid?.() !== 0 && "needs root" },
     async () => {
       chmodSync(folder, 0o755);
       const env = { ...process.env, ASSENT_URL: listening.url, ASSENT_API_KEY: key, API_TOKEN: SECRET };
-      const script = `id -u; id -G; cat /proc/$PPID/environ; cat ${join(folder, "form-secret")}; curl -sS -H "X-Key: $API_TOKEN" https://localhost:${port}/open/user`;
+      const script = `id -u; id -G; cat /proc/$PPID/environ; cat ${join(folder, "form-secret")}; curl -sS -H "X-Key: $API_TOKEN" https://localhost:${port}/open/user; ln -s /etc "$(dirname "$SSL_CERT_FILE")/x"; echo >> "$SSL_CERT_FILE"`;
       const args = [
         ...ASSENT,
         "egress",
@@ -712,10 +755,12 @@ require("http").request({ host: p.hostname, port: p.port, method: "CONNECT", pat
         "-c",
         script,
       ];
-      const { out } = await new Promise<{ out: string }>((done) =>
-        execFile(process.execPath, args, { env, cwd: "/" }, (_, stdout) => done({ out: stdout })),
+      const { out, err } = await new Promise<{ out: string; err: string }>((done) =>
+        execFile(process.execPath, args, { env, cwd: "/" }, (_, stdout, stderr) => done({ out: stdout, err: stderr })),
       );
       assert.equal(out, "65534\n65534\nok GET /open/user");
+      // Root removes the folder, so the user must not put a link into it.
+      assert.match(err, /ln: .*Permission denied/);
     },
   );
 

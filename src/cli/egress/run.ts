@@ -51,7 +51,7 @@ export async function run(args: string[], io: Output): Promise<number> {
   if (user === null && config.secrets.length > 0)
     log("the command runs as the same user as the proxy, and can read its credentials; use --user (docs/egress.md)");
   const proxy = await startEgressProxy({ config, assent, roots, log });
-  const files = createCertificateFolder(proxy.authority, roots, user);
+  const files = createCertificateFolder(proxy.authority, roots, user !== null);
   try {
     const { placeholders, secrets } = config;
     const { hostname } = new URL(url);
