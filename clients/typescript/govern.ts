@@ -126,7 +126,8 @@ export interface RunContext {
  * - TypeError for arguments that JSON cannot express
  * - the reason of an aborted signal
  *
- * If rules inspect the output, throws OutputWithheld after `run`, or returns a redacted copy of the result.
+ * If rules inspect the output, throws OutputWithheld after `run`, or returns a copy of the result, redacted if necessary.
+ * An error of `run` with more than a name and a message is then replaced by one with only these.
  *
  * Also throws any error of `run`, and TypeError if `run` returns a generator, whose body has then not run.
  * @example
@@ -200,11 +201,14 @@ export async function runStarted<T>(
     if (/^\[object (?:Async)?Generator\]$/.test(Object.prototype.toString.call(value)))
       throw new TypeError("not run: it returned a generator; govern a function that also consumes its values");
   } catch (error) {
-    const text = errorText(error);
+    const text = describeError(error);
     const inspected = await inspectOutput(assent, action, text);
-    await report({ success: false, error: text });
+    // The agent can read the report.
+    const shown =
+      "withheld" in inspected ? "the error is withheld" : String(inspected.isCopy ? inspected.output : text);
+    await report({ success: false, error: clipError(shown) });
     if ("withheld" in inspected) throw inspected.withheld;
-    if (inspected.isChanged) throw new Error(String(inspected.output));
+    if (inspected.isCopy && (shown !== text || hasMore(error))) throw new Error(shown);
     throw error;
   }
   const inspected = await inspectOutput(assent, action, value);
@@ -223,24 +227,31 @@ export async function runStarted<T>(
     ...(used === undefined ? {} : { usage: used }),
   });
   if ("withheld" in inspected) throw inspected.withheld;
-  return inspected.isChanged ? (inspected.output as T) : value;
+  return inspected.isCopy ? (inspected.output as T) : value;
+}
+
+/** Returns true if a thrown value can contain more than its inspected text, such as a cause or a response. */
+function hasMore(error: unknown): boolean {
+  if (!(error instanceof Error)) return (typeof error === "object" && error !== null) || typeof error === "function";
+  return Object.getOwnPropertyNames(error).some((name) => !["name", "message", "stack"].includes(name));
 }
 
 /**
- * Sends the output to the service if its action has `inspect`. If the output cannot be inspected, it is withheld: an
+ * Sends the output to the service if its action has `inspect`, and returns the copy that may be passed on. If the output cannot be inspected, it is withheld: an
  * error of the service, a value that is not JSON, a value that is too large.
  */
 async function inspectOutput(
   assent: Assent,
   action: ActionRecord,
   value: unknown,
-): Promise<{ isChanged: boolean; output?: unknown } | { withheld: OutputWithheld }> {
-  if (action.inspect !== true) return { isChanged: false };
+): Promise<{ isCopy: boolean; output?: unknown } | { withheld: OutputWithheld }> {
+  if (action.inspect !== true) return { isCopy: false };
   try {
     const output = copyJson(value ?? null, "the output");
     const { verdict, output: redacted, reason } = await assent.inspect(action.id, output);
     if (verdict === "withhold") return { withheld: new OutputWithheld(action, reason ?? "a rule withholds it") };
-    return verdict === "redact" ? { isChanged: true, output: redacted } : { isChanged: false };
+    // The value itself can have members that JSON does not represent, and can change later.
+    return { isCopy: true, output: verdict === "redact" ? redacted : value === undefined ? undefined : output };
   } catch (error) {
     const why =
       error instanceof AssentError
@@ -271,14 +282,19 @@ function assertReportable(usage: Record<string, number>): Record<string, number>
  * Converts an error to a string of at most 9,000 characters without lone surrogates. The service rejects lone
  * surrogates, and more than 10,000 characters.
  */
-export function errorText(error: unknown): string {
-  let text = "it threw a value that is not readable";
+export const errorText = (error: unknown): string => clipError(describeError(error));
+
+const toWellFormed = (text: string): string => new TextDecoder().decode(new TextEncoder().encode(text));
+
+const clipError = (text: string): string => toWellFormed(text.slice(0, 9000));
+
+function describeError(error: unknown): string {
   try {
-    text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    return toWellFormed(error instanceof Error ? `${error.name}: ${error.message}` : String(error));
   } catch {
     // Converting the error to a string can throw, which must not prevent the report.
+    return "it threw a value that is not readable";
   }
-  return new TextDecoder().decode(new TextEncoder().encode(text.slice(0, 9000)));
 }
 
 function warn(error: unknown, { id, tool, operation }: ActionRecord): void {

@@ -97,7 +97,10 @@ function withheld(rules: readonly AppliedRule[], reason: string): Judgement {
 
 function apply(rules: readonly AppliedRule[], subject: Subject, meter: Meter): Judgement {
   const { output } = subject;
-  const texts = readTexts(output);
+  const texts = readTexts(
+    output,
+    rules.some(({ rule }) => rule.effect !== "allow" && rule.patterns.length + rule.members.length > 0),
+  );
   const matched: AppliedRule[] = [];
   let unread: AppliedRule | null = null;
   for (const applied of rules) {
@@ -110,15 +113,20 @@ function apply(rules: readonly AppliedRule[], subject: Subject, meter: Meter): J
   const withholding = matched.find(({ rule }) => rule.effect === "withhold");
   if (withholding !== undefined) return withheld(matched, reasonOf(withholding, "withheld"));
   const redacting = matched.filter(({ rule }) => rule.effect === "redact");
-  let changed = output;
-  for (const { rule } of redacting) changed = redact(changed, rule);
+  const changed = redact(
+    output,
+    redacting.map(({ rule }) => rule),
+  );
   const [first] = redacting;
   // What is spread over several texts, or is in the name of a member, cannot be replaced.
-  const left = redacting.find(({ rule }) => rule.patterns.length > 0 && isFoundIn(readTexts(changed), rule.patterns));
+  const rest = readTexts(changed.value);
+  const left = redacting.find(({ rule }) => rule.patterns.length > 0 && isFoundIn(rest, rule.patterns));
   if (left !== undefined) return withheld(matched, `what rule "${left.rule.name}" redacts could not be replaced`);
+  if (rest.joined.some((text) => changed.removed.some((secret) => text.includes(secret))))
+    return withheld(matched, "a redacted member occurs again and could not be replaced there");
   return {
     verdict: first === undefined ? "allow" : "redact",
-    output: changed,
+    output: changed.value,
     rules: matched,
     labels: labelsOf(matched),
     reason: first === undefined ? null : reasonOf(first, "redacted"),
@@ -162,23 +170,30 @@ const isFoundIn = ({ single, joined }: Texts, patterns: readonly string[]): bool
 
 const MEDIA_TYPE_MEMBERS = ["mimeType", "mime_type", "media_type", "mediaType"];
 
-function readTexts(output: JsonValue): Texts {
+/** @throws RangeError if `isStrict` and a text has a member twice, of which readers choose different ones */
+function readTexts(output: JsonValue, isStrict = false): Texts {
   const [single, joined, mediaTypes]: [string[], string[], string[]] = [[], [], []];
-  const visit = (value: JsonValue): void => {
+  const visit = (value: JsonValue, isInText = false): void => {
     chargeSteps(1);
-    if (typeof value === "string") single.push(value);
-    else if (typeof value === "number") single.push(String(value));
+    if (typeof value === "string") {
+      single.push(value);
+      // In a text that is JSON, escapes such as \n or \u0041 hide what its strings are.
+      const parsed = parseText(value);
+      if (isStrict && parsed?.fault === "DUPLICATE_KEY") throw new RangeError("a text has a member twice");
+      if (parsed !== null) visit(parsed.value, true);
+    } else if (typeof value === "number") single.push(String(value));
     else if (Array.isArray(value)) {
       const parts = value.flatMap((item) =>
         isJsonObject(item) && typeof item["text"] === "string" ? item["text"] : [],
       );
       if (parts.length > 1) joined.push(parts.join(""));
-      value.forEach(visit);
+      for (const item of value) visit(item, isInText);
     } else if (isJsonObject(value))
       for (const [name, member] of Object.entries(value)) {
         single.push(name);
-        if (MEDIA_TYPE_MEMBERS.includes(name) && typeof member === "string") mediaTypes.push(member.toLowerCase());
-        visit(member);
+        if (!isInText && MEDIA_TYPE_MEMBERS.includes(name) && typeof member === "string")
+          mediaTypes.push(member.toLowerCase());
+        visit(member, isInText);
       }
   };
   visit(output);
@@ -194,19 +209,58 @@ function hasType(type: string, output: JsonValue, mediaType: string | null, { me
   return declared.some((each) => matchGlob(type, each.split(";")[0]?.trim() ?? ""));
 }
 
-function redact(output: JsonValue, rule: CompiledResultRule): JsonValue {
-  const { value, removed } = replaceMembers(output, rule);
-  const { patterns, replacement } = rule;
-  const replaceText = (text: string): string => {
-    let changed = patterns.length === 0 ? text : replaceFound(patterns, text, replacement);
-    for (const secret of removed) {
-      if (secret.length < MIN_REPEATED || secret === replacement) continue;
+/**
+ * Replaces the members of all rules, then what patterns find, because a replaced match can make a text invalid JSON.
+ * Returns also the values of removed members that may not occur anywhere else.
+ */
+function redact(
+  output: JsonValue,
+  rules: readonly CompiledResultRule[],
+): { value: JsonValue; removed: readonly string[] } {
+  let value = output;
+  const secrets = new Map<string, string>();
+  for (const rule of rules) {
+    const replaced = replaceMembers(value, rule);
+    ({ value } = replaced);
+    for (const secret of replaced.removed)
+      if (secret.length >= MIN_REPEATED && !rules.some(({ replacement }) => replacement.includes(secret)))
+        secrets.set(secret, rule.replacement);
+  }
+  // A value can be a part of another one.
+  const removed = [...secrets].sort(([a], [b]) => b.length - a.length);
+  const replaceIn = (text: string): string => {
+    let changed = text;
+    for (const { patterns, replacement } of rules)
+      if (patterns.length > 0) changed = replaceFound(patterns, changed, replacement);
+    for (const [secret, replacement] of removed) {
       chargeSteps(1 + (changed.length >> 4));
-      changed = changed.replaceAll(secret, replacement);
+      changed = changed.replaceAll(secret, () => replacement);
     }
     return changed;
   };
-  return mapTexts(value, replaceText);
+  const replaceText = (text: string): string => {
+    const changed = replaceIn(text);
+    if (parseText(text) === null) return changed;
+    // The text is JSON. If replacing in the text was not enough, or made it invalid, replace in the value, which also
+    // finds what is behind escapes.
+    if (parseText(changed) !== null && mapJsonText(changed, replaceValue) === changed) return changed;
+    return replaceIn(mapJsonText(text, replaceValue));
+  };
+  const replaceValue = (inner: JsonValue): JsonValue => mapTexts(inner, replaceText);
+  return { value: replaceValue(value), removed: removed.map(([secret]) => secret) };
+}
+
+/**
+ * Changes a text that is JSON by its value. Returns any other text, and a text whose value does not change, as it is.
+ */
+function mapJsonText(text: string, change: (value: JsonValue) => JsonValue): string {
+  const parsed = parseText(text);
+  if (parsed === null) return text;
+  const before = JSON.stringify(parsed.value);
+  const after = JSON.stringify(change(parsed.value));
+  if (before === after) return text;
+  if (parsed.fault !== null) throw new RangeError(`a text of the output cannot be changed exactly: ${parsed.fault}`);
+  return after;
 }
 
 function mapTexts(value: JsonValue, change: (text: string) => string): JsonValue {
@@ -222,7 +276,7 @@ function mapTexts(value: JsonValue, change: (text: string) => string): JsonValue
 
 /**
  * Replaces the members of a rule, in the output, in `structuredContent` of an MCP result, and in texts that are JSON.
- * Returns the removed values as texts, the longest first.
+ * Returns the removed values as texts.
  */
 function replaceMembers(
   output: JsonValue,
@@ -236,26 +290,29 @@ function replaceMembers(
   };
   const inValue = (value: JsonValue): JsonValue =>
     members.reduce<JsonValue>((changed, path) => replaceMember(changed, path, remove), value);
-  const inText = (text: string): string => {
-    const parsed = /^\s*[[{]/.test(text) ? parseOrNull(text) : null;
-    if (parsed === null) return text;
-    const before = removed.length;
-    const changed = inValue(parsed);
-    return removed.length === before ? text : JSON.stringify(changed);
-  };
+  const inText = (text: string): string => mapJsonText(text, (parsed) => mapTexts(inValue(parsed), inText));
   let value = inValue(output);
   if (isJsonObject(value) && value["structuredContent"] !== undefined)
     value = { ...value, structuredContent: inValue(value["structuredContent"]) };
   value = mapTexts(value, inText);
-  return { value, removed: [...new Set(removed)].sort((a, b) => b.length - a.length) };
+  return { value, removed };
 }
 
-function parseOrNull(text: string): JsonValue | null {
+/** Returns the value of a text that is a JSON object or array, and what is wrong with it; null for any other text. */
+function parseText(text: string): { value: JsonValue; fault: string | null } | null {
+  if (!/^\s*[[{]/.test(text)) return null;
   chargeSteps(1 + (text.length >> 3));
+  let value: JsonValue;
   try {
-    return parseJson(text);
+    value = JSON.parse(text.trim()) as JsonValue;
   } catch {
     return null;
+  }
+  try {
+    parseJson(text.trim());
+    return { value, fault: null };
+  } catch (error) {
+    return { value, fault: String((error as { code?: unknown }).code) };
   }
 }
 
@@ -263,7 +320,8 @@ function parseOrNull(text: string): JsonValue | null {
 function collectTexts(value: JsonValue, texts: string[]): void {
   if (Array.isArray(value)) value.forEach((item) => collectTexts(item, texts));
   else if (isJsonObject(value)) Object.values(value).forEach((item) => collectTexts(item, texts));
-  else texts.push(String(value));
+  // Occurrences of true, false and null elsewhere say nothing.
+  else texts.push(typeof value === "string" || typeof value === "number" ? String(value) : "");
 }
 
 function replaceMember(value: JsonValue, path: readonly string[], remove: (value: JsonValue) => JsonValue): JsonValue {

@@ -69,5 +69,7 @@ export function findLabelEnd(
   label: string,
 ): number {
   const owner = session === undefined ? ofAgent(agentId) : ofSession(session.id);
-  return state(labelState).owners.get(owner)?.[label] ?? 0;
+  // A label may be named as a member that every object inherits, such as constructor.
+  const ends = state(labelState).owners.get(owner) ?? {};
+  return Object.hasOwn(ends, label) ? (ends[label] ?? 0) : 0;
 }

@@ -20,8 +20,11 @@ export async function inspectReply(
   try {
     inspection = await inspect(isError ? { error: { ...reply.error } } : reply.result);
   } catch (error) {
-    if (!(error instanceof AssentError)) throw error;
-    return withheldReply(`the service gave no verdict (${error.code})`, actionId, tool);
+    const why =
+      error instanceof AssentError
+        ? `the service gave no verdict (${error.code})`
+        : "it could not be sent to the service";
+    return withheldReply(why, actionId, tool);
   }
   const { verdict, output, reason } = inspection;
   if (verdict === "allow") return reply;

@@ -93,13 +93,18 @@ def govern(
 
         def failed(run: Run, error: BaseException) -> Optional[Exception]:
             """Reports the failure. Returns the error to raise instead, if rules inspect the output and change it."""
-            text = error_text(error)
+            text = _describe(error)
             # A cancellation must stay one, and contains no output.
-            verdict = inspected(own, run.action, text) if isinstance(error, Exception) else None
-            report(run, lambda: {"success": False, "error": text})
+            is_cancelled = isinstance(error, (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit))
+            verdict = None if is_cancelled else inspected(own, run.action, text)
+            shown = text if verdict is None else "the error is withheld" if isinstance(verdict, OutputWithheld) else str(verdict["output"])
+            # The agent can read the report.
+            report(run, lambda: {"success": False, "error": _clip(shown)})
             if verdict is None:
                 return None
-            return verdict if isinstance(verdict, OutputWithheld) else RuntimeError(str(verdict["output"]))
+            if isinstance(verdict, OutputWithheld):
+                return verdict
+            return RuntimeError(shown) if shown != text or _has_more(error, text) else None
 
         if inspect.iscoroutinefunction(function):
 
@@ -111,10 +116,12 @@ def govern(
                     value = _begun(await _run(function, signature, params))
                 except BaseException as error:
                     other = await asyncio.to_thread(failed, run, error)
-                    if other is not None:
-                        raise other from None
-                    raise
-                return await asyncio.to_thread(succeeded, run, value)
+                    if other is None:
+                        raise
+                else:
+                    return await asyncio.to_thread(succeeded, run, value)
+                # Outside of `except`, so that the new error does not refer to the old one.
+                raise other
 
             return cast(Function, governed_async)
 
@@ -126,10 +133,11 @@ def govern(
                 value = _begun(_run(function, signature, params))
             except BaseException as error:
                 other = failed(run, error)
-                if other is not None:
-                    raise other from None
-                raise
-            return succeeded(run, value)
+                if other is None:
+                    raise
+            else:
+                return succeeded(run, value)
+            raise other
 
         return cast(Function, governed)
 
@@ -138,13 +146,15 @@ def govern(
 
 def inspected(client: Assent, action: ActionRecord, value: Any) -> Union[None, Dict[str, Any], OutputWithheld]:
     """
-    Sends the output to the service if its action has `inspect`. Returns None if the output may be passed on, the inspection
-    with the redacted `output`, or the error to raise if it is withheld or cannot be inspected.
+    Sends the output to the service if its action has `inspect`; otherwise returns None. Returns the inspection, whose `output`
+    is a copy that may be passed on, or the error to raise if the output is withheld or cannot be inspected.
     """
     if cast(Dict[str, Any], action).get("inspect") is not True:
         return None
     try:
-        inspection = client.inspect(action["id"], to_json(value))
+        # The value itself can have attributes that JSON does not represent, and can change later.
+        output = to_json(value, keep_decimals=True)
+        inspection = client.inspect(action["id"], to_json(output))
     except NotJson:
         return OutputWithheld("it is not plain JSON, so it could not be inspected", action)
     except AssentError as error:
@@ -152,7 +162,7 @@ def inspected(client: Assent, action: ActionRecord, value: Any) -> Union[None, D
     except Exception as error:
         return OutputWithheld(f"it could not be inspected ({type(error).__name__})", action)
     if inspection["verdict"] == "allow":
-        return None
+        return {**inspection, "output": output}
     if inspection["verdict"] == "redact":
         return inspection
     return OutputWithheld(str(inspection.get("reason") or "a rule withholds it"), action)
@@ -198,11 +208,25 @@ def error_text(error: BaseException) -> str:
     Returns the error as text of at most 9,000 characters without lone surrogates, because the service rejects longer text
     and lone surrogates.
     """
+    return _clip(_describe(error))
+
+
+def _clip(text: str) -> str:
+    return text[:9000]
+
+
+def _describe(error: BaseException) -> str:
     try:
-        text = f"{type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode()
     except Exception:
-        text = f"{type(error).__name__}, which has no text"
-    return text[:9000].encode("utf-8", "replace").decode()
+        return f"{type(error).__name__}, which has no text"
+
+
+def _has_more(error: BaseException, text: str) -> bool:
+    """Returns whether an error can contain more than its inspected text, such as a cause, a note or a response."""
+    if vars(error) or error.__cause__ is not None or error.__context__ is not None:
+        return True
+    return any(not isinstance(one, (str, int)) or str(one) not in text for one in error.args)
 
 
 def _warn(error: Exception, action: ActionRecord) -> None:

@@ -46,7 +46,7 @@ const withheld = (value: unknown, words: RegExp): Promise<void> =>
 
 test("an output is returned as it is, redacted, or withheld", async () => {
   const same = { name: "Ada" };
-  assert.equal(await run(same), same);
+  assert.deepEqual(await run(same), same);
   assert.equal(await run(undefined), undefined);
   assert.deepEqual(await run({ ssn: "078-05-1120" }), { ssn: "[redacted]" });
   await withheld("internal: fire Ada", /its output is withheld: internal notes \(action /);
@@ -56,6 +56,40 @@ test("errors are inspected, too", async () => {
   await assert.rejects(run(new RangeError("no customer")), RangeError);
   await assert.rejects(run(new Error("no 078-05-1120")), { message: "Error: no [redacted]" });
   await withheld(new Error("internal"), /internal notes/);
+});
+
+test("of an error, nothing passes that was not inspected, and its report contains nothing that was withheld", async () => {
+  await withheld(new Error(`${"x".repeat(9500)} internal`), /internal notes/);
+  for (const thrown of [
+    Object.assign(new Error("failed"), { stdout: "078-05-1120" }),
+    new Error("failed", { cause: "internal" }),
+  ])
+    await assert.rejects(run(thrown), (error: Error) => {
+      assert.deepEqual(
+        [error.message, Object.getOwnPropertyNames(error).sort()],
+        ["Error: failed", ["message", "stack"]],
+      );
+      return true;
+    });
+  const throwObject = govern(
+    () => {
+      // eslint-disable-next-line typescript/only-throw-error
+      throw { data: "internal" };
+    },
+    { tool: "crm", operation: "read", assent },
+  );
+  await assert.rejects(throwObject({ n: ++n }), { message: "[object Object]" });
+  await assert.rejects(run(new Error("no 078-05-1121")), /no \[redacted\]/);
+  await withheld(new Error("internal 2"), /internal notes/);
+  const { actions } = (await service.call("GET", "/v1/actions?tool=crm&limit=200", { key: service.admin })).body;
+  assert.doesNotMatch(JSON.stringify(actions), /internal 2|078-05-112/);
+});
+
+test("of a value, only what was inspected passes", async () => {
+  const match = /Ada/.exec("internal: Ada");
+  const result = await run(match);
+  assert.deepEqual(JSON.stringify(result), '["Ada"]');
+  assert.equal((result as { input?: string }).input, undefined);
 });
 
 test("an output that JSON cannot represent, or without a verdict, is withheld", async () => {

@@ -5,6 +5,9 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { needs } from "../../support/features.ts";
 import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
+import { LABELS } from "../../../plugins/results/entry.ts";
+import { applyLabels, findLabelEnd, NO_LABELS } from "../../../plugins/results/state.ts";
+import type { PluginEntry } from "../../../src/core.ts";
 import { auditStore } from "../../../src/testing/index.ts";
 
 const POLICY = `policy: work
@@ -28,6 +31,9 @@ results:
   - { name: large, tool: files, match: { larger_than: 100000 }, effect: withhold, reason: too large for the agent }
   - { name: pictures, tool: files, match: { type: "image/*" }, effect: withhold }
   - { name: hard, tool: hard, match: { pattern: ['(x+x+)+y', 'a[ab]{20}c', '(a|ab|abc)*d'] }, effect: redact, replacement: '#' }
+  - { name: odd, tool: odd, effect: redact, members: [result.a], replacement: $& }
+  - { name: first, tool: both, match: { pattern: '"id":"[^"]*"' }, effect: redact }
+  - { name: second, tool: both, effect: redact, members: [result.customer] }
   - { name: internal, tool: db, match: { when: 'result.rows.size() > params.most' }, effect: withhold }
 `;
 const KEY = "AKIAIOSFODNN7EXAMPLE";
@@ -61,6 +67,13 @@ async function inspected(tool: string, output: unknown, more: object = {}): Prom
 const report = (id: string): Promise<Answer> => call(`/v1/actions/${id}/result`, { success: true });
 const send = async (agent: string, headers = {}): Promise<string> =>
   (await submit(agent, "mail", { operation: "send" }, headers)).body.status;
+
+test("a label can have the name of a member that every object inherits", () => {
+  const at = "2026-01-01T00:00:00.000Z";
+  const entry = { type: LABELS, agent_id: "bot", at, data: { session: null, labels: ["other"], until: at } };
+  const state = applyLabels(NO_LABELS, entry as unknown as PluginEntry);
+  assert.equal(findLabelEnd({ state: () => state as never }, "bot", undefined, "constructor"), 0);
+});
 
 describe("what is asked for", () => {
   test("an action has `inspect` only if a result rule applies to it", async () => {
@@ -150,6 +163,50 @@ describe("what patterns find", () => {
       structuredContent: hidden,
     });
     assert.equal((await inspected("crm", { customer: { name: "Ada" } })).verdict, "allow");
+  });
+
+  test("escapes in a text that is JSON hide nothing, and its other parts stay exact", async () => {
+    const escaped = (value: string): string => `{"id":1234567890123456789,"key":"${value}"}`;
+    const { output } = await inspected("files", { content: [text(escaped(KEY))] });
+    assert.deepEqual(output, { content: [text(escaped("[redacted]"))] });
+    const card =
+      '{"card":4111111111111111,"key":"\\u0041KIAIOSFODNN7EXAMPLE","nested":"[\\"\\\\u0041KIAIOSFODNN7EXAMPLE\\"]"}';
+    assert.equal(
+      (await inspected("files", card)).output,
+      '{"card":"<card>","key":"[redacted]","nested":"[\\"[redacted]\\"]"}',
+    );
+    // What cannot be replaced exactly is withheld.
+    assert.equal((await inspected("files", escaped("\\u0041KIAIOSFODNN7EXAMPLE"))).verdict, "withhold");
+  });
+
+  test("members in a text are replaced if it has a byte order mark or large numbers, and withheld if one occurs twice", async () => {
+    const customer = '{"customer":{"ssn":"078-05-1120"}}';
+    assert.equal((await inspected("crm", `\ufeff${customer}`)).output, '{"customer":{"ssn":"[redacted]"}}');
+    for (const output of [
+      '{"id":1234567890123456789,"customer":{"ssn":"078-05-1120"}}',
+      '{"customer":{"ssn":"078-05-1120"},"customer":{}}',
+    ])
+      assert.equal((await inspected("crm", output)).verdict, "withhold", output);
+    assert.equal((await inspected("crm", '{"id":1234567890123456789}')).verdict, "allow");
+    assert.equal((await inspected("web", '{"a":1,"a":{}}')).verdict, "withhold");
+  });
+
+  test("a removed value is replaced behind escapes and in other members, whatever the replacement is", async () => {
+    const ssn = '078"05\n1120';
+    const { output } = await inspected("crm", {
+      customer: { ssn },
+      log: JSON.stringify({ seen: `was ${ssn}` }),
+      ok: "null",
+    });
+    assert.deepEqual(output, { customer: { ssn: "[redacted]" }, log: '{"seen":"was [redacted]"}', ok: "null" });
+    const { output: odd } = await inspected("odd", { a: "secret", b: "a secret", c: null, d: "null" });
+    assert.deepEqual(odd, { a: "$&", b: "a $&", c: null, d: "null" });
+    assert.equal(
+      (await inspected("crm", { customer: { ssn: "078-05-1120" }, content: [text("078-05"), text("-1120")] })).verdict,
+      "withhold",
+    );
+    const both = await inspected("both", '{"id":"AKIA","customer":"Ada L."}');
+    assert.doesNotMatch(JSON.stringify(both.output ?? ""), /Ada L/);
   });
 
   test("size, type and conditions match", async () => {
