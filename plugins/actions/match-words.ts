@@ -81,9 +81,12 @@ function containsWords(
   names: PrincipalNames,
 ): boolean {
   const people = searchedPrincipals(row, votes).flatMap((principal) => names[principal] ?? []);
-  const text = `${searchedText(redactRow(policies, row), votes)} ${JSON.stringify(people)}`.toLowerCase();
+  const text = searchedText(redactRow(policies, row), votes);
+  const plain = [text.plain, ...people].join("\n").toLowerCase();
+  const json = text.json.toLowerCase();
   return words.every(
-    (word) => text.includes(inJson(word)) || (word.length >= MIN_ID_PREFIX && row.id.startsWith(word)),
+    (word) =>
+      plain.includes(word) || json.includes(inJson(word)) || (word.length >= MIN_ID_PREFIX && row.id.startsWith(word)),
   );
 }
 

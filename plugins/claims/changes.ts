@@ -18,11 +18,16 @@ import {
   readVerifiedHistory,
 } from "../actions/api.ts";
 import { CLAIM_ENTRY, type ClaimBody, type ClaimChange, type ClaimOptions, ERRORS } from "./schemas.ts";
-import { type Claim, claimState, findClaim } from "./state.ts";
+import { type Claim, claimState, findClaim, isPending } from "./state.ts";
 
 const MS_PER_MINUTE = 60_000;
 /** Maximum number of open claims of one approver, who can look at one request at a time. */
 const MAX_CLAIMS = 20;
+/**
+ * Maximum number of entries about the claims of one action, after which it can only be released. Each vote reads all
+ * entries of its action, so claiming it again and again must not make votes slow. Also limits the notices.
+ */
+const MAX_CHANGES = 100;
 /** Maximum number of users whose rights one search evaluates, and that it returns. */
 const [MAX_EVALUATED, MAX_FOUND] = [500, 20];
 
@@ -50,16 +55,30 @@ export function claimAction(
       );
     const until = Math.min(tx.now + minutes * MS_PER_MINUTE, row.expires_at ?? Infinity);
     if (current?.holder === holder.principal && (current.until - tx.now) * 2 > until - tx.now) return current;
-    const open = [...tx.state(claimState).values()].filter((claim) => claim.until > tx.now && claim.action_id !== id);
-    if (open.filter((claim) => claim.holder === holder.principal).length >= MAX_CLAIMS)
+    if ((await countOtherClaims(tx, holder.principal, id)) >= MAX_CLAIMS)
       throw new Refusal(
         ERRORS.tooMany,
         `${holder.principal} has ${MAX_CLAIMS} claims, which is the limit; vote on one of these requests or release it`,
+      );
+    if ((await tx.entriesOfAction(id)).filter(({ type }) => type === CLAIM_ENTRY).length >= MAX_CHANGES)
+      throw new Refusal(
+        ERRORS.tooMany,
+        `claims of the action ${id} changed ${MAX_CHANGES} times, which is the limit; vote on it without a claim`,
       );
     const change = holder.principal === caller.principal ? "claimed" : "handed_over";
     record(tx, row, caller, { change, holder: holder.principal, until: toRfc3339(until) });
     return tx.state(claimState).get(id) as Claim;
   });
+}
+
+/** Returns the number of the holder's claims of other actions, without those that have ended. */
+async function countOtherClaims(tx: LedgerTransaction, holder: string, id: string): Promise<number> {
+  const ids = [...tx.state(claimState).values()]
+    .filter((claim) => claim.holder === holder && claim.action_id !== id)
+    .map(({ action_id }) => action_id);
+  if (ids.length < MAX_CLAIMS) return ids.length;
+  const votes = await tx.approvalsOfActions(ids);
+  return (await tx.actionsById(ids)).filter((row) => findClaim(tx, row, votes) !== null).length;
 }
 
 /** Ends the caller's claim. Throws CLAIM_NOT_FOUND if the caller has no claim of the action. */
@@ -76,7 +95,8 @@ export function releaseClaim(host: CoreHost, credential: Credential, id: string)
 
 /**
  * Returns the users other than the caller who can approve the action now, by name. A name that other users have, too, is
- * followed by the id.
+ * followed by the id. Returns no one if the caller cannot hand the action over, because it is not pending or because
+ * they cannot approve it.
  */
 export async function findApprovers(
   host: CoreHost,
@@ -86,6 +106,9 @@ export async function findApprovers(
 ): Promise<{ id: string; name: string }[]> {
   const history = await readVerifiedHistory(host.storage, row);
   const moment = await host.snapshot();
+  const mayApprove = (approver: PendingApprover): boolean =>
+    history !== null && findVotingBlock(host, withoutPlan(row), approver, history, moment) === null;
+  if (!isPending(row, moment.now) || !mayApprove(credential)) return [];
   const wanted = name.toLowerCase();
   const users = [...moment.state(userState).values()]
     .filter(
@@ -99,9 +122,8 @@ export async function findApprovers(
   for (const user of users.slice(0, MAX_EVALUATED)) {
     if (found.length === MAX_FOUND) break;
     await host.waitForReadSlot(credential.key.id);
-    const approver = history === null ? null : await findUserAsApprover(host, moment, user.id);
-    if (history === null || approver === null) continue;
-    if (findVotingBlock(host, withoutPlan(row), approver, history, moment) === null) found.push(user.id);
+    const approver = await findUserAsApprover(host, moment, user.id);
+    if (approver !== null && mayApprove(approver)) found.push(user.id);
   }
   const names = await readPrincipalNames(host.storage, moment.state(userState), found.map(principalOfUser));
   return found.map((id) => ({ id, name: names[principalOfUser(id)] ?? "" }));

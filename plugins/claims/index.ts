@@ -1,6 +1,6 @@
 /** Claims: an approver says that they are looking at a pending request, and can hand it to another approver. */
-import { canSee, type CoreHost, defineCorePlugin } from "../../src/core.ts";
-import { cutPage, decodeCursor, DEFAULT_LIMIT, defineRoute, nextLink, toRfc3339 } from "../../src/plugin.ts";
+import { canSee, type CoreHost, decodeSeqCursor, defineCorePlugin } from "../../src/core.ts";
+import { cutPage, DEFAULT_LIMIT, defineRoute, nextLink, toRfc3339 } from "../../src/plugin.ts";
 import { IdParams, visibleAction } from "../actions/api.ts";
 import { claimAction, findApprovers, releaseClaim } from "./changes.ts";
 import { claimNotice } from "./notice.ts";
@@ -45,7 +45,7 @@ function claimRoutes(host: CoreHost, options: schema.ClaimOptions) {
       errors: ["INVALID_CURSOR"],
       async handle({ query, credential }) {
         const snapshot = await host.snapshot();
-        const before = query.cursor === undefined ? Infinity : Number(decodeCursor(LIST, query.cursor));
+        const before = query.cursor === undefined ? Infinity : decodeSeqCursor(LIST, query.cursor);
         const limit = query.limit ?? DEFAULT_LIMIT;
         const ids = [...snapshot.state(claimState).keys()];
         const votes = ids.length === 0 ? [] : await host.storage.approvalsOfActions(ids);
@@ -102,7 +102,8 @@ function claimRoutes(host: CoreHost, options: schema.ClaimOptions) {
       path: "/v1/actions/:id/approvers",
       tag: TAG,
       summary: "List users to whom an action can be handed",
-      description: "Other users who can approve the action now. One request evaluates the rights of 500 users.",
+      description:
+        "Other users who can approve the action now; no one if it is not pending or the caller cannot approve it. One request evaluates the rights of 500 users.",
       scope: "approvals:decide",
       params: IdParams,
       query: schema.ApproverQuery,

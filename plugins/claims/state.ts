@@ -2,7 +2,7 @@
  * Claims of pending requests. They exist only as ledger entries, so all processes have the same claims. A claim changes
  * no decision: it only says who is looking.
  */
-import { parseEntryTime } from "../../src/core.ts";
+import { parseEntryTime, userOfPrincipal, userState } from "../../src/core.ts";
 import type { EntryBody, Fold, StatesReader } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import { CLAIM_ENTRY, type ClaimChange } from "./schemas.ts";
@@ -48,8 +48,8 @@ export function applyClaimEntry(claims: Claims, { action_id, at: time, by, data,
 }
 
 /**
- * Returns the claim of an action; null if there is none. A claim ends at its time, when the action settles, and when its
- * holder votes.
+ * Returns the claim of an action; null if there is none. A claim ends at its time, when the action settles, when its
+ * holder votes, and when its holder is deactivated.
  * @param votes votes on the action
  */
 export function findClaim(
@@ -59,7 +59,13 @@ export function findClaim(
 ): Claim | null {
   const claim = state(claimState).get(row.id);
   if (claim === undefined || claim.until <= now) return null;
-  if (row.status !== "pending_approval" || (row.expires_at ?? 0) <= now) return null;
+  if (!isPending(row, now)) return null;
+  if (state(userState).get(userOfPrincipal(claim.holder) ?? "")?.ended_at != null) return null;
   const hasVoted = votes.some(({ action_id, principal }) => action_id === row.id && principal === claim.holder);
   return hasVoted ? null : claim;
+}
+
+/** Whether the action waits for approval and its deadline has not passed. */
+export function isPending({ status, expires_at }: Pick<ActionRow, "status" | "expires_at">, now: number): boolean {
+  return status === "pending_approval" && (expires_at ?? 0) > now;
 }

@@ -11,14 +11,21 @@ export const SEARCHED_COLUMNS = ["tool", "operation", "agent_id", "policy", "rul
 
 type SearchedRow = Pick<ActionRow, (typeof SEARCHED_COLUMNS)[number] | "request" | "effective" | "questions">;
 
+/** What a word is compared with. */
+export interface SearchedText {
+  /** Names, the reason, questions and comments. Whitespace separates them, which no word contains. */
+  plain: string;
+  /** The request and its change, as JSON: compare a word as it is written in a JSON string. */
+  json: string;
+}
+
 /**
- * Returns the names, the reason, the request, its change, the questions and the comments of votes. Each text is in JSON,
- * so compare a word as it is written in a JSON string. Contains no salt: a search must not reveal the salts that protect
- * commitments after an erasure.
+ * Returns the names, the reason, the request, its change, the questions and the comments of votes. Contains no salt: a
+ * search must not reveal the salts that protect commitments after an erasure.
  * @example
- * const isMatch = searchedText(row, await storage.approvals(row.id)).includes("4711");
+ * const isMatch = searchedText(row, await storage.approvals(row.id)).plain.includes("refund");
  */
-export function searchedText(row: SearchedRow, votes: readonly Pick<ApprovalRow, "reason">[]): string {
+export function searchedText(row: SearchedRow, votes: readonly Pick<ApprovalRow, "reason">[]): SearchedText {
   const { edit, questions } = decodeTexts(row);
   const texts = [
     ...SEARCHED_COLUMNS.map((column) => row[column]),
@@ -26,7 +33,10 @@ export function searchedText(row: SearchedRow, votes: readonly Pick<ApprovalRow,
     ...questions.flatMap(({ question, answer }) => [question.text, answer?.text]),
     ...votes.map(({ reason }) => reason),
   ].filter((text) => text != null);
-  return [JSON.stringify(texts), row.request, edit === null ? "" : JSON.stringify(edit.request)].join(" ");
+  return {
+    plain: texts.join("\n"),
+    json: [row.request, edit === null ? "" : JSON.stringify(edit.request)].join("\n"),
+  };
 }
 
 /**

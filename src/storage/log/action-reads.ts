@@ -181,12 +181,13 @@ function matches(t: Tables, row: ActionRow, filter: ActionFilter): boolean {
     ("all" in seen || ("agent_id" in seen ? row.agent_id === seen.agent_id : row.submitted_by === seen.key_id)) &&
     (filter.status === undefined || statusOf(row, filter.as_of) === filter.status) &&
     EQUAL.every((name) => filter[name] === undefined || row[name] === filter[name]) &&
-    containsText(t, row, filter.contains) &&
     (filter.first_of_plan === undefined || row.plan_position === 1) &&
     (filter.since === undefined || row.created_at >= filter.since) &&
     (filter.until === undefined || row.created_at < filter.until) &&
     (filter.from_seq === undefined || row.decision_seq >= filter.from_seq) &&
-    (filter.before_seq === undefined || row.decision_seq < filter.before_seq)
+    (filter.before_seq === undefined || row.decision_seq < filter.before_seq) &&
+    // The slowest condition is last.
+    containsText(t, row, filter.contains)
   );
 }
 
@@ -205,8 +206,10 @@ function containsText(t: Tables, row: ActionRow, contains: ContainedText | undef
     "is",
   );
   const votes = row.quorum === null ? [] : votesOn(t, [row.id]);
+  const { plain, json } = searchedText(row, votes);
   return (
-    pattern.test(searchedText(row, votes)) ||
+    pattern.test(plain) ||
+    pattern.test(json) ||
     (id_prefix !== "" && row.id.startsWith(id_prefix)) ||
     (row.quorum !== null && row.questions !== null) ||
     votes.some(({ principal }) => principal.startsWith("key:")) ||

@@ -109,6 +109,16 @@ for (const [name, storage] of [
       assert.deepEqual(await search("typing desk"), [waiting]);
     });
 
+    test("compares comments as they were written, with quotes, backslashes, wildcards and line breaks", async () => {
+      const id = await submit("order-71");
+      await vote(id, false, 'said "no\nupe" to C:\\pay_100%, ẞ…', keys["Bob"]!);
+      for (const q of ['said "no', 'upe"', "c:\\pay", "pay_100%", "_100%,", "ẞ…", "upe order-71"])
+        assert.deepEqual(await search(q), [id], q);
+      // As JSON, the line break would be a backslash with an n.
+      for (const q of ["nupe", "\\nupe", '\\"no', "payx100", '"no","', "%%", "x".repeat(200)])
+        assert.deepEqual(await search(q), [], q);
+    });
+
     test("finds nothing by what the searcher cannot see, and nothing that was erased", async () => {
       const hidden = await submit("order-81", { agent_id: "billing-bot" });
       const seen = await submit("order-82");

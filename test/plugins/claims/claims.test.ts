@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { applyClaimEntry } from "../../../plugins/claims/state.ts";
 import type { NoticeMessage } from "../../../src/contract/notifier.ts";
+import { userState } from "../../../src/core.ts";
+import { toRfc3339 } from "../../../src/plugin.ts";
 import { serve } from "../../../src/serve/index.ts";
 import { assentInProcessWithEnv } from "../../support/cli.ts";
 import { testNotifier } from "../../support/notifier.ts";
@@ -198,4 +200,64 @@ test("the command claims, hands over, lists and releases", async () => {
   } finally {
     await server.stop(0);
   }
+});
+
+test("claims that have ended leave room for others", async () => {
+  service.clock.now += 16 * MINUTE;
+  for (let i = 0; i < 20; i++) {
+    const id = await submit(i === 0 ? "two" : "do");
+    await claim(id, "Ada");
+    await approve(service, id, keys["Ada"]);
+  }
+  assert.equal((await claim(await submit(), "Ada")).status, 200, "Ada voted on all 20");
+});
+
+test("claiming an action again and again is refused, and then everyone can still vote", async () => {
+  service.clock.now += 16 * MINUTE;
+  const id = await submit();
+  let last: Answer | undefined;
+  for (let i = 0; i < 101; i++) last = await claim(id, i % 2 === 0 ? "Ada" : "Bob", { take_over: true });
+  assert.deepEqual(code(last!), [429, "TOO_MANY_CLAIMS"]);
+  assert.equal((await release(id, "Bob")).status, 204, "the last holder can release it");
+  await approve(service, id, keys["Ada"]);
+});
+
+test("nobody learns names of approvers of an action that they cannot hand over", async () => {
+  const names = async (id: string, name: string): Promise<string[]> =>
+    (await service.call("GET", `/v1/actions/${id}/approvers`, { key: keys[name]! })).body.users.map(
+      ({ name: each }: { name: string }) => each,
+    );
+  const id = await submit();
+  assert.deepEqual(
+    (await names(id, "Bob")).some((each) => each.startsWith("Ada")),
+    true,
+  );
+  for (const name of ["bound", "Dora"]) assert.deepEqual(await names(id, name), [], name);
+  const two = await submit("two");
+  await approve(service, two, keys["Bob"]);
+  assert.deepEqual(await names(two, "Bob"), [], "Bob has voted");
+  await approve(service, id, keys["Ada"]);
+  assert.deepEqual(await names(id, "Bob"), [], "it is not pending");
+});
+
+test("a cursor that the list did not return is refused", async () => {
+  const cursor = Buffer.from("claims:soon").toString("base64url");
+  assert.deepEqual(code(await service.call("GET", `/v1/claims?cursor=${cursor}`, { key: service.admin })), [
+    422,
+    "INVALID_CURSOR",
+  ]);
+});
+
+test("the claim of a user who is deactivated ends", async () => {
+  service.clock.now += 16 * MINUTE;
+  const id = await submit();
+  assert.equal((await claim(id, "Bob")).status, 200);
+  await service.runtime.host.ledger.transact((tx) => {
+    const at = toRfc3339(tx.now);
+    const user = { ...tx.state(userState).get(idOf("Bob"))!, ended_at: at };
+    tx.record({ type: "user", v: 1, at, change: "ended", user, reason: null, confirmed_by: null, by: null });
+    return Promise.resolve();
+  });
+  assert.deepEqual(await list(), []);
+  assert.equal((await claim(id, "Ada")).body.holder, person("Ada"));
 });
