@@ -126,12 +126,14 @@ export async function forwardResponse(
   const encoding = (response.headers["content-encoding"] ?? "identity").trim().toLowerCase();
   const decodes = redactor !== null && hasBody && encoding !== "identity" && encoding !== "";
   const decoder = decodes ? DECODERS.get(encoding) : undefined;
-  if (decodes && decoder === undefined) {
+  // Node removes the coding chunked only.
+  const transfer = (response.headers["transfer-encoding"] ?? "chunked").trim().toLowerCase();
+  if ((decodes && decoder === undefined) || transfer !== "chunked") {
     response.destroy();
-    throw new Refusal(
-      "The request was sent, but the response is compressed in a way from which the proxy cannot remove credentials",
-      { status: 502, code: "RESPONSE_UNREADABLE" },
-    );
+    throw new Refusal("The request was sent, but the response is compressed in a way that the proxy cannot unpack", {
+      status: 502,
+      code: "RESPONSE_UNREADABLE",
+    });
   }
   const named = (response.headers.connection ?? "").toLowerCase().split(/[ \t]*,[ \t]*/);
   const dropped = new Set([...HOP_BY_HOP, ...named, ...(decoder === undefined ? [] : ["content-encoding"])]);

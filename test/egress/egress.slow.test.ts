@@ -125,6 +125,10 @@ before(async () => {
         request.socket.end(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n${SECRET}`);
         return;
       }
+      if (url === "/open/transfer") {
+        request.socket.end("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n");
+        return;
+      }
       if (url === "/open/odd") return void response.writeHead(200, { "content-encoding": "odd" }).end("x");
       if (url === "/open/reflect") {
         response.writeHead(200, {
@@ -315,6 +319,7 @@ describe("an allowed request", () => {
     const unpacked = await sendInside(get("/open/gzip"));
     assert.match(unpacked, /token \*{19}/);
     assert.equal(statusOf(await sendInside(get("/open/odd"))), 502);
+    assert.equal(statusOf(await sendInside(get("/open/transfer"))), 502);
     assert.equal(statusOf(await sendInside(get("/open/switch"))), 502);
   });
 
