@@ -274,7 +274,13 @@ test("stages notify their channels when they open, and a stage that is met drops
   const base = asks([], "user:owner") as DecisionEntry;
   const approval = { ...base.decision.approval, approvers: [plan] };
   const at = toRfc3339(BASE_TIME);
-  const asked = { ...base, at, commitment: "x", decision: { ...base.decision, approval } } as unknown as EntryBody;
+  const asked = {
+    ...base,
+    at,
+    commitment: "x",
+    facts: {},
+    decision: { ...base.decision, approval },
+  } as unknown as EntryBody;
   const vote = {
     type: "approval",
     action_id: "a-1",

@@ -64,6 +64,7 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.oldestPending(0);
   await reader.nextExpiry();
   await reader.approvals("a");
+  await reader.approvalsOfActions(["a"]);
   await reader.analytics({ visibility: { all: true }, boundaries: [0, 1] });
   await reader.idempotency("a", "b", "c");
   await reader.idempotencies([{ key_id: "a", route: "b", idempotency_key: "c" }]);
@@ -88,6 +89,7 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.limitUsed("a", "b", "c", 0);
   await reader.pastActions({ ...HISTORY_SPAN, limit: 1 });
   await reader.limitsUsed([{ policy: "a", limit_name: "b", subject: "c", since: 0 }]);
+  await reader.limitUses({ policy: "a", limit_name: "b", subject: "c", since: 0 }, 1);
   await reader.document("a", "b");
   await reader.documents({ plugin: "a", prefix: "", limit: 1 });
   await reader.meta("a");
