@@ -193,7 +193,9 @@ export async function runGovernedCall(
   }
   const delivered = inspect === null ? reply : await inspectReply(reply, inspect, decision.id, tool);
   const errorText = readErrorMessage(reply) ?? toolErrorText(reply);
-  decision.report(errorText === null, errorText ?? undefined);
+  // The agent can read the report, so it has only what the client gets.
+  const shown = delivered === reply ? errorText : (readErrorMessage(delivered) ?? toolErrorText(delivered));
+  decision.report(errorText === null, errorText === null ? undefined : (shown ?? "the error was redacted"));
   return delivered;
 }
 
