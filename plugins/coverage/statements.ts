@@ -4,6 +4,7 @@ import {
   confirmCredential,
   type CoreHost,
   decodeEntry,
+  decodeSeqCursor,
   sha256Hex,
   toActor,
   toHex,
@@ -11,7 +12,6 @@ import {
 } from "../../src/core.ts";
 import {
   type Credential,
-  decodeCursor,
   type Document,
   parseRfc3339,
   type PluginScope,
@@ -111,7 +111,7 @@ export async function listStatements(
   host: CoreHost,
   { limit, cursor }: { limit: number; cursor?: string },
 ): Promise<{ statements: StatementRecord[]; last: number | null }> {
-  const after = cursor === undefined ? undefined : listKey(Number(decodeCursor("coverage", cursor)));
+  const after = cursor === undefined ? undefined : listKey(decodeSeqCursor("coverage", cursor));
   const documents = await host.documents.list({
     prefix: LIST,
     limit: limit + 1,

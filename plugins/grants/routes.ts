@@ -5,6 +5,7 @@ import {
   canSee,
   confirmCredential,
   type CoreHost,
+  decodeSeqCursor,
   findFreeMembers,
   foldName,
   type GrantUsage,
@@ -20,7 +21,6 @@ import {
 import {
   type Credential,
   cutPage,
-  decodeCursor,
   DEFAULT_LIMIT,
   defineRoute,
   nextLink,
@@ -63,7 +63,7 @@ function readRoutes(host: CoreHost) {
       async handle({ query, credential }) {
         const { now, state, placedBar } = await host.snapshot();
         const grants = state(grantState);
-        const before = query.cursor === undefined ? Infinity : Number(decodeCursor(LIST, query.cursor));
+        const before = query.cursor === undefined ? Infinity : decodeSeqCursor(LIST, query.cursor);
         const limit = query.limit ?? DEFAULT_LIMIT;
         const matches = (grant: Grant): boolean =>
           grant.seq < before &&

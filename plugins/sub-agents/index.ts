@@ -3,6 +3,7 @@ import {
   canSeeAgent,
   type CoreHost,
   type DecisionStep,
+  decodeSeqCursor,
   defineCorePlugin,
   readIdempotentCall,
   REPLAYED_HEADERS,
@@ -11,7 +12,6 @@ import {
 import {
   type Credential,
   cutPage,
-  decodeCursor,
   DEFAULT_LIMIT,
   defineRoute,
   nextLink,
@@ -92,7 +92,7 @@ function authorityRoutes(host: CoreHost) {
       async handle({ query, credential }) {
         const snapshot = await host.snapshot();
         const authorities = snapshot.state(authorityState);
-        const before = query.cursor === undefined ? Infinity : Number(decodeCursor(LIST, query.cursor));
+        const before = query.cursor === undefined ? Infinity : decodeSeqCursor(LIST, query.cursor);
         const limit = query.limit ?? DEFAULT_LIMIT;
         const { agent_id, active, root } = query;
         const found = [...authorities.all.values()]

@@ -2,21 +2,14 @@
 import {
   canSee,
   type CoreHost,
+  decodeSeqCursor,
   defineCorePlugin,
   findFreeMembers,
   readIdempotentCall,
   REPLAYED_HEADERS,
   rightsReader,
 } from "../../src/core.ts";
-import {
-  type Credential,
-  cutPage,
-  decodeCursor,
-  DEFAULT_LIMIT,
-  defineRoute,
-  nextLink,
-  toRfc3339,
-} from "../../src/plugin.ts";
+import { type Credential, cutPage, DEFAULT_LIMIT, defineRoute, nextLink, toRfc3339 } from "../../src/plugin.ts";
 import { ERRORS as GRANT_ERRORS, findGrantEnd, isStillAllowed } from "../grants/api.ts";
 import { taskAuditor } from "./audit.ts";
 import { assertTemplates, canSeeTask, endTaskFor, startTask, taskReaction } from "./changes.ts";
@@ -91,7 +84,7 @@ function taskRoutes(host: CoreHost, options: schema.TaskOptions) {
       errors: ["INVALID_CURSOR"],
       async handle({ query, credential }) {
         const snapshot = await host.snapshot();
-        const before = query.cursor === undefined ? Infinity : Number(decodeCursor(LIST, query.cursor));
+        const before = query.cursor === undefined ? Infinity : decodeSeqCursor(LIST, query.cursor);
         const limit = query.limit ?? DEFAULT_LIMIT;
         const found = [...snapshot.state(taskState).all.values()]
           .filter(

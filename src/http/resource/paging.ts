@@ -44,9 +44,10 @@ export function encodeCursor(list: string, position: string | number): string {
 }
 
 /**
- * Returns the position in the cursor as a string. Throws INVALID_CURSOR.
+ * Returns the position in the cursor as a string. Throws INVALID_CURSOR for a cursor of another list. Anyone can write a
+ * cursor, so check the form of the position.
  * @example
- * const before = query.cursor === undefined ? undefined : Number(decodeCursor("refunds", query.cursor));
+ * const position = decodeCursor("refunds", "cmVmdW5kczoxNw"); // "17"
  */
 export function decodeCursor(list: string, cursor: string): string {
   try {

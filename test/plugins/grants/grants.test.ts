@@ -578,6 +578,7 @@ test("lists show grants newest first, by agent and by whether they are open", as
   assert.deepEqual(idsOf(await list("&active=false")), [ids[1]]);
   const first = await list("&limit=2");
   assert.deepEqual(idsOf(await list(`&cursor=${first.next_cursor}`)), [ids[0]]);
+  assert.equal((await list(`&cursor=${Buffer.from("grants:x").toString("base64url")}`)).code, "INVALID_CURSOR");
   assert.equal((await service.call("GET", "/v1/grants/none", { key: alice })).body.code, "GRANT_NOT_FOUND");
 });
 

@@ -493,3 +493,9 @@ describe("giving", () => {
     assert.deepEqual(outcome(await pay(worker, id, 10)), ["denied", "AUTHORITY_EXCEEDED"]);
   });
 });
+
+test("a cursor that the list did not return is refused", async () => {
+  const cursor = Buffer.from("authorities:x").toString("base64url");
+  const { status, body } = await service.call("GET", `/v1/authorities?cursor=${cursor}`, { key: carol });
+  assert.deepEqual([status, body.code], [422, "INVALID_CURSOR"]);
+});

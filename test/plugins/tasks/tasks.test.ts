@@ -127,6 +127,12 @@ test("a grant does not tell the title of its task, and titles are visible", asyn
     assert.equal((await start({ agent_id: freshAgent(), title })).status, 422, JSON.stringify(title));
 });
 
+test("a cursor that the list did not return is refused", async () => {
+  const cursor = Buffer.from("tasks:x").toString("base64url");
+  const { status, body } = await service.call("GET", `/v1/tasks?cursor=${cursor}`, { key: alice });
+  assert.deepEqual([status, body.code], [422, "INVALID_CURSOR"]);
+});
+
 test("templates that no request could start are refused at startup", async () => {
   const operations = [WEB];
   const refused = (templates: object[], words: RegExp): Promise<void> =>
