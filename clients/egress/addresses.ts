@@ -3,49 +3,17 @@
  * address that was checked, so that a name cannot change to an internal address in between.
  */
 import { lookup, type LookupAddress } from "node:dns";
-import { BlockList, isIP, isIPv6, type LookupFunction } from "node:net";
+import { isIP, type LookupFunction } from "node:net";
+import { isPublicAddress as isPublic } from "../../src/webhook/address.ts";
 
 export type Resolve = (host: string) => Promise<LookupAddress[]>;
 
-/** Addresses that are not on the public internet: special-purpose registries of IANA. */
-const INTERNAL = new BlockList();
-for (const [net, bits] of [
-  ["0.0.0.0", 8],
-  ["10.0.0.0", 8],
-  ["100.64.0.0", 10],
-  ["127.0.0.0", 8],
-  ["169.254.0.0", 16],
-  ["172.16.0.0", 12],
-  ["192.0.0.0", 24],
-  ["192.0.2.0", 24],
-  ["192.88.99.0", 24],
-  ["192.168.0.0", 16],
-  ["198.18.0.0", 15],
-  ["198.51.100.0", 24],
-  ["203.0.113.0", 24],
-  ["224.0.0.0", 3],
-] as const)
-  INTERNAL.addSubnet(net, bits, "ipv4");
-/** Of IPv6, only global unicast is public, without the ranges that embed an IPv4 address or are for documentation. */
-const GLOBAL = new BlockList();
-GLOBAL.addSubnet("2000::", 3, "ipv6");
-for (const [net, bits] of [
-  ["2001::", 23],
-  ["2001:db8::", 32],
-  ["2002::", 16],
-  ["3fff::", 20],
-] as const)
-  INTERNAL.addSubnet(net, bits, "ipv6");
-
 /**
- * Returns false for loopback, private, link-local, multicast and other special addresses.
+ * Returns false for loopback, private, link-local, multicast and other special addresses, and for translated ones.
  * @example
  * isPublicAddress("169.254.169.254"); // false
  */
-export function isPublicAddress(address: string): boolean {
-  if (isIP(address) === 4) return !INTERNAL.check(address, "ipv4");
-  return isIPv6(address) && GLOBAL.check(address, "ipv6") && !INTERNAL.check(address, "ipv6");
-}
+export const isPublicAddress = (address: string): boolean => isPublic(address, { nat64: false });
 
 /** Returns true for every spelling of an IP address that a resolver accepts, such as `127.1` or `0x7f000001`. */
 export function isAddressLiteral(host: string): boolean {

@@ -1,4 +1,4 @@
-/** Checks whether an IP address is public, so that a webhook cannot reach the internal network of the service. */
+/** Checks whether an IP address is public, so that a request cannot reach an internal network. */
 import { isIP } from "node:net";
 
 /** IPv4 networks that are not globally reachable (IANA special-purpose registry), and multicast. */
@@ -33,14 +33,18 @@ const CLOSED_V6: readonly [network: string, bits: number][] = [
 
 /**
  * Returns true for a public IP address. Returns false for invalid addresses, zones, and addresses that contain an IPv4
- * address (mapped, compatible, 6to4, Teredo). For NAT64's well-known prefix, checks the contained address.
+ * address (mapped, compatible, 6to4, Teredo).
+ * @param options.nat64 whether an address with NAT64's well-known prefix is as public as the IPv4 address that it
+ * contains; otherwise it is not public
+ * @example
+ * isPublicAddress("64:ff9b::8.8.8.8"); // true
  */
-export function isPublicAddress(address: string): boolean {
+export function isPublicAddress(address: string, { nat64 = true }: { nat64?: boolean } = {}): boolean {
   const family = isIP(address);
   if (family === 4) return isPublicV4(v4(address));
   if (family !== 6 || address.includes("%")) return false;
   const value = v6(address);
-  if (within(value, v6("64:ff9b::"), 96, 128)) return isPublicV4(value & 0xffff_ffffn);
+  if (within(value, v6("64:ff9b::"), 96, 128)) return nat64 && isPublicV4(value & 0xffff_ffffn);
   return (
     within(value, v6("2000::"), 3, 128) && !CLOSED_V6.some(([network, bits]) => within(value, v6(network), bits, 128))
   );

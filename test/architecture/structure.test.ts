@@ -155,7 +155,8 @@ describe("imports", () => {
     "clients/typescript":
       "contract/api-calls domain/checkpoint domain/hash domain/json domain/log-keys domain/merkle domain/permit domain/request",
     "clients/hook": "domain/json domain/scopes",
-    "clients/egress": "domain/http-action domain/json-body domain/json domain/names domain/validation domain/yaml",
+    "clients/egress":
+      "domain/http-action domain/json-body domain/json domain/names domain/validation domain/yaml webhook/address",
     "clients/mcp":
       "domain/canonical domain/json domain/names domain/policy/compile/glob domain/text domain/traceparent domain/validation domain/yaml",
   };
