@@ -1,4 +1,5 @@
 /** Requests a decision on a request of the agent, and reports its result. */
+import { createAgentIdResolver } from "../typescript/agent-id.ts";
 import { AssentError, RequestRefused, submitAndStart, type ActionRecord, type Assent } from "../typescript/index.ts";
 import type { HttpAction } from "../../src/domain/http-action.ts";
 import { Refusal } from "./refusal.ts";
@@ -26,21 +27,12 @@ const MAX_SUBMISSIONS = 10;
 
 export class RequestGate {
   private readonly options: GateOptions;
-  private bound: Promise<string> | null = null;
+  /** Resolves to the agent for which requests are submitted. */
+  readonly agentId: () => Promise<string>;
 
   constructor(options: GateOptions) {
     this.options = options;
-  }
-
-  /** Resolves to the agent for which requests are submitted. */
-  agentId(): Promise<string> {
-    const { agent, assent } = this.options;
-    if (agent !== undefined) return Promise.resolve(agent);
-    this.bound ??= fetchBoundAgent(assent).catch((error: unknown) => {
-      this.bound = null;
-      throw error;
-    });
-    return this.bound;
+    this.agentId = createAgentIdResolver(options.assent, options.agent, "agent");
   }
 
   /**
@@ -113,14 +105,4 @@ function serviceRefusal(error: AssentError): Refusal {
       headers: { "Retry-After": "5" },
     },
   );
-}
-
-async function fetchBoundAgent(assent: Assent): Promise<string> {
-  const { key } = await assent.call<{ key?: { agent_id?: string | null } }>("GET", "/v1/me");
-  const id = key?.agent_id;
-  if (typeof id === "string") return id;
-  throw new RequestRefused("the key is not bound to an agent: use a key that is bound to one, or set agent", {
-    status: 403,
-    code: "AGENT_UNBOUND",
-  });
 }

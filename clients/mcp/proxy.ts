@@ -4,7 +4,7 @@
  */
 import type { Readable, Writable } from "node:stream";
 import { createAssent } from "../typescript/index.ts";
-import { createAgentIdResolver } from "./decisions/agent-id.ts";
+import { createAgentIdResolver } from "../typescript/agent-id.ts";
 import { approvalWaitFor, type ProxyConfig } from "./config/proxy-config.ts";
 import { CLIENT_CLOSED, connectClient, type ClientConnection } from "./clients/connection.ts";
 import { createDefinitionStore } from "./tools/accepted-definitions.ts";
@@ -35,7 +35,7 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
   const page = config.approval_page ?? `${url.replace(/\/+$/, "")}/approve#{id}`;
   const gate = new CallGate({
     assent,
-    agentId: createAgentIdResolver(assent, config.agent),
+    agentId: createAgentIdResolver(assent, config.agent, "--agent"),
     maxWait: (client) => approvalWaitFor(client, config.wait),
     approvalPage: (id) => page.replaceAll("{id}", encodeURIComponent(id)),
     log,

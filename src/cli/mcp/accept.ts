@@ -10,7 +10,7 @@ import {
   INSTRUCTIONS_KEY,
   type DefinitionChange,
 } from "../../../clients/mcp/tools/accepted-definitions.ts";
-import { createAgentIdResolver } from "../../../clients/mcp/decisions/agent-id.ts";
+import { createAgentIdResolver } from "../../../clients/typescript/agent-id.ts";
 import { CommandError, EXIT_CODES, parseArguments, toPrintable, usageError, type Output } from "../command.ts";
 import { actionExitCode, withServiceErrors } from "../remote.ts";
 import { askYesOrNo, canAsk } from "../yes-or-no.ts";
@@ -37,7 +37,7 @@ async function acceptAll(
     throw usageError(`there is no server "${unknown}"; there are ${config.servers.map(({ name }) => name).join(", ")}`);
   const store = createDefinitionStore(folder);
   const assent = createAssent({ url, apiKey });
-  const agentId = createAgentIdResolver(assent, config.agent);
+  const agentId = createAgentIdResolver(assent, config.agent, "--agent");
   let exit: number = EXIT_CODES.ok;
   for (const server of config.servers.filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
     const examined = await reviewDefinitions(server, store, log).catch((error: unknown) => {
