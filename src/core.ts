@@ -412,7 +412,14 @@ export {
 } from "./http/resource/idempotency.ts";
 export { type GatewayRequest, assertUnambiguous, toHttpAction } from "./domain/http-action.ts";
 export { UnreadableRequest, readJson, readJsonObject } from "./domain/json-body.ts";
-export { decodeSeqCursor, encodeCursor, invalidCursor, listReply, readPage } from "./http/resource/paging.ts";
+export {
+  decodeSeqCursor,
+  encodeCursor,
+  invalidCursor,
+  listReply,
+  readPage,
+  slicePageBySeq,
+} from "./http/resource/paging.ts";
 
 // Bytes, JSON, text and time
 export {

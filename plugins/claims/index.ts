@@ -1,6 +1,6 @@
 /** Claims: an approver says that they are looking at a pending request, and can hand it to another approver. */
-import { canSee, type CoreHost, decodeSeqCursor, defineCorePlugin } from "../../src/core.ts";
-import { cutPage, DEFAULT_LIMIT, defineRoute, nextLink, toRfc3339 } from "../../src/plugin.ts";
+import { canSee, type CoreHost, slicePageBySeq, defineCorePlugin } from "../../src/core.ts";
+import { defineRoute, nextLink, toRfc3339 } from "../../src/plugin.ts";
 import { IdParams, visibleAction } from "../actions/api.ts";
 import { claimAction, findApprovers, releaseClaim } from "./changes.ts";
 import { claimNotice } from "./notice.ts";
@@ -45,18 +45,14 @@ function claimRoutes(host: CoreHost, options: schema.ClaimOptions) {
       errors: ["INVALID_CURSOR"],
       async handle({ query, credential }) {
         const snapshot = await host.snapshot();
-        const before = query.cursor === undefined ? Infinity : decodeSeqCursor(LIST, query.cursor);
-        const limit = query.limit ?? DEFAULT_LIMIT;
         const ids = [...snapshot.state(claimState).keys()];
         const votes = ids.length === 0 ? [] : await host.storage.approvalsOfActions(ids);
         const rows = ids.length === 0 ? [] : await host.storage.actionsById(ids);
         const claims = rows
           .filter((row) => canSee(credential.visibility, row))
           .map((row) => findClaim(snapshot, row, votes))
-          .filter((claim) => claim !== null)
-          .filter(({ seq }) => seq < before)
-          .sort((a, b) => b.seq - a.seq);
-        const page = cutPage(LIST, claims.slice(0, limit + 1), limit, ({ seq }) => seq);
+          .filter((claim) => claim !== null);
+        const page = slicePageBySeq(LIST, claims, query);
         return {
           status: 200,
           json: { claims: page.rows.map(renderClaim), next_cursor: page.next_cursor },

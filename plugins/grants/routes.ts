@@ -5,7 +5,7 @@ import {
   canSee,
   confirmCredential,
   type CoreHost,
-  decodeSeqCursor,
+  slicePageBySeq,
   findFreeMembers,
   foldName,
   type GrantUsage,
@@ -18,15 +18,7 @@ import {
   toActor,
   USE_RETENTION_MS,
 } from "../../src/core.ts";
-import {
-  type Credential,
-  cutPage,
-  DEFAULT_LIMIT,
-  defineRoute,
-  nextLink,
-  Refusal,
-  toRfc3339,
-} from "../../src/plugin.ts";
+import { type Credential, defineRoute, nextLink, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import { readRequest, verifyAgainstLedger, visibleAction } from "../actions/api.ts";
 import { createGrant } from "./create.ts";
 import { ERRORS } from "./errors.ts";
@@ -63,16 +55,12 @@ function readRoutes(host: CoreHost) {
       async handle({ query, credential }) {
         const { now, state, placedBar } = await host.snapshot();
         const grants = state(grantState);
-        const before = query.cursor === undefined ? Infinity : decodeSeqCursor(LIST, query.cursor);
-        const limit = query.limit ?? DEFAULT_LIMIT;
         const matches = (grant: Grant): boolean =>
-          grant.seq < before &&
           isVisible(credential, grant) &&
           (query.agent_id === undefined || foldName(query.agent_id) === foldName(grant.agent_id)) &&
           (query.active === undefined || query.active === (findGrantEnd(grant, placedBar, now) === null));
         const listed = query.active === true ? [...grants.open.values()].flat() : [...grants.all.values()];
-        const found = listed.sort((a, b) => b.seq - a.seq).filter(matches);
-        const page = cutPage(LIST, found.slice(0, limit + 1), limit, ({ seq }) => seq);
+        const page = slicePageBySeq(LIST, listed.filter(matches), query);
         const records = await renderGrants(host, page.rows);
         return {
           status: 200,

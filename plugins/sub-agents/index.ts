@@ -3,21 +3,13 @@ import {
   canSeeAgent,
   type CoreHost,
   type DecisionStep,
-  decodeSeqCursor,
+  slicePageBySeq,
   defineCorePlugin,
   readIdempotentCall,
   REPLAYED_HEADERS,
   sameName,
 } from "../../src/core.ts";
-import {
-  type Credential,
-  cutPage,
-  DEFAULT_LIMIT,
-  defineRoute,
-  nextLink,
-  type StatesReader,
-  toRfc3339,
-} from "../../src/plugin.ts";
+import { type Credential, defineRoute, nextLink, type StatesReader, toRfc3339 } from "../../src/plugin.ts";
 import { readSession } from "../actions/api.ts";
 import { authorityAuditor } from "./audit.ts";
 import { authorityReaction, createAuthority, endAuthority, notFound } from "./changes.ts";
@@ -92,21 +84,15 @@ function authorityRoutes(host: CoreHost) {
       async handle({ query, credential }) {
         const snapshot = await host.snapshot();
         const authorities = snapshot.state(authorityState);
-        const before = query.cursor === undefined ? Infinity : decodeSeqCursor(LIST, query.cursor);
-        const limit = query.limit ?? DEFAULT_LIMIT;
         const { agent_id, active, root } = query;
-        const found = [...authorities.all.values()]
-          .filter(
-            (authority) =>
-              authority.seq < before &&
-              (agent_id === undefined ||
-                [authority.agent_id, authority.from].some((name) => sameName(name, agent_id))) &&
-              (root === undefined || authority.root === root) &&
-              (active === undefined || active === (findEnd(authorities.all, authority, snapshot.now) === null)) &&
-              canSeeAuthority(authorities, authority, credential),
-          )
-          .sort((a, b) => b.seq - a.seq);
-        const page = cutPage(LIST, found.slice(0, limit + 1), limit, ({ seq }) => seq);
+        const found = [...authorities.all.values()].filter(
+          (authority) =>
+            (agent_id === undefined || [authority.agent_id, authority.from].some((name) => sameName(name, agent_id))) &&
+            (root === undefined || authority.root === root) &&
+            (active === undefined || active === (findEnd(authorities.all, authority, snapshot.now) === null)) &&
+            canSeeAuthority(authorities, authority, credential),
+        );
+        const page = slicePageBySeq(LIST, found, query);
         return {
           status: 200,
           json: { authorities: page.rows.map((row) => renderAuthority(snapshot, row)), next_cursor: page.next_cursor },
@@ -135,7 +121,7 @@ function authorityRoutes(host: CoreHost) {
       method: "DELETE",
       path: "/v1/authorities/:id",
       tag: TAG,
-      summary: "End an authority and all that hang on it",
+      summary: "End an authority and all below it",
       description:
         "Takes effect on every process before the response is sent. For the agent that gave it, an agent above it, or an admin. Actions under it that wait for approval, or have not started, are cancelled.",
       scope: ["actions:submit", "admin"],

@@ -2,14 +2,14 @@
 import {
   canSee,
   type CoreHost,
-  decodeSeqCursor,
+  slicePageBySeq,
   defineCorePlugin,
   findFreeMembers,
   readIdempotentCall,
   REPLAYED_HEADERS,
   rightsReader,
 } from "../../src/core.ts";
-import { type Credential, cutPage, DEFAULT_LIMIT, defineRoute, nextLink, toRfc3339 } from "../../src/plugin.ts";
+import { type Credential, defineRoute, nextLink, toRfc3339 } from "../../src/plugin.ts";
 import { ERRORS as GRANT_ERRORS, findGrantEnd, isStillAllowed } from "../grants/api.ts";
 import { taskAuditor } from "./audit.ts";
 import { assertTemplates, canSeeTask, endTaskFor, startTask, taskReaction } from "./changes.ts";
@@ -84,18 +84,13 @@ function taskRoutes(host: CoreHost, options: schema.TaskOptions) {
       errors: ["INVALID_CURSOR"],
       async handle({ query, credential }) {
         const snapshot = await host.snapshot();
-        const before = query.cursor === undefined ? Infinity : decodeSeqCursor(LIST, query.cursor);
-        const limit = query.limit ?? DEFAULT_LIMIT;
-        const found = [...snapshot.state(taskState).all.values()]
-          .filter(
-            (task) =>
-              task.seq < before &&
-              (query.agent_id === undefined || isOf(task, query.agent_id)) &&
-              (query.active === undefined || query.active === (findTaskEnd(snapshot, task) === null)) &&
-              canSeeTask(snapshot, credential, task),
-          )
-          .sort((a, b) => b.seq - a.seq);
-        const page = cutPage(LIST, found.slice(0, limit + 1), limit, ({ seq }) => seq);
+        const found = [...snapshot.state(taskState).all.values()].filter(
+          (task) =>
+            (query.agent_id === undefined || isOf(task, query.agent_id)) &&
+            (query.active === undefined || query.active === (findTaskEnd(snapshot, task) === null)) &&
+            canSeeTask(snapshot, credential, task),
+        );
+        const page = slicePageBySeq(LIST, found, query);
         return {
           status: 200,
           json: { tasks: await renderTasks(host, credential, page.rows), next_cursor: page.next_cursor },
@@ -131,7 +126,11 @@ async function renderTasks(
   tasks: readonly Task[],
 ): Promise<schema.TaskRecord[]> {
   const snapshot = await host.snapshot();
-  const rights = await Promise.all(tasks.map(({ by }) => host.keys.rightsOf(rightsReader(host, snapshot), by.key_id)));
+  const reader = rightsReader(host, snapshot);
+  const starters = [...new Set(tasks.map(({ by }) => by.key_id))];
+  const rights = new Map(
+    await Promise.all(starters.map(async (id) => [id, await host.keys.rightsOf(reader, id)] as const)),
+  );
   const ends = tasks.map((task) => findTaskEnd(snapshot, task));
   const causes = await host.storage.actionsById(ends.flatMap((end) => end?.related_action ?? []));
   const visible = new Set(causes.filter((row) => canSee(visibility, row)).map(({ id }) => id));
@@ -139,7 +138,7 @@ async function renderTasks(
     const { id, agent_id, title, template, until, started_at, by } = task;
     const grants = grantsOf(snapshot, task);
     const ended = ends[i] ?? null;
-    const isBlocked = grants.some((grant) => !isStillAllowed(rights[i] ?? null, grant));
+    const isBlocked = grants.some((grant) => !isStillAllowed(rights.get(by.key_id) ?? null, grant));
     return {
       id,
       status: ended !== null ? "ended" : isBlocked ? "blocked" : "active",

@@ -109,6 +109,22 @@ export function cutPage<Row>(
   return { rows, next_cursor: result.length > limit && last !== undefined ? encodeCursor(list, position(last)) : null };
 }
 
+/**
+ * Returns a page of a list in memory, newest first. `seq` is the sequence number of the entry that created an item.
+ * Throws INVALID_CURSOR.
+ * @example
+ * const { rows, next_cursor } = slicePageBySeq("grants", grants.filter(isVisible), query);
+ */
+export function slicePageBySeq<Row extends { seq: number }>(
+  list: string,
+  all: readonly Row[],
+  query: PageQuery,
+): Page<Row> {
+  const before = query.cursor === undefined ? Infinity : decodeSeqCursor(list, query.cursor);
+  const rows = all.filter(({ seq }) => seq < before).sort((a, b) => b.seq - a.seq);
+  return cutPage(list, rows, query.limit ?? DEFAULT_LIMIT, ({ seq }) => seq);
+}
+
 /** Number of rows to read first, which is enough for most pages. */
 const FIRST_READ = DEFAULT_LIMIT + 1;
 /** Maximum number of rows and bytes of each later read. The bytes are estimated from the rows so far. */
