@@ -134,7 +134,7 @@ class Proxy {
       }
       writeRefusal(stream, error instanceof Refusal ? error : unreadable(error.message), true);
       stream.end();
-      // Read on for a while, because a reset could discard the refusal before the agent reads it.
+      // Keep reading for a while. Closing at once could reset the connection, and the agent would lose the refusal.
       reader.detach();
       stream.resume();
       setTimeout(() => stream.destroy(), LINGER_MS).unref();

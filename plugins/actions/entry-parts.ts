@@ -107,7 +107,7 @@ export const Facts = Type.Object(
               },
               closed,
             ),
-            { description: "The authority and those that it hangs on, root first." },
+            { description: "The authority and its ancestors, root first." },
           ),
         },
         { description: "The authority that the request names. Absent if it names none.", ...closed },

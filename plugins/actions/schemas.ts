@@ -557,7 +557,7 @@ export const ActionRecord = Type.Object(
               },
               { additionalProperties: false },
             ),
-            { description: "The authority and those that it hangs on, root first. Empty if it is unknown." },
+            { description: "The authority and its ancestors, root first. Empty if it is unknown." },
           ),
           act: Type.Record(Type.String(), Type.Unknown(), {
             description:

@@ -1,6 +1,6 @@
 /**
  * Checks that each decision records the authority that its request names as the ledger has it, and that the end of an
- * authority ended all that hang on it. Decides again what agents did under authorities.
+ * authority ended all below it. Decides again what agents did under authorities.
  */
 import { canonicalText, decideForEntry, Evaluation, type JsonValue, parseEntryTime } from "../../src/core.ts";
 import type {

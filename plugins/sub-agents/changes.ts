@@ -1,4 +1,4 @@
-/** Creates authorities, and ends them with all that hang on them. */
+/** Creates authorities, and ends them with all below them. */
 import {
   type Actor,
   confirmCredential,
@@ -36,7 +36,7 @@ import {
 const MAX_MS = 168 * 3_600_000;
 /** Maximum number of open authorities that hang directly on one, or that one agent gave without acting under another. */
 export const MAX_CHILDREN = 32;
-/** Maximum number of open authorities that hang on one root, over the whole tree. */
+/** Maximum number of open authorities of one tree, including the root. */
 export const MAX_OF_ROOT = 64;
 /** Maximum size in bytes of the names in a chain, so that the chain fits into a permit. */
 const MAX_NAME_BYTES = 1500;
@@ -191,7 +191,7 @@ export const notFound = (id: string): Refusal =>
   new Refusal(ERRORS.notFound, `there is no authority "${id}" that this key may see`);
 
 /**
- * Ends an authority and all that hang on it in one transaction, for an agent that gave a link of its chain or for an
+ * Ends an authority and all below it in one transaction, for an agent that gave a link of its chain or for an
  * admin. Then cancels the open actions under them, in as many transactions as needed; they can no longer be approved or
  * start in any case.
  */
@@ -248,7 +248,7 @@ function endWhere(tx: ReactionTransaction, matches: (authority: Authority) => bo
   }
 }
 
-/** Records the end of an authority and of those that hang on it. Returns them. */
+/** Records the end of an authority and of those below it. Returns them. */
 function endTree(tx: Pick<ReactionTransaction, "record" | "now" | "state">, top: Authority, end: End): Authority[] {
   const below = listBelow(tx.state(authorityState), top, tx.now);
   recordEnd(tx, top, end);

@@ -19,7 +19,7 @@ export const AUTHORITY_ENTRY = defineRecord("authority", {
       tools: Type.Array(Type.String(), { description: "Globs of tools." }),
       operations: Type.Array(Type.String(), { description: "Globs of operations." }),
       condition: orNull(textSchema("CEL over the request; null covers every request.")),
-      count: orNull(countSchema("Maximum number of actions under it and the authorities that hang on it.")),
+      count: orNull(countSchema("Maximum number of actions under it and the authorities below it.")),
       sum: orNull(GrantSum),
       until: timeSchema("When it ends."),
       session: orNull(
@@ -37,7 +37,7 @@ export const AUTHORITY_ENTRY = defineRecord("authority", {
   cause: orNull(
     Type.Union(
       CAUSES.map((cause) => Type.Literal(cause)),
-      { description: "Why it ended; null when it is given. parent: an authority on which it hung ended." },
+      { description: "Why it ended; null when it is given. parent: one of its ancestors ended." },
     ),
   ),
   comment: orNull(textSchema("Comment of the agent that gave it, or of who ended it.")),

@@ -107,7 +107,7 @@ export const AuthorityRecord = Type.Object(
         },
         closed,
       ),
-      { description: "The authority and those that it hangs on, root first." },
+      { description: "The authority and its ancestors, root first." },
     ),
     tools: Type.Array(Type.String()),
     operations: Type.Array(Type.String()),
@@ -121,7 +121,7 @@ export const AuthorityRecord = Type.Object(
         {
           cause: Type.Union(
             [...CAUSES, "time" as const].map((cause) => Type.Literal(cause)),
-            { description: "parent: an authority on which it hung ended." },
+            { description: "parent: one of its ancestors ended." },
           ),
           at: timeSchema("When it ended."),
           by: orNull(textSchema("Principal; null if its time was over.")),

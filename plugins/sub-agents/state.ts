@@ -15,7 +15,7 @@ export interface Authority extends Pick<
 > {
   /** The agent that may act under it. */
   agent_id: string;
-  /** The first authority of its chain: its own id if it hangs on none. */
+  /** The first authority of its chain: its own id if it has no parent. */
   root: string;
   /** Position in its chain, from 1. */
   depth: number;
@@ -133,7 +133,7 @@ export function toTerms(
   };
 }
 
-/** Returns the authority and those that it hangs on, root first, as far as they are in memory. */
+/** Returns the authority and its ancestors, root first, as far as they are in memory. */
 export function chainOf(all: Authorities["all"], authority: Authority): Authority[] {
   const chain = [authority];
   for (let { parent } = authority; parent !== null;) {
@@ -145,7 +145,7 @@ export function chainOf(all: Authorities["all"], authority: Authority): Authorit
   return chain;
 }
 
-/** Returns the end of an authority: its own, or that of one that it hangs on. Null if it is in force. */
+/** Returns the end of an authority: its own, or that of an ancestor. Null if it is in force. */
 export function findEnd(all: Authorities["all"], authority: Authority, now: number): AuthorityEnd | null {
   const chain = chainOf(all, authority);
   for (const { ended, until } of chain.toReversed()) {
@@ -157,7 +157,7 @@ export function findEnd(all: Authorities["all"], authority: Authority, now: numb
   return isWhole ? null : { cause: "parent", at: authority.until, by: null, comment: null };
 }
 
-/** Returns the authorities in force that hang on this one, directly or not. */
+/** Returns the authorities in force below this one, directly or not. */
 export function listBelow({ all, open }: Authorities, { id, root }: Authority, now: number): Authority[] {
   return open.filter(
     (other) =>

@@ -5,7 +5,7 @@ import type { AuthorityLink, Facts } from "./policy/policy-types.ts";
 
 export interface ActionAuthority {
   id: string;
-  /** The authority and those that it hangs on, root first, each with the agent and key that gave it. */
+  /** The authority and its ancestors, root first, each with the agent and key that gave it. */
   links: Pick<AuthorityLink, "id" | "agent_id" | "key_id" | "owner" | "principal">[];
 }
 
@@ -41,7 +41,7 @@ export interface ActorClaim {
   act?: ActorClaim;
 }
 
-/** Returns the agent that acts, and within it the agent that gave it the authority, and so on to the root. */
+/** Returns the agent that acts. Its `act` is the agent that gave it the authority, and so on up to the root. */
 export function toActorClaim(agentId: string, { links }: Pick<ActionAuthority, "links">): ActorClaim {
   const agents = [...links.map(({ agent_id }) => agent_id), agentId];
   return agents.reduce<ActorClaim | undefined>(

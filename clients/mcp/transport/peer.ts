@@ -229,7 +229,7 @@ export class Peer {
     setTimeout(loseRequests, UNREADABLE_REPLY_MS).unref();
   }
 
-  /** Returns true for the id of a request that was sent, including one that has its reply or was cancelled. */
+  /** Returns true if a request with this id was sent, even if it was answered or cancelled since. */
   private wasSent(id: RequestId): boolean {
     const number = toRequestNumber(id);
     return number !== null && number <= this.lastId;

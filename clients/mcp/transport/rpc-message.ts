@@ -202,7 +202,8 @@ function isTooDeep(text: string): boolean {
  * over several lines, is written as an object of Python or JavaScript, or follows other output on its line.
  */
 export function findAnsweredIds(text: string): number[] {
-  // Other quotes are read only where the whole line can be an object, because a log can contain `id: 7`.
+  // Accept single quotes, and names without quotes, only in a line that begins like an object. A line of a log can contain
+  // `id: 7`, too.
   const quote = text.trimStart().startsWith("{") ? `["']?` : `"`;
   const isMember = (names: string): boolean => new RegExp(`${quote}\\b(?:${names})${quote}\\s*:`, "i").test(text);
   const isIdLine = /^\s*"id"\s*:\s*"?\d+"?\s*,?\s*$/i.test(text);

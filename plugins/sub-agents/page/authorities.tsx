@@ -21,8 +21,8 @@ type Authority = Api["GET /v1/authorities"]["response"]["authorities"][number];
 
 const TEXTS = {
   title: "Sub-agents",
-  help: "Under an authority, an agent acts for another. Each action must be allowed for every agent of the chain.",
-  end: "End it, with all that hang on it",
+  help: "Under an authority, an agent acts for another. The policies must allow each action for every agent of the chain.",
+  end: "End it and all below it",
   chain: "Acts for other agents",
 } as const;
 
@@ -114,7 +114,8 @@ export function ActionChain({ action: { agent_id, chain } }: Places["action"]) {
         <Chain agents={[...chain.links.map((link) => link.agent_id), agent_id]} />
       </p>
       <p class="quiet">
-        The key of the first agent belongs to <PersonLink principal={root.principal} />. Each agent must be allowed.
+        The key of the first agent belongs to <PersonLink principal={root.principal} />. The policies must allow the
+        action for each agent.
       </p>
     </Card>
   );

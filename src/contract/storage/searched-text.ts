@@ -13,9 +13,9 @@ type SearchedRow = Pick<ActionRow, (typeof SEARCHED_COLUMNS)[number] | "request"
 
 /** What a word is compared with. */
 export interface SearchedText {
-  /** Names, the reason, questions and comments. Whitespace separates them, which no word contains. */
+  /** Names, the reason, questions and comments, separated by whitespace. No word contains whitespace. */
   plain: string;
-  /** The request and its change, as JSON: compare a word as it is written in a JSON string. */
+  /** The request and its change, as JSON. Search for a word in the spelling that a JSON string gives it. */
   json: string;
 }
 

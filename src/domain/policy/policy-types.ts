@@ -421,7 +421,7 @@ export interface AuthorityFact {
   id: string;
   /** Why no action may run under the authority; null if it is in force. */
   fault: { code: ReasonCode; reason: string } | null;
-  /** The authority and those that it hangs on, root first. Empty if the authority is unknown. */
+  /** The authority and its ancestors, root first. Empty if the authority is unknown. */
   links: AuthorityLink[];
 }
 
@@ -442,7 +442,7 @@ export interface AuthorityLink {
   operations: string[];
   /** Condition in CEL; null covers every request. */
   condition: string | null;
-  /** Maximum number of actions under the authority and those that hang on it; null if there is no maximum. */
+  /** Maximum number of actions under the authority and those below it; null if there is no maximum. */
   count: number | null;
   sum: { of: string; at_most: number } | null;
 }

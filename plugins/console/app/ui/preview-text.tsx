@@ -1,4 +1,4 @@
-/** Renders the preview of a request, in which the service has quoted the values that are text. */
+/** Renders the preview of a request. The service has put its text values in quotation marks. */
 
 /**
  * A quoted value, perhaps within a bidirectional isolate. A policy's own words have no quotation marks, and the service
