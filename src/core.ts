@@ -350,7 +350,6 @@ export {
   type AgentEntry,
   type ApiKeyEntry,
   type ApprovalEntry,
-  type BreakGlassEntry,
   type DecisionEntry,
   type DelegationEntry,
   type EntryType,
@@ -465,6 +464,7 @@ export { DELIVERY_RETRY_MS } from "./contract/notifier.ts";
 
 // Features with steps of decisions, and what they do with votes and ends
 export type { ActionOutcome, Reaction, ReactionTransaction } from "./contract/reaction.ts";
+export type { SoleApproval } from "./contract/sole-approval.ts";
 export type { VotedGrant, VoteAddition } from "./contract/vote-addition.ts";
 export type {
   ApprovalSubmission,

@@ -23,6 +23,7 @@ import type { PolicySource } from "./contract/policy-source.ts";
 import type { CompletedRequest, Route } from "./contract/resource.ts";
 import type { Reaction } from "./contract/reaction.ts";
 import type { Reviewer } from "./contract/reviewer.ts";
+import type { SoleApproval } from "./contract/sole-approval.ts";
 import type { DecisionStep } from "./contract/step.ts";
 import type { Storage } from "./contract/storage.ts";
 import type { Tracer } from "./contract/tracer.ts";
@@ -96,6 +97,8 @@ export interface Plugin<Options extends TObject = TObject> {
   reactions?: readonly Reaction[];
   /** What an approval can also do; see `VoteAddition`. */
   voteAddition?: VoteAddition;
+  /** How one person can approve without the other approvers; see `SoleApproval`. */
+  soleApproval?: SoleApproval;
   /**
    * Path of a JavaScript module for browsers, whose default export is what the plugin adds to the console: a
    * `ConsolePart` of `assent/console`.

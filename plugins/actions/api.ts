@@ -1,7 +1,6 @@
 /** `assent/actions`: what features that name `actions` in `needs` may use of this one. */
 export { pendingAction } from "./ask-agent.ts";
 export { maySelfConfirm, readApproverEligibility } from "./approver-plans.ts";
-export { breakGlassState } from "./break-glass-uses.ts";
 export {
   answerButton,
   codeOf,
@@ -35,6 +34,6 @@ export { ActionRecord, IdParams } from "./schemas.ts";
 export { coversChain, findSelfApproval } from "./self-approval.ts";
 export { readSession } from "./agent-sessions.ts";
 export { readVerifiedHistory, recordAlteredError, verifyAgainstLedger } from "./verify-record.ts";
-export { principalsBehindVote } from "./vote-principals.ts";
+export { principalsBehindCredential, principalsBehindVote, principalsOfKeys } from "./vote-principals.ts";
 export { findUserAsApprover, findVotingBlock, type PendingApprover } from "./voting-capacity.ts";
 export { assertNotErased, isOverdue, visibleAction } from "./visible-action.ts";

@@ -37,7 +37,6 @@ import {
 } from "./redecision.ts";
 import { commitPreview, digestShownRequest } from "./action-record.ts";
 import { assertMeetsOversightMode, toCountedVotes } from "./approver-plans.ts";
-import { assertBreakGlassForm, assertMayBreakGlass, recordBreakGlass } from "./break-glass.ts";
 import { releaseLimitUses } from "./limit-usage.ts";
 import { assertNotEarlierPins, factsChangedError, findPinChanges } from "./pins.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
@@ -81,12 +80,12 @@ export async function castVoteOnAction(
 ): Promise<{ row: ActionRow; votes: readonly ApprovalRow[]; grantId: string | null }> {
   let votesSoFar: readonly ApprovalRow[] = [];
   let changes: PinChange[] | null = null;
-  const { voteAddition } = host;
+  const { voteAddition, soleApproval } = host;
   const carriesGrant = vote.grant !== undefined;
-  // Without a feature of grants, the schema of the body has no such member.
+  // Without a plugin that declares the addition, the schema of the body has no such member.
   if (carriesGrant) voteAddition?.assertMayCarry("link" in by ? null : by.credential, vote.approve);
-  assertBreakGlassForm(vote);
-  const ids = { grant: host.newId(), breakGlass: host.newId() };
+  if (vote.break_glass === true) soleApproval?.assertForm(vote);
+  const ids = { grant: host.newId(), soleApproval: host.newId() };
   // An unauthenticated caller needs a valid token before it may acquire the ledger's lock, which all decisions wait
   // for.
   const linked = "link" in by ? await findLinkedAction(host.storage, by.link) : null;
@@ -196,7 +195,7 @@ export async function prepareVote(
         );
   if (vote.approve && !coversChain(voter.visibility, row))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", CHAIN_NOT_COVERED);
-  if (vote.break_glass === true) assertMayBreakGlass("link" in by ? null : by.caller, row, voter);
+  if (vote.break_glass === true) assertMayApproveAlone(host, "link" in by ? null : by.caller, row, voter);
   assertApprovesPlan(row, vote);
   assertMeetsOversightMode(voter, verified.requirement?.approvers ?? []);
   const isFirstOnList = vote.list !== undefined && verified.approvals.some(({ plan }) => plan !== vote.list);
@@ -239,6 +238,18 @@ function assertApprovesPlan({ plan_id, plan_position }: ActionRow, { approve, li
     "PLAN_VOTE_REQUIRED",
     `the action is number ${plan_position} of the plan ${plan_id}; approve the plan, with POST /v1/plans/${plan_id}/approval, or reject this action`,
   );
+}
+
+/** Throws unless the voter may approve without the other approvers. */
+function assertMayApproveAlone(
+  { soleApproval }: CoreHost,
+  caller: Credential | null,
+  row: ActionRow,
+  { self }: Voter,
+): void {
+  if (soleApproval === null) throw new Error("no plugin lets a person approve without the other approvers");
+  const refusal = soleApproval.findRefusal(caller, row, self);
+  if (refusal !== null) throw refusal;
 }
 
 const toProspectiveVoter = ({ actor: { principal, key_id }, groups, session, self }: Voter): ProspectiveVoter => ({
@@ -375,13 +386,13 @@ function largestGrant(
 
 /**
  * Records the vote. Returns its row.
- * @param ids ids for the grant and the break-glass use that the vote may create
+ * @param ids ids for the grant, and for the approval without other approvers, that the vote may create
  */
 export async function recordVote(
   host: CoreHost,
   tx: LedgerTransaction,
   prepared: PreparedVote,
-  ids: { grant: string; breakGlass: string },
+  ids: { grant: string; soleApproval: string },
 ): Promise<ApprovalRow> {
   const { pins, questions, status, groups, independent, delegation, approvals, validForMs, holdMs } = prepared;
   const { voter, vote: answer, stricter } = prepared;
@@ -437,7 +448,7 @@ export async function recordVote(
     seq,
     created_at: tx.now,
   };
-  if (break_glass) recordBreakGlass(tx, row, ids.breakGlass, voter, given ?? "");
+  if (break_glass) host.soleApproval?.record(tx, row, { id: ids.soleApproval, by: actor, reason: given ?? "" });
   if (status === "denied") for (const reaction of host.reactions) reaction.actionRejected?.(tx, row, actor);
   if (prepared.isFirstOnList) await tx.deleteApprovals(id);
   const inserted = await tx.insertApproval(vote);

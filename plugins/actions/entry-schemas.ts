@@ -451,18 +451,6 @@ export const ENTRY_SCHEMAS: Record<CoreType, TObject> = {
     comment: orNull(textSchema("Comment of the delegator, or of the credential that ended the delegation.")),
     by: Actor,
   }),
-  break_glass: entry("BreakGlassEntry", "break_glass", {
-    at: timeSchema("Time of the entry."),
-    change: oneOfSchema("The change.", "used", "reviewed"),
-    agent_id: textSchema("Agent of the action."),
-    use: Type.Object(
-      { id: Type.String(), tool: Type.String(), operation: Type.String() },
-      { description: "The break-glass approval.", ...closed },
-    ),
-    related_action: textSchema("The action that was approved."),
-    comment: textSchema("Why the action could not wait, or the result of the review."),
-    by: Actor,
-  }),
   permit_key: entry("PermitKeyEntry", "permit_key", {
     at: timeSchema("Time of the entry."),
     public_key: digestSchema("The new key: Ed25519, 32 bytes."),

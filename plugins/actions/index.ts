@@ -2,9 +2,6 @@
 import { Type } from "@sinclair/typebox";
 import { defineCorePlugin } from "../../src/core.ts";
 import { agentSessionRoutes } from "./agent-sessions.ts";
-import { createBreakGlassAuditor } from "./break-glass-audit.ts";
-import { breakGlassRoutes } from "./break-glass-routes.ts";
-import { breakGlassState } from "./break-glass-uses.ts";
 import { createWaitTracker } from "./wait-tracker.ts";
 import { erasureRoutes } from "./erasure-routes.ts";
 import { executionRoutes } from "./execution-routes.ts";
@@ -52,8 +49,8 @@ export default defineCorePlugin({
   name: "actions",
   options: Options,
   entries: CREDENTIAL_ENTRIES,
-  folds: [legalHoldState, breakGlassState],
-  auditors: [() => holdAuditor, createBreakGlassAuditor, createCredentialAuditor, createPlanAuditor],
+  folds: [legalHoldState],
+  auditors: [() => holdAuditor, createCredentialAuditor, createPlanAuditor],
   setup(host, options) {
     const expiry = createExpiryTask(host);
     const waitTracker = createWaitTracker(host);
@@ -73,15 +70,6 @@ export default defineCorePlugin({
         ...executionRoutes(host, TAG, expiry),
         ...erasureRoutes(host, TAG),
         ...holdRoutes(host, TAG),
-        ...breakGlassRoutes(host, TAG),
-      ],
-      gauges: [
-        {
-          name: "assent_break_glass_reviews_open",
-          help: "Emergency approvals that no one has reviewed.",
-          labels: [],
-          read: async () => [{ labels: {}, value: (await host.state(breakGlassState)).open.size }],
-        },
       ],
       async start() {
         await expiry.start();
@@ -115,7 +103,6 @@ declare module "../../src/contract/resource.ts" {
       | typeof planRoutes
       | typeof executionRoutes
       | typeof erasureRoutes
-      | typeof holdRoutes
-      | typeof breakGlassRoutes;
+      | typeof holdRoutes;
   }
 }

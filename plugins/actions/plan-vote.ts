@@ -60,8 +60,8 @@ interface EndedVote {
   changes: PinChange[] | null;
 }
 
-/** A vote on a plan creates neither a grant nor a break-glass use. */
-const NO_IDS = { grant: "", breakGlass: "" };
+/** A vote on a plan grants nothing, and never does without the other approvers. */
+const NO_IDS = { grant: "", soleApproval: "" };
 
 /** Errors of a voter who cannot approve an action that others can still approve. The action stays pending. */
 const LEFT_TO_OTHERS = ["APPROVER_NOT_ELIGIBLE", "ALREADY_VOTED"];

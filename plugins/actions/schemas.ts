@@ -1,4 +1,4 @@
-import { type Static, type TOptional, type TUnknown, Type } from "@sinclair/typebox";
+import { type Static, type TBoolean, type TOptional, type TUnknown, Type } from "@sinclair/typebox";
 import {
   type CoreHost,
   ACTION_STATUSES,
@@ -69,14 +69,6 @@ export const ActionBody = Type.Object(
 );
 export type ActionBody = Static<typeof ActionBody>;
 
-/** Member of the request bodies that vote. */
-export const BreakGlass = Type.Optional(
-  Type.Boolean({
-    description:
-      "true: approves in an emergency without other approvers (break-glass). Only for a signed-in user with the scope `approvals:break_glass`, and with a `reason`; opens a review.",
-  }),
-);
-
 export const ApprovalBody = Type.Object(
   {
     token: Type.String({
@@ -86,18 +78,23 @@ export const ApprovalBody = Type.Object(
     }),
     approve: Type.Boolean({ description: "true approves; false rejects." }),
     reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })),
-    break_glass: BreakGlass,
   },
   { additionalProperties: false },
 );
-/** Returns the body of a vote, with the member `grant` if votes can grant later actions. */
-export const approvalBody = (voteAddition: CoreHost["voteAddition"]) =>
-  Type.Object({ ...ApprovalBody.properties, ...grantMember(voteAddition) }, { additionalProperties: false });
 
-/** Returns the member `grant` of votes; no member if votes cannot grant later actions. */
-export function grantMember(voteAddition: CoreHost["voteAddition"]): { grant: TOptional<TUnknown> } {
-  const member = voteAddition === null ? {} : { grant: Type.Optional(voteAddition.body) };
-  return member as unknown as { grant: TOptional<TUnknown> };
+/** What plugins add to votes. */
+export type VoteFeatures = Pick<CoreHost, "voteAddition" | "soleApproval">;
+
+export const approvalBody = (features: VoteFeatures) =>
+  Type.Object({ ...ApprovalBody.properties, ...voteMembers(features) }, { additionalProperties: false });
+
+/** Returns the members of votes that plugins read: `break_glass` and `grant`. */
+export function voteMembers({ voteAddition, soleApproval }: VoteFeatures) {
+  const members = {
+    ...(soleApproval === null ? {} : { break_glass: Type.Optional(soleApproval.body) }),
+    ...(voteAddition === null ? {} : { grant: Type.Optional(voteAddition.body) }),
+  };
+  return members as unknown as { break_glass: TOptional<TBoolean>; grant: TOptional<TUnknown> };
 }
 
 const Attempt = (description: string) =>

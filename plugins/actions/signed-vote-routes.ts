@@ -42,7 +42,7 @@ export function signedVoteRoutes(host: CoreHost, tag: string) {
       summary: "Start to sign votes with a passkey",
       description: `For a signed-in user. Returns what the passkey signs for up to ${MAX_SIGNED_VOTES} votes (docs/record.md). Records nothing.`,
       scope: "approvals:decide",
-      body: voteChallengeBody(host.voteAddition),
+      body: voteChallengeBody(host),
       bodyLimit: 262_144,
       responses: { 200: { description: "The statements, and the options for the browser.", schema: VoteChallenge } },
       errors: READ_ERRORS,
@@ -62,14 +62,13 @@ export function signedVoteRoutes(host: CoreHost, tag: string) {
       description:
         "Casts the votes that POST /v1/votes/challenge listed, in the same order. The signature is used up even if a vote is refused. The votes are recorded one after another, and a refused vote does not affect the others. If a single vote is refused, the response is its error.",
       scope: "approvals:decide",
-      body: signedVotesBody(host.voteAddition),
+      body: signedVotesBody(host),
       bodyLimit: 262_144,
       responses: { 200: { description: "The result of each vote.", schema: SignedVotesResult } },
       errors: [
         ...READ_ERRORS,
         "SELF_APPROVAL",
         "APPROVER_NOT_ELIGIBLE",
-        "BREAK_GLASS_NOT_ALLOWED",
         "ALREADY_VOTED",
         "PLAN_VOTE_REQUIRED",
         "APPROVAL_EXPIRED",
@@ -78,6 +77,7 @@ export function signedVoteRoutes(host: CoreHost, tag: string) {
         "FACTS_UNAVAILABLE",
         "FACTS_CHANGED",
         "AGENT_MISMATCH",
+        ...(host.soleApproval?.errors ?? []),
         ...(host.voteAddition?.errors ?? []),
       ],
       async handle({ credential, body }) {

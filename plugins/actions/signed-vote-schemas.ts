@@ -1,35 +1,25 @@
 /** Schemas of votes that are signed with a passkey. */
 import { Type } from "@sinclair/typebox";
-import {
-  ACTION_STATUSES,
-  closed,
-  type CoreHost,
-  MAX_SIGNED_VOTES,
-  orNull,
-  textSchema,
-  timeSchema,
-} from "../../src/core.ts";
+import { ACTION_STATUSES, closed, MAX_SIGNED_VOTES, orNull, textSchema, timeSchema } from "../../src/core.ts";
 import { VOTED_GRANT } from "./entry-parts.ts";
-import { BreakGlass, grantMember } from "./schemas.ts";
+import { type VoteFeatures, voteMembers } from "./schemas.ts";
 
-/** Returns the schema of the votes; see `grantMember`. */
-const votes = (voteAddition: CoreHost["voteAddition"]) =>
+/** Returns the schema of the votes; see `voteMembers`. */
+const votes = (features: VoteFeatures) =>
   Type.Array(
     Type.Object(
       {
         action_id: Type.String({ format: "uuid" }),
         approve: Type.Boolean({ description: "true approves; false rejects." }),
         reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger, and signed." })),
-        break_glass: BreakGlass,
-        ...grantMember(voteAddition),
+        ...voteMembers(features),
       },
       closed,
     ),
     { minItems: 1, maxItems: MAX_SIGNED_VOTES, description: "In the order in which the approver sees them." },
   );
 
-export const voteChallengeBody = (voteAddition: CoreHost["voteAddition"]) =>
-  Type.Object({ votes: votes(voteAddition) }, closed);
+export const voteChallengeBody = (features: VoteFeatures) => Type.Object({ votes: votes(features) }, closed);
 
 const Base64Url = (maxLength: number) => Type.String({ minLength: 1, maxLength, pattern: "^[A-Za-z0-9_-]+$" });
 
@@ -50,8 +40,8 @@ export const PasskeyResponse = Type.Object(
 
 export const Nonce = Base64Url(200);
 
-export const signedVotesBody = (voteAddition: CoreHost["voteAddition"]) =>
-  Type.Object({ nonce: Nonce, votes: votes(voteAddition), response: PasskeyResponse }, closed);
+export const signedVotesBody = (features: VoteFeatures) =>
+  Type.Object({ nonce: Nonce, votes: votes(features), response: PasskeyResponse }, closed);
 
 export const VoteChallenge = Type.Object(
   {

@@ -22,7 +22,7 @@ export function voteRoutes(host: CoreHost, tag: string) {
       summary: "Approve or deny",
       scope: "approvals:decide",
       params: schema.IdParams,
-      body: schema.approvalBody(host.voteAddition),
+      body: schema.approvalBody(host),
       bodyLimit: 32_768,
       description:
         "Requires the `approval_token` from the action's record for this key. POST /v1/approval-link/verdict accepts a link token instead, without a key.",
@@ -32,7 +32,6 @@ export function voteRoutes(host: CoreHost, tag: string) {
         "SELF_APPROVAL",
         "VOTE_SIGNATURE_REQUIRED",
         "APPROVER_NOT_ELIGIBLE",
-        "BREAK_GLASS_NOT_ALLOWED",
         "TOKEN_MALFORMED",
         "TOKEN_INVALID",
         "TOKEN_OTHER_ACTION",
@@ -48,6 +47,7 @@ export function voteRoutes(host: CoreHost, tag: string) {
         "ACTION_ERASED",
         "RECORD_ALTERED",
         "AGENT_MISMATCH",
+        ...(host.soleApproval?.errors ?? []),
         ...(host.voteAddition?.errors ?? []),
       ],
       async handle({ credential, params, body }) {

@@ -241,12 +241,8 @@ export function describeVoting(
     return refuse("PLAN_VOTE_REQUIRED", `approve the plan ${row.plan_id}, or reject this action`);
   const voter = prospectiveVoterOf(credential, self);
   const found = excludeEditor(host, { edit }, voter, findVotingCapacities(host, row, voter, plans, moment));
-  const { session } = voter;
   const may_break_glass =
-    session !== null &&
-    !session.terminal &&
-    self === null &&
-    credential.hasScope("approvals:break_glass") &&
+    host.soleApproval?.findRefusal(credential, row, self) === null &&
     found.capacities.some(({ delegation }) => delegation === null);
   // It is not known yet whether the vote will be signed, so assume that it will.
   const terms = { self: self !== null, signed: true, break_glass: false, at: moment.now };

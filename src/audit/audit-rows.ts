@@ -23,7 +23,6 @@ import { equalBytes } from "../domain/hash.ts";
 import {
   decodeEntry,
   type ApprovalEntry,
-  type BreakGlassEntry,
   type DecisionEntry,
   type ExecutionEntry,
   type RedecisionEntry,
@@ -192,10 +191,7 @@ function creationOf(row: { created_by: string | null; created_at: number } | nul
 async function checkDelivery({ store, notices }: RowsAudit, row: DeliveryRow, fault: ReportFault): Promise<void> {
   const [entry] = await store.entries(row.seq, row.seq + 1);
   if (entry === undefined) return fault(`there is no entry ${row.seq}`);
-  const isNotice = row.kind === "break_glass" && entry.type === "break_glass";
-  const action_id = isNotice ? decodeEntry<BreakGlassEntry>(entry.bytes).related_action : entry.action_id;
-  reportDifferences({ action_id, created_at: entry.created_at }, row, fault);
-  if (isNotice) return;
+  reportDifferences({ action_id: entry.action_id, created_at: entry.created_at }, row, fault);
   const notice = notices.find(({ name }) => name === row.kind);
   if (notice !== undefined) {
     if (entry.type !== notice.entry) fault(`entry ${row.seq} does not cause a message of kind ${row.kind}`);
@@ -208,6 +204,10 @@ async function checkDelivery({ store, notices }: RowsAudit, row: DeliveryRow, fa
   const { type, status } = body;
   if (row.kind === "outcome_unknown") {
     if (type !== "execution" || status !== "unknown") fault(`entry ${row.seq} does not make an outcome unknown`);
+    return;
+  }
+  if (row.kind === "break_glass") {
+    if (type !== "approval" || !(body as ApprovalEntry).break_glass) fault(`entry ${row.seq} is no emergency approval`);
     return;
   }
   const asks = (type === "decision" || type === "redecision") && status === "pending_approval";

@@ -16,6 +16,7 @@ import type { FactSource } from "./fact-source.ts";
 import type { HealthCheck } from "./check.ts";
 import type { DecisionStep } from "./step.ts";
 import type { Reaction } from "./reaction.ts";
+import type { SoleApproval } from "./sole-approval.ts";
 import type { VoteAddition } from "./vote-addition.ts";
 import type { Gauge } from "./gauge.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
@@ -323,6 +324,8 @@ export interface CoreHost extends Host {
   readonly reactions: readonly Reaction[];
   /** What an approval can also do; null if it can do nothing else. */
   readonly voteAddition: VoteAddition<CoreHost> | null;
+  /** How one person can approve without the other approvers; null if no one can. */
+  readonly soleApproval: SoleApproval | null;
   /** Returns the trace of the running request; null if it is not traced. */
   trace(): RequestTrace | null;
   /** Available after start. */

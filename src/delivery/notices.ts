@@ -1,6 +1,6 @@
-/** Notices of features, emergency approvals and unknown outcomes. */
+/** Notices of features, of approvals without other approvers, and of unknown outcomes. */
 import type { DeliveryKind, StorageTransaction } from "../contract/storage.ts";
-import type { BreakGlassEntry, EntryBody, ExecutionEntry } from "../domain/entries.ts";
+import type { EntryBody } from "../domain/entries.ts";
 import {
   type DeliveryCause,
   mayNotify,
@@ -12,6 +12,12 @@ import {
   resolveRecipients,
 } from "./new-delivery.ts";
 import { genuineDeliveriesOfAction } from "./genuine-deliveries.ts";
+
+/** The action that a notice is about. */
+interface NoticeSubject {
+  id: string;
+  subject: MessageSubject;
+}
 
 /** Returns the notices that an entry causes, except requests for approval. */
 export async function createEntryNotices(
@@ -32,35 +38,32 @@ export async function createEntryNotices(
     );
   if (ofFeatures.length > 0) return ofFeatures;
   switch (body.type) {
-    case "break_glass":
-      return body.change === "used" ? breakGlassNotices(options, tx, body, cause) : [];
+    case "approval":
+      return body.break_glass && about !== null ? soleApprovalNotices(options, tx, about, cause) : [];
     case "execution":
-      return body.status === "unknown" ? unknownOutcomeNotices(options, tx, body, cause) : [];
+      return body.status === "unknown"
+        ? noticesToPerson(options, "outcome_unknown", about?.subject.owner ?? null, cause, action_id)
+        : [];
     default:
       return [];
   }
 }
 
 /**
- * Returns notices for the channels in the configuration, for every channel that was notified of the request, and for
- * the person behind the agent. Each address gets one notice.
+ * Returns notices of an approval without other approvers: for the channels in the configuration, for every channel that
+ * was notified of the request, and for the person behind the agent. Each address gets one notice.
  */
-async function breakGlassNotices(
+async function soleApprovalNotices(
   options: OutboxOptions,
   tx: StorageTransaction,
-  { related_action, agent_id, use: { tool } }: BreakGlassEntry,
+  about: NoticeSubject,
   cause: DeliveryCause,
 ): Promise<NewDelivery[]> {
-  const notified = (await genuineDeliveriesOfAction(options.seals(), tx, related_action)).flatMap(
-    ({ channel }) => channel ?? [],
-  );
-  const owner = (await tx.action(related_action))?.submitted_owner ?? null;
+  const deliveries = await genuineDeliveriesOfAction(options.seals(), tx, about.id);
+  const notified = deliveries.flatMap(({ channel }) => channel ?? []);
   const notices = [
-    ...noticesTo([...options.breakGlass, ...notified], options, "break_glass", cause, {
-      id: related_action,
-      subject: { agent_id, tool, owner },
-    }),
-    ...noticesToPerson(options, "break_glass", owner, cause, related_action),
+    ...noticesTo([...options.breakGlass, ...notified], options, "break_glass", cause, about),
+    ...noticesToPerson(options, "break_glass", about.subject.owner, cause, about.id),
   ];
   const keys = notices.map(({ notifier, recipient, person }) => recipientKey(notifier, recipient, person));
   return notices.filter((_, i) => keys.indexOf(keys[i] as string) === i);
@@ -75,7 +78,7 @@ function noticesTo(
   options: OutboxOptions,
   kind: DeliveryKind,
   cause: DeliveryCause,
-  about: { id: string; subject: MessageSubject } | null = null,
+  about: NoticeSubject | null = null,
 ): NewDelivery[] {
   const people = { users: options.users(), groups: options.groups };
   const values = { action_id: about?.id ?? null };
@@ -88,16 +91,6 @@ function noticesTo(
         notices.set(key, createDelivery(options, kind, cause, recipient, { ...values, channel: channel.name }));
     }
   return [...notices.values()];
-}
-
-async function unknownOutcomeNotices(
-  options: OutboxOptions,
-  tx: StorageTransaction,
-  { action_id }: ExecutionEntry,
-  cause: DeliveryCause,
-): Promise<NewDelivery[]> {
-  const owner = (await tx.action(action_id))?.submitted_owner ?? null;
-  return noticesToPerson(options, "outcome_unknown", owner, cause, action_id);
 }
 
 /** Returns one notice for each address of a person, in any channel. */

@@ -19,7 +19,6 @@ import type {
 } from "./entries/actions.ts";
 import type {
   AgentEntry,
-  BreakGlassEntry,
   DelegationEntry,
   ApiKeyEntry,
   LegalHoldEntry,
@@ -74,7 +73,6 @@ type CoreEntry =
   | UserEntry
   | LegalHoldEntry
   | DelegationEntry
-  | BreakGlassEntry
   | PlanEntry
   | PermitKeyEntry
   | LogKeyEntry;
@@ -97,7 +95,6 @@ export const ENTRY_TYPES = [
   "user",
   "legal_hold",
   "delegation",
-  "break_glass",
   "permit_key",
   "log_key",
 ] as const satisfies readonly CoreEntry["type"][];

@@ -191,6 +191,7 @@ function createPrivileged(
     stepErrors: declared.stepErrors,
     reactions: declared.reactions,
     voteAddition: declared.voteAddition as CoreHost["voteAddition"],
+    soleApproval: declared.soleApproval,
     async snapshot() {
       const states = await part("states")();
       return createSnapshot(clock(), () => states, declared.bars);

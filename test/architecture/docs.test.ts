@@ -26,7 +26,7 @@ test("the README of a plugin lists its errors that have no prefix, and no other"
   for (const [name, load] of Object.entries(listBuiltIn())) {
     const { errors = {} } = (await load()).default as Plugin;
     const declared = Object.values(errors)
-      .filter(({ code }) => !code.startsWith(errorCodePrefix(name)) || name === "stop")
+      .filter(({ code }) => !code.startsWith(errorCodePrefix(name)) || ["break-glass", "stop"].includes(name))
       .map(({ code, status, title }) => [code, status, title]);
     if (declared.length === 0) continue;
     const readme = readFileSync(join(ROOT, "plugins", name, "README.md"), "utf8");

@@ -1,7 +1,7 @@
 /**
  * Every console page is accessible (axe-core, in light and dark mode and at a phone's width), and no page interprets
  * hostile content as markup or script.
- * @needs console, grants, users
+ * @needs break-glass, console, grants, users
  */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

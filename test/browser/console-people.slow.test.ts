@@ -1,6 +1,6 @@
 /**
  * Delegations, emergency approvals with their reviews, and the access review in the console.
- * @needs console, users
+ * @needs break-glass, console, users
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

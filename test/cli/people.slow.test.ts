@@ -1,6 +1,6 @@
 /**
  * `assent delegations`, `assent break-glass` and `assent access-review` against a service.
- * @needs users
+ * @needs break-glass, users
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -161,22 +161,26 @@ describe("a terminal session", () => {
     await session.end();
   });
 
-  test("a terminal session cannot approve with break-glass or grant future actions", needs("grants"), async () => {
-    const session = await signIn();
-    const id = await submit("4711");
-    const path = `/v1/actions/${id}/approval`;
-    const { approval_token: token, approval_terms: terms } = await session.service.action(id);
-    assert.equal(terms?.may_break_glass, false);
-    const vote = { token, approve: true, reason: "urgent" };
-    const emergency = session.service.call("POST", path, { ...vote, break_glass: true });
-    await assert.rejects(emergency, { code: "BREAK_GLASS_NOT_ALLOWED" });
-    const granting = session.service.call("POST", path, { ...vote, grant: { for: "1m", count: 1 } });
-    await assert.rejects(granting, { code: "GRANT_NOT_ALLOWED" });
-    const inBrowser = (await ada.call("GET", `/v1/actions/${id}`)).body;
-    assert.equal(inBrowser.status, "pending_approval");
-    assert.equal(inBrowser.approval_terms.may_break_glass, true, "the browser's session may");
-    await session.end();
-  });
+  test(
+    "a terminal session cannot approve with break-glass or grant future actions",
+    needs("break-glass", "grants"),
+    async () => {
+      const session = await signIn();
+      const id = await submit("4711");
+      const path = `/v1/actions/${id}/approval`;
+      const { approval_token: token, approval_terms: terms } = await session.service.action(id);
+      assert.equal(terms?.may_break_glass, false);
+      const vote = { token, approve: true, reason: "urgent" };
+      const emergency = session.service.call("POST", path, { ...vote, break_glass: true });
+      await assert.rejects(emergency, { code: "BREAK_GLASS_NOT_ALLOWED" });
+      const granting = session.service.call("POST", path, { ...vote, grant: { for: "1m", count: 1 } });
+      await assert.rejects(granting, { code: "GRANT_NOT_ALLOWED" });
+      const inBrowser = (await ada.call("GET", `/v1/actions/${id}`)).body;
+      assert.equal(inBrowser.status, "pending_approval");
+      assert.equal(inBrowser.approval_terms.may_break_glass, true, "the browser's session may");
+      await session.end();
+    },
+  );
 
   test("a terminal session ends with the browser session that confirmed it", async () => {
     const session = await signIn();

@@ -443,16 +443,9 @@ test("an emergency approval is announced to the configured channels, those that 
     c: { notifier: "mail", places: [{ to: "room" }], people: [{ owner: "user:dana", to: "dana" }] },
   };
   await storage.write((tx) => tx.insertAction(actionRow(0, { id: "a-1", submitted_owner: "user:dana" })));
-  const use = { id: "u-1", tool: "stripe", operation: "refund" };
-  const used = {
-    type: "break_glass",
-    change: "used",
-    agent_id: "bot",
-    use,
-    related_action: "a-1",
-  } as unknown as EntryBody;
-  const reviewed = { ...used, change: "reviewed" } as EntryBody;
-  const rows = await written(channels, [asks(["a"]), used, reviewed], { breakGlass: ["b"] });
+  const vote = { type: "approval", verdict: "approve", status: "pending_approval", action_id: "a-1" };
+  const votes = [false, true].map((break_glass) => ({ ...vote, break_glass }) as unknown as EntryBody);
+  const rows = await written(channels, [asks(["a"]), ...votes], { breakGlass: ["b"] });
   assert.deepEqual(told(rows), [
     "approval_requested anna waiting 0",
     "break_glass anna waiting 0",

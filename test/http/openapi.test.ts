@@ -581,7 +581,7 @@ describe("every operation", () => {
     await send("POST", "/v1/policies/{id}/deactivate", { at: { id: "suggested" } });
   });
 
-  /** They need the session of a user: test/plugins/actions/signed-votes.test.ts, plans.test.ts and break-glass.test.ts. */
+  /** They need the session of a user, as the tests of signed votes, plans and break-glass have. */
   const OF_SESSIONS = [
     "postVotes",
     "postVotesChallenge",

@@ -1,7 +1,7 @@
 /**
  * Fills a service with at least 20 rows for every list of the console: people, groups, agents, keys, policies and their
  * versions, grants, delegations, deliveries, past actions and pending requests of different kinds.
- * @needs grants, users
+ * @needs break-glass, grants, users
  */
 import type { Config } from "../../src/config/index.ts";
 import type { TestNotifier } from "./notifier.ts";

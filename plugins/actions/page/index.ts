@@ -1,4 +1,4 @@
-/** Plans and break-glass approvals in the console. */
+/** Plans, and the outcomes that people settle, in the console. */
 import type { ConsolePart } from "../../console/app/kit.ts";
 
 export default {
@@ -12,15 +12,6 @@ export default {
       load: () => import("./plan.tsx").then((module) => module.Plan),
       scopes: ["actions:read", "actions:read_own"],
     },
-    {
-      name: "break-glass",
-      title: "Break-glass",
-      icon: "alert",
-      section: "People",
-      order: 30,
-      load: () => import("./break-glass.tsx").then((module) => module.BreakGlass),
-      scopes: ["approvals:decide", "actions:read"],
-    },
   ],
   panels: [
     {
@@ -32,7 +23,6 @@ export default {
   entries: {
     plan: [],
     legal_hold: ["system"],
-    break_glass: ["person", "system"],
   },
   texts: () => import("./texts.tsx").then((module) => module.texts),
 } satisfies ConsolePart;

@@ -1,4 +1,4 @@
-/** Texts of plans, emergency approvals, legal holds and credentials on pages of other features. */
+/** Texts of plans, legal holds and credentials on pages of other features. */
 import { type EntryOf, formatCounted, MarkedValue, type PartTexts, Time } from "../../console/app/kit.ts";
 
 /** The reasons why a credential ended. */
@@ -22,16 +22,6 @@ export const texts: PartTexts = {
           of <MarkedValue value={(entry as unknown as EntryOf<"plan">).agent_id} />
         </>
       ),
-    },
-    break_glass: {
-      summarize(entry) {
-        const { use, change, agent_id } = entry as unknown as EntryOf<"break_glass">;
-        return <MarkedValue value={`emergency approval ${change}: ${use.tool} ${use.operation} by ${agent_id}`} />;
-      },
-      describe(entry) {
-        const { use } = entry as unknown as EntryOf<"break_glass">;
-        return <MarkedValue value={`for ${use.tool} ${use.operation}`} />;
-      },
     },
     legal_hold: {
       summarize(entry) {
@@ -64,5 +54,4 @@ export const texts: PartTexts = {
       },
     },
   },
-  scopes: { "approvals:break_glass": "approve in an emergency without other approvers (in a session)" },
 };

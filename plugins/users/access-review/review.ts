@@ -17,7 +17,6 @@ import { type Credential, toRfc3339 } from "../../../src/plugin.ts";
 import type { KeyRow } from "../../../src/storage/index.ts";
 import type { Sessions } from "../sessions.ts";
 import { readVotingActivity, type Votes } from "./votes.ts";
-import { breakGlassState } from "../../actions/api.ts";
 
 const DAY = 24 * 3_600_000;
 
@@ -108,9 +107,10 @@ export async function reviewAccess(
     const rights = await host.keys.rightsOf(reader, key.id);
     if (rights !== null) rows.push(describeKey(key, rights, votes.get(rights.principal), since));
   }
-  const open_reviews = [...(await host.state(breakGlassState)).open].flatMap(([id, { agent_id, tool }]) =>
-    canSee(visibility, { agent_id, tool, submitted_by: null }) ? [id] : [],
-  );
+  const unreviewed = host.soleApproval?.listUnreviewed(snapshot) ?? [];
+  const open_reviews = unreviewed
+    .filter(({ agent_id, tool }) => canSee(visibility, { agent_id, tool, submitted_by: null }))
+    .map(({ id }) => id);
   const period = { since: toRfc3339(since), until: toRfc3339(now) };
   return { ...period, open_reviews, rows: [...rows, ...(await otherVoters(host, rows, votes))] };
 }

@@ -191,26 +191,6 @@ export interface DelegationEntry {
   by: Actor;
 }
 
-/**
- * A person approved an action without a second approver in an emergency (break-glass), or another person reviewed that
- * approval.
- */
-export interface BreakGlassEntry {
-  type: "break_glass";
-  v: 1;
-  at: string;
-  change: "used" | "reviewed";
-  /** Agent of the action. */
-  agent_id: string;
-  use: { id: string; tool: string; operation: string };
-  /** Id of the action. If the entry records a use, the preceding entry is the vote. */
-  related_action: string;
-  /** Why the action could not wait, or the result of the review. Stays in the ledger forever. */
-  comment: string;
-  /** The approver, or the reviewer. */
-  by: Actor;
-}
-
 /** Several actions were submitted at once. Their decisions follow in the order of the list, in the same transaction. */
 export interface PlanEntry {
   type: "plan";

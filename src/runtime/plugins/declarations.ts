@@ -8,6 +8,7 @@ import { CORE_COMMANDS } from "../../contract/command.ts";
 import type { Host } from "../../contract/host.ts";
 import { ERRORS, errorCodePrefix, type ErrorKind } from "../../contract/errors.ts";
 import type { Reaction } from "../../contract/reaction.ts";
+import type { SoleApproval } from "../../contract/sole-approval.ts";
 import type { VoteAddition } from "../../contract/vote-addition.ts";
 import { ENTRY_TYPES, type EntryBody, isPluginEntry, type PluginEntry } from "../../domain/entries.ts";
 import { SCOPES, type PluginScope, type Scope } from "../../domain/scopes.ts";
@@ -31,6 +32,8 @@ export interface Declarations extends AuditedFeatures {
   readonly reactions: readonly Reaction[];
   /** What an approval can also do; null if it can do nothing else. */
   readonly voteAddition: VoteAddition | null;
+  /** How one person can approve without the other approvers; null if no one can. */
+  readonly soleApproval: SoleApproval | null;
   /** Returns the fault of a plugin's entry; null if the entry is valid. */
   entryFault(entry: EntryBody): string | null;
 }
@@ -93,7 +96,8 @@ export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarati
     auditors: plugins.flatMap(({ plugin }) => plugin.auditors ?? []),
     bars: combineBars(plugins.flatMap(({ plugin }) => plugin.bars ?? [])),
     reactions: plugins.flatMap(({ plugin }) => plugin.reactions ?? []),
-    voteAddition: findVoteAddition(plugins),
+    voteAddition: findOnly(plugins, "voteAddition", "an addition to votes"),
+    soleApproval: findOnly(plugins, "soleApproval", "approvals without other approvers"),
     stepErrors: plugins.flatMap(({ plugin }) => plugin.stepErrors ?? []),
     scopes: [...SCOPES, ...brought.scopes],
     errors: brought.errors,
@@ -120,18 +124,22 @@ function assertNeeds(plugins: readonly LoadedPlugin[]): void {
         );
 }
 
-/** Throws PluginError if a plugin declares an addition to votes without the privilege, or if two plugins do. */
-function findVoteAddition(plugins: readonly LoadedPlugin[]): VoteAddition | null {
-  const [first, second] = plugins.filter(({ plugin }) => plugin.voteAddition !== undefined);
+/** Throws PluginError if a plugin declares the member without the privilege, or if two plugins do. */
+function findOnly<Member extends "voteAddition" | "soleApproval">(
+  plugins: readonly LoadedPlugin[],
+  member: Member,
+  what: string,
+): NonNullable<Plugin[Member]> | null {
+  const [first, second] = plugins.filter(({ plugin }) => plugin[member] !== undefined);
   const faulty = second ?? (first?.plugin.core === true ? undefined : first);
   if (faulty !== undefined)
     throw new PluginError(
       faulty.plugin.name,
       second === undefined
-        ? "it declares an addition to votes; define it with defineCorePlugin"
-        : `it declares an addition to votes, as the plugin "${first?.plugin.name}" does; load one of them`,
+        ? `it declares ${what}; define it with defineCorePlugin`
+        : `it declares ${what}, as the plugin "${first?.plugin.name}" does; load one of them`,
     );
-  return first?.plugin.voteAddition ?? null;
+  return first?.plugin[member] ?? null;
 }
 
 /** Names of one kind, each with the plugin that owns it. */

@@ -5,7 +5,6 @@ import { LazyPart } from "../ui/panels.tsx";
 
 const loadFirstSteps = async () => (await import("./first-steps.tsx")).FirstSteps;
 const loadHistory = async () => (await import("../ui/action-history.tsx")).ActionHistory;
-const loadEmergencyDialog = async () => (await import("./emergency-dialog.tsx")).EmergencyDialog;
 const loadEditForm = async () => (await import("./edit-form.tsx")).EditForm;
 
 export function FirstSteps(props: ComponentProps<Awaited<ReturnType<typeof loadFirstSteps>>>) {
@@ -14,10 +13,6 @@ export function FirstSteps(props: ComponentProps<Awaited<ReturnType<typeof loadF
 
 export function ActionHistory(props: ComponentProps<Awaited<ReturnType<typeof loadHistory>>>) {
   return <LazyPart load={loadHistory} props={props} waiting={<Loading what="the history" />} />;
-}
-
-export function EmergencyDialog(props: ComponentProps<Awaited<ReturnType<typeof loadEmergencyDialog>>>) {
-  return <LazyPart load={loadEmergencyDialog} props={props} />;
 }
 
 export function EditForm(props: ComponentProps<Awaited<ReturnType<typeof loadEditForm>>>) {

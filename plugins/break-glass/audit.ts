@@ -5,7 +5,6 @@
 import {
   type ApiKeyEntry,
   type ApprovalEntry,
-  type BreakGlassEntry,
   hasScope,
   listKeyMakers,
   type RecordedKey,
@@ -15,8 +14,8 @@ import {
   userState,
 } from "../../src/core.ts";
 import type { FeatureAuditor } from "../../src/plugin.ts";
-import { breakGlassState } from "./break-glass-uses.ts";
-import { principalsOfKeys } from "./vote-principals.ts";
+import { principalsOfKeys } from "../actions/api.ts";
+import { type BreakGlassEntry, breakGlassState } from "./state.ts";
 
 export function createBreakGlassAuditor(): FeatureAuditor {
   const keys = new Map<string, RecordedKey>();

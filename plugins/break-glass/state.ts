@@ -1,10 +1,30 @@
 /**
- * Break-glass approvals: emergency approvals by one person, without a second approver. Each approval opens a review,
- * which stays open until another person closes it. The approvals are stored only as ledger entries and are rebuilt from
- * these entries.
+ * Break-glass approvals: emergency approvals by one person, without a second approver. Each opens a review, which stays
+ * open until another person closes it. They are stored only as ledger entries.
  */
-import { type Actor, type BreakGlassEntry, parseEntryTime } from "../../src/core.ts";
-import { type Fold, PersistentMap } from "../../src/plugin.ts";
+import { type Actor, ActorSchema, closed, parseEntryTime, textSchema, timeSchema } from "../../src/core.ts";
+import { defineRecord, type Fold, PersistentMap, type RecordOf, Type } from "../../src/plugin.ts";
+
+/** An action was approved without a second approver (the entry follows the vote), or the approval was reviewed. */
+export const BREAK_GLASS_ENTRY = defineRecord("break_glass", {
+  at: timeSchema("Time of the entry."),
+  change: Type.Union([Type.Literal("used"), Type.Literal("reviewed")], { description: "The change." }),
+  agent_id: textSchema("Agent of the action."),
+  use: Type.Object(
+    { id: Type.String(), tool: Type.String(), operation: Type.String() },
+    { description: "The break-glass approval.", ...closed },
+  ),
+  related_action: textSchema("The action that was approved."),
+  comment: textSchema("Why the action could not wait, or the result of the review."),
+  by: ActorSchema,
+});
+export type BreakGlassEntry = RecordOf<typeof BREAK_GLASS_ENTRY>;
+
+declare module "../../src/domain/entries.ts" {
+  interface FeatureEntries {
+    break_glass: BreakGlassEntry;
+  }
+}
 
 export interface BreakGlassUse {
   id: string;
@@ -20,7 +40,7 @@ export interface BreakGlassUse {
   used_at: number;
   /** Sequence number of the entry. */
   seq: number;
-  /** The review of the use; null while the review is open. */
+  /** Null while the review is open. */
   review: { by: Actor; at: number; comment: string } | null;
 }
 

@@ -7,7 +7,9 @@ import {
   currentMe,
   Dialog,
   EmptyState,
+  type Api,
   encodeSegment,
+  type EntryOf,
   ErrorNotice,
   Field,
   FormButtons,
@@ -15,6 +17,7 @@ import {
   MarkedValue,
   Page,
   PagedList,
+  type PartTexts,
   PersonLink,
   PrincipalName,
   readFormValues,
@@ -25,7 +28,8 @@ import {
   usePaged,
   useSubmit,
 } from "../../console/app/kit.ts";
-import type { BreakGlassApproval } from "./api-types.ts";
+
+type BreakGlassApproval = Api["GET /v1/break-glass"]["response"]["break_glass"][number];
 
 const TEXTS = {
   title: "Break-glass approvals",
@@ -202,3 +206,20 @@ function ReviewDialog({
     </Dialog>
   );
 }
+
+/** Texts of emergency approvals on pages of other features. */
+export const texts: PartTexts = {
+  entries: {
+    break_glass: {
+      summarize(entry) {
+        const { use, change, agent_id } = entry as unknown as EntryOf<"break_glass">;
+        return <MarkedValue value={`emergency approval ${change}: ${use.tool} ${use.operation} by ${agent_id}`} />;
+      },
+      describe(entry) {
+        const { use } = entry as unknown as EntryOf<"break_glass">;
+        return <MarkedValue value={`for ${use.tool} ${use.operation}`} />;
+      },
+    },
+  },
+  scopes: { "approvals:break_glass": "approve in an emergency without other approvers (in a session)" },
+};

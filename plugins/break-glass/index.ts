@@ -1,9 +1,12 @@
-/** Routes that list emergency approvals and close their reviews. */
-import { closed, type CoreHost, orNull, textSchema, timeSchema } from "../../src/core.ts";
+/** Break-glass: in an emergency, one person approves without the other approvers, and another person reviews it. */
+import { closed, type CoreHost, defineCorePlugin, orNull, textSchema, timeSchema } from "../../src/core.ts";
 import { defineRoute, nextLink, PAGE_QUERY, slicePage, type Static, toRfc3339, Type } from "../../src/plugin.ts";
-import { canSeeUse, reviewBreakGlass } from "./break-glass-review.ts";
-import { breakGlassState, type BreakGlassUse } from "./break-glass-uses.ts";
+import { createBreakGlassAuditor } from "./audit.ts";
+import { canSeeUse, reviewBreakGlass } from "./review.ts";
+import { ERRORS, soleApproval } from "./sole-approval.ts";
+import { BREAK_GLASS_ENTRY, breakGlassState, type BreakGlassUse } from "./state.ts";
 
+const TAG = "actions";
 const Status = Type.Union([Type.Literal("open"), Type.Literal("reviewed")]);
 const Query = Type.Object({ status: Type.Optional(Status), ...PAGE_QUERY }, closed);
 const Params = Type.Object({ id: Type.String() }, closed);
@@ -39,12 +42,33 @@ const UseRecord = Type.Object(
 );
 const UseList = Type.Object({ break_glass: Type.Array(UseRecord), next_cursor: orNull(Type.String()) }, closed);
 
-export function breakGlassRoutes(host: CoreHost, tag: string) {
+export default defineCorePlugin({
+  name: "break-glass",
+  needs: ["actions"],
+  errors: ERRORS,
+  records: { break_glass: BREAK_GLASS_ENTRY },
+  folds: [breakGlassState],
+  auditors: [createBreakGlassAuditor],
+  soleApproval,
+  setup: (host) => ({
+    routes: routes(host),
+    gauges: [
+      {
+        name: "assent_break_glass_reviews_open",
+        help: "Emergency approvals that no one has reviewed.",
+        labels: [],
+        read: async () => [{ labels: {}, value: (await host.state(breakGlassState)).open.size }],
+      },
+    ],
+  }),
+});
+
+function routes(host: CoreHost) {
   return [
     defineRoute({
       method: "GET",
       path: "/v1/break-glass",
-      tag,
+      tag: TAG,
       summary: "List break-glass approvals, newest first",
       description:
         "Emergency approvals by one person, without other approvers. `status=open` lists those that await a review.",
@@ -69,7 +93,7 @@ export function breakGlassRoutes(host: CoreHost, tag: string) {
     defineRoute({
       method: "POST",
       path: "/v1/break-glass/:id/review",
-      tag,
+      tag: TAG,
       summary: "Review a break-glass approval",
       description:
         "Closes the review. Available to approvers, except to the person who gave the emergency approval and to the person behind the agent, including with any of their keys.",
@@ -77,7 +101,7 @@ export function breakGlassRoutes(host: CoreHost, tag: string) {
       params: Params,
       body: Body,
       responses: { 200: { description: "The approval with its review.", schema: UseRecord } },
-      errors: ["BREAK_GLASS_NOT_FOUND", "BREAK_GLASS_REVIEWED", "REVIEWER_NOT_ELIGIBLE"],
+      errors: [ERRORS.notFound, ERRORS.reviewed, ERRORS.notEligible],
       handle: async ({ params, body, credential }) => ({
         status: 200,
         json: renderUse(await reviewBreakGlass(host, credential, params.id, body.comment)),
@@ -103,4 +127,10 @@ function renderUse(use: BreakGlassUse): Static<typeof UseRecord> {
         ? null
         : { reviewer: review.by.principal, comment: review.comment, reviewed_at: toRfc3339(review.at) },
   };
+}
+
+declare module "../../src/contract/resource.ts" {
+  interface FeatureRoutes {
+    break_glass: typeof routes;
+  }
 }

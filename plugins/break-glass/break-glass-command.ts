@@ -12,7 +12,7 @@ import {
   withServiceErrors,
   type Command,
   type Output,
-} from "../../../src/command.ts";
+} from "../../src/command.ts";
 
 interface UseView {
   id: string;

@@ -8,9 +8,9 @@ import {
   withoutDelegations,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
-import { breakGlassState, type BreakGlassUse } from "./break-glass-uses.ts";
-import { findSelfApproval } from "./self-approval.ts";
-import { principalsBehindCredential } from "./vote-principals.ts";
+import { findSelfApproval, principalsBehindCredential } from "../actions/api.ts";
+import { ERRORS } from "./sole-approval.ts";
+import { breakGlassState, type BreakGlassUse } from "./state.ts";
 
 /**
  * Closes the review. Throws REVIEWER_NOT_ELIGIBLE for the person who gave the emergency approval and for the person
@@ -29,10 +29,11 @@ export function reviewBreakGlass(
   return host.ledger.transact(async (tx) => {
     // A person could otherwise have a delegate review their own emergency approval.
     const caller = withoutDelegations(await confirmCredential(tx, credential, "approvals:decide"));
-    const use = visibleUse(tx.state(breakGlassState).all.get(id), id, caller);
+    const use = tx.state(breakGlassState).all.get(id);
+    if (use === undefined || !canSeeUse(use, caller)) throw notFound(id);
     if (use.review !== null)
       throw new Refusal(
-        "BREAK_GLASS_REVIEWED",
+        ERRORS.reviewed,
         `${use.review.by.principal} already reviewed this emergency approval, at ${toRfc3339(use.review.at)}`,
       );
     const row = await tx.action(use.action_id);
@@ -64,20 +65,14 @@ export function reviewBreakGlass(
   });
 }
 
-/** Returns the break-glass use if the credential may see its action. Throws BREAK_GLASS_NOT_FOUND. */
-function visibleUse(use: BreakGlassUse | undefined, id: string, credential: Credential): BreakGlassUse {
-  if (use === undefined || !canSeeUse(use, credential)) throw notFound(id);
-  return use;
-}
-
 export function canSeeUse({ agent_id, tool }: BreakGlassUse, { visibility }: Credential): boolean {
   return canSee(visibility, { agent_id, tool, submitted_by: null });
 }
 
 function notFound(id: string): Refusal {
-  return new Refusal("BREAK_GLASS_NOT_FOUND", `there is no break-glass approval ${id} that you may see`);
+  return new Refusal(ERRORS.notFound, `there is no break-glass approval ${id} that you may see`);
 }
 
 function notEligible(detail: string): Refusal {
-  return new Refusal("REVIEWER_NOT_ELIGIBLE", detail);
+  return new Refusal(ERRORS.notEligible, detail);
 }

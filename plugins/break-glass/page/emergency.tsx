@@ -1,12 +1,17 @@
-/** The dialog that approves a request in an emergency. */
+/** The button and the dialog that approve a request in an emergency. */
 import { useState } from "preact/hooks";
-import type { Action } from "../core/api-types.ts";
-import { Dialog } from "../ui/dialog.tsx";
-import { ErrorNotice } from "../ui/elements.tsx";
-import { FormButtons } from "../ui/forms.tsx";
-import { castVote, type VoteResult } from "./vote.ts";
+import {
+  type Action,
+  castVote,
+  countApprovals,
+  Dialog,
+  ErrorNotice,
+  FormButtons,
+  type Places,
+} from "../../console/app/kit.ts";
 
 const TEXTS = {
+  button: "Emergency approval…",
   title: "Approve in an emergency, without other approvers?",
   meaning:
     "Your vote approves it immediately, without other approvers. This is announced, and the review stays open until another person closes it. Use it only if the approvers cannot be reached.",
@@ -14,13 +19,32 @@ const TEXTS = {
   reasonHelp: "Recorded in the ledger, announced, and read by the reviewer.",
 } as const;
 
-interface Props {
-  action: Action;
-  onVoted(result: VoteResult): void;
-  onClose(): void;
+type Props = Places["other-votes"];
+
+export function EmergencyApproval({ action, onVoted }: Props) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      {isNeeded(action) ? (
+        <p class="row">
+          <button type="button" class="small danger" onClick={() => setOpen(true)}>
+            {TEXTS.button}
+          </button>
+        </p>
+      ) : null}
+      {isOpen ? <EmergencyDialog action={action} onVoted={onVoted} onClose={() => setOpen(false)} /> : null}
+    </>
+  );
 }
 
-export function EmergencyDialog({ action, onVoted, onClose }: Props) {
+/** Whether the person may approve in an emergency, and their ordinary vote is not enough. */
+function isNeeded(action: Action): boolean {
+  const { approval_terms: terms } = action;
+  if (terms === undefined || !terms.may_break_glass) return false;
+  return terms.blocked !== null || (action.approvals_needed ?? 1) - countApprovals(action) > 1;
+}
+
+function EmergencyDialog({ action, onVoted, onClose }: Props & { onClose(): void }) {
   const [reason, setReason] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<Error | null>(null);

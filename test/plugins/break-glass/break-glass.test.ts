@@ -5,8 +5,8 @@
 import { NO_USERS } from "../../../src/domain/users.ts";
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { createBreakGlassAuditor } from "../../../plugins/actions/break-glass-audit.ts";
-import { breakGlassState } from "../../../plugins/actions/break-glass-uses.ts";
+import { createBreakGlassAuditor } from "../../../plugins/break-glass/audit.ts";
+import { breakGlassState } from "../../../plugins/break-glass/state.ts";
 import { hasFeature } from "../../support/features.ts";
 import { invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, type Answer, type Service, addPerson } from "../../support/service.ts";
