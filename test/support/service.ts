@@ -46,6 +46,7 @@ const NAMES = [
   "tasks",
   "claims",
   "sub-agents",
+  "break-glass",
   "limits",
   "analytics",
   "events",

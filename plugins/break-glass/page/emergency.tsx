@@ -1,14 +1,6 @@
 /** The button and the dialog that approve a request in an emergency. */
 import { useState } from "preact/hooks";
-import {
-  type Action,
-  castVote,
-  countApprovals,
-  Dialog,
-  ErrorNotice,
-  FormButtons,
-  type Places,
-} from "../../console/app/kit.ts";
+import { type Action, countApprovals, Dialog, ErrorNotice, FormButtons, type Places } from "../../console/app/kit.ts";
 
 const TEXTS = {
   button: "Emergency approval…",
@@ -21,7 +13,7 @@ const TEXTS = {
 
 type Props = Places["other-votes"];
 
-export function EmergencyApproval({ action, onVoted }: Props) {
+export function EmergencyApproval({ action, castVote }: Props) {
   const [isOpen, setOpen] = useState(false);
   return (
     <>
@@ -32,7 +24,7 @@ export function EmergencyApproval({ action, onVoted }: Props) {
           </button>
         </p>
       ) : null}
-      {isOpen ? <EmergencyDialog action={action} onVoted={onVoted} onClose={() => setOpen(false)} /> : null}
+      {isOpen ? <EmergencyDialog castVote={castVote} onClose={() => setOpen(false)} /> : null}
     </>
   );
 }
@@ -44,7 +36,7 @@ function isNeeded(action: Action): boolean {
   return terms.blocked !== null || (action.approvals_needed ?? 1) - countApprovals(action) > 1;
 }
 
-function EmergencyDialog({ action, onVoted, onClose }: Props & { onClose(): void }) {
+function EmergencyDialog({ castVote, onClose }: Pick<Props, "castVote"> & { onClose(): void }) {
   const [reason, setReason] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<Error | null>(null);
@@ -52,12 +44,11 @@ function EmergencyDialog({ action, onVoted, onClose }: Props & { onClose(): void
     event.preventDefault();
     setBusy(true);
     setError(null);
-    const result = await castVote(action, { approve: true, reason: reason.trim(), break_glass: true });
+    const failure = await castVote({ approve: true, reason: reason.trim(), break_glass: true });
     setBusy(false);
     // The dialog keeps the reason if the vote is not recorded.
-    if (result.kind === "failed") return setError(result.error);
+    if (failure !== null) return setError(failure);
     onClose();
-    onVoted(result);
   };
   return (
     <Dialog title={TEXTS.title} onClose={onClose} hotkey={false}>

@@ -109,7 +109,6 @@ export { LedgerTimeline } from "./ui/ledger-timeline.tsx";
 export { Timeline, type TimelineStep } from "./ui/timeline.tsx";
 
 /** Votes that are signed with a passkey, several with one gesture. */
-export { castVote } from "./inbox/vote.ts";
 export { countApprovals } from "./inbox/vote-availability.ts";
 export { DIFFERENT_VOTES_MESSAGE, nullWithoutPasskey, signVotesWithPasskey } from "./inbox/signed-votes.ts";
 

@@ -3,7 +3,6 @@
  * console uses it if the service has loaded the plugin with this name.
  */
 import type { ComponentChildren, ComponentType } from "preact";
-import type { VoteResult } from "../inbox/vote.ts";
 import type { IconName } from "../ui/icons.tsx";
 import type { Action } from "./api-types.ts";
 import { ApiError } from "./api.ts";
@@ -87,7 +86,11 @@ export interface Places {
   /** Above the vote buttons of a request. */
   vote: { id: string; terms: VoteTerms; onChoose(addition: VoteAddition | null): void };
   /** Below why the person cannot approve a pending request: other ways to vote. */
-  "other-votes": { action: Action; onVoted(result: VoteResult): void };
+  "other-votes": {
+    action: Action;
+    /** Resolves to null, or to the error if the vote was not recorded. */
+    castVote(vote: { approve: boolean; reason: string; break_glass?: boolean }): Promise<Error | null>;
+  };
   /** Below the outcome of a test request in the inbox. */
   "test-request": { action: Action };
   /** Next to a policy that is not active: what it would change. */

@@ -4,9 +4,15 @@
 import { MarkedValue, Notice } from "../ui/elements.tsx";
 import { Panels } from "../ui/panels.tsx";
 import { PrincipalName } from "../ui/person.tsx";
-import type { Places } from "../core/parts.ts";
+import type { Action } from "../core/api-types.ts";
+import { castVote, type VoteResult } from "./vote.ts";
 
-export function VotingCapacity({ action, onVoted }: Places["other-votes"]) {
+interface Props {
+  action: Action;
+  onVoted(result: VoteResult): void;
+}
+
+export function VotingCapacity({ action, onVoted }: Props) {
   const { approval_terms: terms } = action;
   if (terms === undefined) return null;
   const { blocked, on_behalf_of } = terms;
@@ -22,7 +28,16 @@ export function VotingCapacity({ action, onVoted }: Places["other-votes"]) {
           You cannot approve it: <MarkedValue value={blocked.detail} />. You can deny it.
         </Notice>
       )}
-      <Panels place="other-votes" action={action} onVoted={onVoted} />
+      <Panels
+        place="other-votes"
+        action={action}
+        castVote={async (vote) => {
+          const result = await castVote(action, vote);
+          if (result.kind === "failed") return result.error;
+          onVoted(result);
+          return null;
+        }}
+      />
     </>
   );
 }
