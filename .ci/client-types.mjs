@@ -1,12 +1,14 @@
 /** Prints the types of clients/typescript/api.ts from the schemas of the routes, with the descriptions as comments. */
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 /** Returns the declarations. @param build a compiled copy of the project, with the layout of dist/ */
 export async function renderClientTypes(build) {
   const load = (path) => import(pathToFileURL(join(build, path)).href);
+  const loadOptional = async (path) => (existsSync(join(build, path)) ? load(path) : {});
   const actions = await load("plugins/actions/schemas.js");
-  const plans = await load("plugins/actions/plan-schemas.js");
+  const plans = await loadOptional("plugins/plans/schemas.js");
   const events = await load("plugins/events/schemas.js");
   const { Components } = await load("src/http/openapi-components.js");
   return printTypes(new Components(), [
@@ -24,12 +26,13 @@ export async function renderClientTypes(build) {
 
 /**
  * Returns an interface for each type. Optional members of types that clients send (`sent`) also accept undefined.
- * A reference to a schema becomes the name of its type, or `Record<string, unknown>` if `types` does not contain it.
+ * The type of a schema of a deleted feature is `any`. A reference to a schema becomes the name of its type, or `Record<string, unknown>` if `types` does not contain it.
  */
 function printTypes(components, types) {
-  const names = new Map(types.map(({ name, schema }) => [schema.title, name]));
+  const names = new Map(types.map(({ name, schema }) => [schema?.title, name]));
   return types
     .map(({ name, schema, sent = false, without = [] }) => {
+      if (schema === undefined) return `export type ${name} = any;\n`;
       const { properties, required } = components.inline(schema);
       const printed = Object.fromEntries(Object.entries(properties).filter(([member]) => !without.includes(member)));
       return `export interface ${name} ${objectOf({ properties: printed, required }, sent, names, "")}\n`;

@@ -132,6 +132,7 @@ export { LINK_KEY_ID } from "./domain/vote-method.ts";
 export {
   type TokenCheckResult,
   type TokenClaims,
+  type TokenForm,
   checkToken,
   decodeToken,
   digestAddress,
@@ -357,7 +358,6 @@ export {
   type ExecutionEntry,
   type LegalHoldEntry,
   type LogKeyEntry,
-  type PlanEntry,
   type PluginEntry,
   type RecordedPolicyChange,
   type RedecisionEntry,
@@ -465,6 +465,7 @@ export { DELIVERY_RETRY_MS } from "./contract/notifier.ts";
 // Features with steps of decisions, and what they do with votes and ends
 export type { ActionOutcome, Reaction, ReactionTransaction } from "./contract/reaction.ts";
 export type { SoleApproval } from "./contract/sole-approval.ts";
+export type { Guard, GuardReader } from "./contract/guard.ts";
 export type { VotedGrant, VoteAddition } from "./contract/vote-addition.ts";
 export type {
   ApprovalSubmission,

@@ -14,6 +14,7 @@ import type { ErrorKind } from "./contract/errors.ts";
 import type { Host, Logger } from "./contract/host.ts";
 import type { FactSource } from "./contract/fact-source.ts";
 import type { Facade } from "./contract/facade.ts";
+import type { Guard } from "./contract/guard.ts";
 import type { NoticeKind } from "./contract/notice.ts";
 import type { Notifier } from "./contract/notifier.ts";
 import type { HealthCheck } from "./contract/check.ts";
@@ -95,6 +96,8 @@ export interface Plugin<Options extends TObject = TObject> {
   folds?: readonly Fold<unknown>[];
   /** What the plugin records when actions are rejected or fail, agents are suspended or users deactivated. */
   reactions?: readonly Reaction[];
+  /** Conditions for approving and starting actions; see `Guard`. Only for plugins with `core`. */
+  guards?: readonly Guard[];
   /** What an approval can also do; see `VoteAddition`. */
   voteAddition?: VoteAddition;
   /** How one person can approve without the other approvers; see `SoleApproval`. */

@@ -146,7 +146,7 @@ function assertShownByLink(
 export interface PreparedVote extends VoteOutcome {
   /** Earlier votes that count together with this vote. */
   votes: readonly ApprovalRow[];
-  /** Whether earlier votes are void because they approved a different list of the plan's actions. */
+  /** Whether earlier votes are void because they approved a different list of actions. */
   isFirstOnList: boolean;
   voter: Voter;
   vote: Vote;
@@ -196,7 +196,8 @@ export async function prepareVote(
   if (vote.approve && !coversChain(voter.visibility, row))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", CHAIN_NOT_COVERED);
   if (vote.break_glass === true) assertMayApproveAlone(host, "link" in by ? null : by.caller, row, voter);
-  assertApprovesPlan(row, vote);
+  const block = vote.approve && vote.list === undefined ? host.guard.findApprovalBlock(row) : null;
+  if (block !== null) throw block;
   assertMeetsOversightMode(voter, verified.requirement?.approvers ?? []);
   const isFirstOnList = vote.list !== undefined && verified.approvals.some(({ plan }) => plan !== vote.list);
   const votes = isFirstOnList ? [] : stored;
@@ -226,18 +227,6 @@ export function recordUnvotableAction(tx: LedgerTransaction, { row, ends }: Unvo
 /** Returns the changes of pinned facts that prevented the vote; null if something else did. */
 export function findVotedPinChanges({ ends }: UnvotableAction): PinChange[] | null {
   return ends === "expired" ? null : (ends.changes?.pins ?? null);
-}
-
-/**
- * Throws PLAN_VOTE_REQUIRED for the approval of one action of a plan: people approve the whole plan, so that they see
- * what else will run.
- */
-function assertApprovesPlan({ plan_id, plan_position }: ActionRow, { approve, list }: Vote): void {
-  if (plan_id === null || !approve || list !== undefined) return;
-  throw new Refusal(
-    "PLAN_VOTE_REQUIRED",
-    `the action is number ${plan_position} of the plan ${plan_id}; approve the plan, with POST /v1/plans/${plan_id}/approval, or reject this action`,
-  );
 }
 
 /** Throws unless the voter may approve without the other approvers. */

@@ -277,28 +277,6 @@ export const ENTRY_SCHEMAS: Record<CoreType, TObject> = {
     reason: textSchema("Reason of the erasure."),
     by: Type.Null({ description: "Always null, because only the end of a retention period erases parts." }),
   }),
-  plan: entry("PlanEntry", "plan", {
-    at: timeSchema("Time of the entry."),
-    agent_id: textSchema("Agent of all the actions."),
-    plan: Type.Object(
-      {
-        id: Type.String(),
-        ordered: Type.Boolean({ description: "Each action can start only when all earlier actions have ended." }),
-        stop_on_failure: Type.Boolean({ description: "No action can start after another action has failed." }),
-        actions: Type.Array(
-          Type.Object(
-            {
-              action_id: textSchema("The action."),
-              commitment: digestSchema("Commitment in the decision of the action."),
-            },
-            closed,
-          ),
-        ),
-      },
-      { description: "The actions in order. Their decisions follow this entry.", ...closed },
-    ),
-    by: Actor,
-  }),
   policy_set: entry("PolicySetEntry", "policy_set", {
     at: timeSchema("Time of the entry."),
     previous: POLICY_SET,

@@ -2,7 +2,7 @@
 import { type CoreHost, type JsonObject, REPLAYED_HEADERS } from "../../src/core.ts";
 import { defineRoute } from "../../src/plugin.ts";
 import { reportResult, startAction } from "./execute.ts";
-import type { ExpiryTask } from "./expiry.ts";
+import { scheduleExpiry } from "./expiry.ts";
 import { isDeniedByRedecision, noLongerAllowedError } from "./redecision.ts";
 import { grantPermit } from "./grant-permit.ts";
 import { buildActionReply, ACTION_RESPONSE, renderRedecision } from "./action-record.ts";
@@ -12,11 +12,11 @@ import { settleOutcome } from "./unknown-outcome.ts";
 import * as schema from "./schemas.ts";
 import { tracedAction, tracedExecution } from "./traced-action.ts";
 
-export function executionRoutes(host: CoreHost, tag: string, expiry: ExpiryTask) {
-  return [permitRoute(host, tag, expiry), startRoute(host, tag), resultRoute(host, tag), settleRoute(host, tag)];
+export function executionRoutes(host: CoreHost, tag: string) {
+  return [permitRoute(host, tag), startRoute(host, tag), resultRoute(host, tag), settleRoute(host, tag)];
 }
 
-function permitRoute(host: CoreHost, tag: string, expiry: ExpiryTask) {
+function permitRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "POST",
     path: "/v1/actions/:id/permit",
@@ -38,8 +38,7 @@ function permitRoute(host: CoreHost, tag: string, expiry: ExpiryTask) {
       "ACTION_NOT_STARTABLE",
       "START_EXPIRED",
       "NO_LONGER_ALLOWED",
-      "PLAN_WAITING",
-      "PLAN_STOPPED",
+      ...host.guard.startErrors,
       ...host.barErrors,
       "FACTS_UNAVAILABLE",
       "TOO_MANY_PERMITS",
@@ -54,7 +53,7 @@ function permitRoute(host: CoreHost, tag: string, expiry: ExpiryTask) {
       if (isDeniedByRedecision(row)) throw noLongerAllowedError(row);
       const reply = await buildActionReply(host, row, credential, { permit, redecision: renderRedecision(granted) });
       if (row.status !== "pending_approval") return reply;
-      if (row.expires_at !== null) expiry.plan(row.expires_at);
+      scheduleExpiry(host, row);
       return { ...reply, status: 202, headers: { Location: `/v1/actions/${row.id}` } };
     },
   });
@@ -89,8 +88,7 @@ function startRoute(host: CoreHost, tag: string) {
       "START_EXPIRED",
       "NO_LONGER_ALLOWED",
       "MORE_APPROVALS_NEEDED",
-      "PLAN_WAITING",
-      "PLAN_STOPPED",
+      ...host.guard.startErrors,
       "CREDENTIAL_NOT_ISSUED",
       ...host.barErrors,
       "FACTS_UNAVAILABLE",

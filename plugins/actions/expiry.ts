@@ -5,6 +5,7 @@
  * it.
  */
 import type { CoreHost, LeaderLease } from "../../src/core.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
 import { expireOverdue, expireUnstarted } from "./cast-vote.ts";
 
 /** The position before the first action. */
@@ -18,16 +19,26 @@ const RETRY_DELAY = 2_000;
 /** Minimum time between two sweeps that are triggered by reads. */
 const MIN_INTERVAL = 1_000;
 
-export interface ExpiryTask {
-  start(): Promise<void>;
+interface ExpiryTask {
   /** Schedules a sweep at the time `at`. Milliseconds since the epoch. */
-  plan(at: number): void;
-  /** Schedules a sweep soon, without delaying the caller. Called when a read finds an overdue action. */
+  schedule(at: number): void;
   notice(): void;
-  stop(): Promise<void>;
 }
 
-export function createExpiryTask(host: CoreHost): ExpiryTask {
+/** The tasks of the running services. */
+const tasks = new WeakMap<CoreHost["ledger"], ExpiryTask>();
+
+/** Schedules a sweep for the deadline of a pending action. */
+export function scheduleExpiry({ ledger }: CoreHost, { status, expires_at }: ActionRow): void {
+  if (status === "pending_approval" && expires_at !== null) tasks.get(ledger)?.schedule(expires_at);
+}
+
+/** Schedules a sweep soon, without delaying the caller. Called when a read finds an overdue action. */
+export function noticeOverdue({ ledger }: CoreHost): void {
+  tasks.get(ledger)?.notice();
+}
+
+export function createExpiryTask(host: CoreHost): { start(): Promise<void>; stop(): Promise<void> } {
   let timer: ReturnType<typeof setTimeout> | null = null;
   let wakeAt = Infinity;
   let lastSweepAt = -Infinity;
@@ -87,13 +98,14 @@ export function createExpiryTask(host: CoreHost): ExpiryTask {
     }
   }
 
+  function notice(): void {
+    // Use the absolute difference, so that a clock that was set back does not block sweeps.
+    if (Math.abs(host.clock() - lastSweepAt) >= MIN_INTERVAL) schedule(host.clock());
+  }
+
   return {
-    plan: schedule,
-    notice() {
-      // Use the absolute difference, so that a clock that was set back does not block sweeps.
-      if (Math.abs(host.clock() - lastSweepAt) >= MIN_INTERVAL) schedule(host.clock());
-    },
     async start() {
+      tasks.set(host.ledger, { schedule, notice });
       running = tick();
       await running;
     },

@@ -22,7 +22,6 @@ import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { computePermitTimes, shiftPermitTimes } from "./permit-times.ts";
 import { findPinChanges } from "./pins.ts";
-import { readApprovalsForStart } from "./plan-state.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
 import {
   requireMoreApprovals,
@@ -87,7 +86,7 @@ export async function grantPermit(host: CoreHost, credential: Credential, id: st
         "TOO_MANY_PERMITS",
         `the decisions on the action ${id} read more past data than one action can store; start it with one of its permits, or submit it again`,
       );
-    const approvals = await readApprovalsForStart(host, tx, row, history);
+    const approvals = await host.guard.selectApprovals(host, tx, row, history.approvals);
     const redecision = await reevaluateAction(host, tx, row, history.basis);
     const cause = { occasion: "permit", by: toActor(caller.key, caller.principal) } as const;
     const now = { decision: redecision.decision, policySet: redecision.policySet };

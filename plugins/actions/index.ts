@@ -13,8 +13,6 @@ import { createExpiryTask } from "./expiry.ts";
 import { holdAuditor } from "./hold-audit.ts";
 import { holdRoutes } from "./hold-routes.ts";
 import { legalHoldState } from "./legal-holds.ts";
-import { createPlanAuditor } from "./plan-audit.ts";
-import { planRoutes } from "./plan-routes.ts";
 import { readRoutes } from "./read-routes.ts";
 import { createRetentionTask } from "./retention.ts";
 import { createReviewWorker } from "./review-worker.ts";
@@ -50,7 +48,7 @@ export default defineCorePlugin({
   options: Options,
   entries: CREDENTIAL_ENTRIES,
   folds: [legalHoldState],
-  auditors: [() => holdAuditor, createCredentialAuditor, createPlanAuditor],
+  auditors: [() => holdAuditor, createCredentialAuditor],
   setup(host, options) {
     const expiry = createExpiryTask(host);
     const waitTracker = createWaitTracker(host);
@@ -62,12 +60,11 @@ export default defineCorePlugin({
     const unknownOutcomes = createUnknownOutcomeTask(host, options.unknown_after_minutes * 60_000);
     return {
       routes: [
-        ...submissionRoutes(host, TAG, expiry, waiters),
+        ...submissionRoutes(host, TAG, waiters),
         ...agentSessionRoutes(host, TAG),
-        ...readRoutes(host, TAG, expiry, waiters),
+        ...readRoutes(host, TAG, waiters),
         ...voteRoutes(host, TAG),
-        ...planRoutes(host, TAG, expiry),
-        ...executionRoutes(host, TAG, expiry),
+        ...executionRoutes(host, TAG),
         ...erasureRoutes(host, TAG),
         ...holdRoutes(host, TAG),
       ],
@@ -100,7 +97,6 @@ declare module "../../src/contract/resource.ts" {
       | typeof agentSessionRoutes
       | typeof readRoutes
       | typeof voteRoutes
-      | typeof planRoutes
       | typeof executionRoutes
       | typeof erasureRoutes
       | typeof holdRoutes;

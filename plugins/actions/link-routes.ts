@@ -126,7 +126,7 @@ export function linkRoutes(host: CoreHost, tag: string) {
         "TOKEN_INVALID",
         "ALREADY_VOTED",
         "ACTION_NOT_PENDING",
-        "PLAN_VOTE_REQUIRED",
+        ...host.guard.approvalErrors,
         "APPROVAL_EXPIRED",
         "NO_LONGER_ALLOWED",
         ...host.barErrors,

@@ -11,7 +11,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, DEFAULT_LIMIT, defineRoute, nextLink, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionFilter, ActionRow } from "../../src/storage/index.ts";
-import type { ExpiryTask } from "./expiry.ts";
+import { noticeOverdue } from "./expiry.ts";
 import { buildActionReply, readActionRecord, ACTION_RESPONSE, readPendingPolicySet } from "./action-record.ts";
 import { withCurrentStatus, isOverdue, contentByteLength, visibleAction } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
@@ -21,7 +21,7 @@ import type { ActionWaits } from "./wait.ts";
 const LIST = "actions";
 const SCOPES = ["actions:read", "actions:read_own"] as const;
 
-export function readRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: ActionWaits) {
+export function readRoutes(host: CoreHost, tag: string, waiters: ActionWaits) {
   return [
     defineRoute({
       method: "GET",
@@ -49,7 +49,7 @@ export function readRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, wait
             size: contentByteLength,
             position: (row) => row.decision_seq,
             render(row) {
-              if (isOverdue(row, now)) expiry.notice();
+              if (isOverdue(row, now)) noticeOverdue(host);
               return readActionRecord(host, row, credential, { token: false, set });
             },
             turn: () => host.waitForReadSlot(credential.key.id),
@@ -76,7 +76,7 @@ export function readRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, wait
         const { params, query, credential } = context;
         const stored = await visibleAction(host.storage, params.id, credential);
         const row = withCurrentStatus(stored, host.clock());
-        if (row !== stored) expiry.notice();
+        if (row !== stored) noticeOverdue(host);
         if (query.wait === undefined || row.status !== "pending_approval")
           return buildActionReply(host, row, credential, { set: await readPendingPolicySet(host, row) });
         waiters.assertCapacity(credential);

@@ -70,7 +70,7 @@ export function signedVoteRoutes(host: CoreHost, tag: string) {
         "SELF_APPROVAL",
         "APPROVER_NOT_ELIGIBLE",
         "ALREADY_VOTED",
-        "PLAN_VOTE_REQUIRED",
+        ...host.guard.approvalErrors,
         "APPROVAL_EXPIRED",
         "NO_LONGER_ALLOWED",
         ...host.barErrors,

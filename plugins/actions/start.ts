@@ -31,7 +31,6 @@ import {
 } from "./issue-credential.ts";
 import { assertBeforeStartDeadline, assertStartable, isPermitGenuine } from "./grant-permit.ts";
 import { findPinChanges } from "./pins.ts";
-import { readApprovalsForStart } from "./plan-state.ts";
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 import { assertNotErased, isOverdue, actionNotFoundError } from "./visible-action.ts";
 
@@ -102,7 +101,7 @@ export async function recordStart(
   if (permit !== null) assertPermitInForce(permit, grounds, tx.now);
   assertRunsEffective(row, requestHash);
   const by = toActor(caller.key, caller.principal);
-  const approvals = await readApprovalsForStart(host, tx, row, history);
+  const approvals = await host.guard.selectApprovals(host, tx, row, history.approvals);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
   const outcome = resolveRedecision(row, redecision, history, toCountedVotes(host, approvals), tx.now);
   const cause = { occasion: "start", by } as const;

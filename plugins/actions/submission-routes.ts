@@ -18,7 +18,7 @@ import { type Credential, defineRoute, Refusal, type Reply, type RequestContext 
 import type { ActionRow } from "../../src/storage/index.ts";
 import { BarredError } from "./barred.ts";
 import { decideAction, type DecidedAction, type DecisionReader, findRejection } from "./decide-action.ts";
-import type { ExpiryTask } from "./expiry.ts";
+import { scheduleExpiry } from "./expiry.ts";
 import { issueFirstPermit, grantPermit, type Permit } from "./grant-permit.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { isNeverAllowed } from "./never-allowed.ts";
@@ -88,11 +88,11 @@ const SUBMISSION_ERRORS = [
   "INVALID_SESSION_TOKEN",
 ] as const;
 
-export function submissionRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: ActionWaits) {
-  return [submitRoute(host, tag, expiry, waiters), gateRoute(host, tag, expiry)];
+export function submissionRoutes(host: CoreHost, tag: string, waiters: ActionWaits) {
+  return [submitRoute(host, tag, waiters), gateRoute(host, tag)];
 }
 
-function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: ActionWaits) {
+function submitRoute(host: CoreHost, tag: string, waiters: ActionWaits) {
   return defineRoute({
     method: "POST",
     path: "/v1/actions",
@@ -125,7 +125,7 @@ function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: A
         join: query.join === "open",
         session: readSession(host, headers, credential),
       });
-      const result = await submitAction(factHost, expiry, credential, submission);
+      const result = await submitAction(factHost, credential, submission);
       const waited = await waitIfPreferred(host, waiters, result.row, context);
       const isNew = result.origin === "created" && waited.row === result.row;
       // The permit is a separate decision, which must not use facts from before the wait.
@@ -152,7 +152,7 @@ function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: A
   });
 }
 
-function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask) {
+function gateRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "POST",
     path: "/v1/gate/decide",
@@ -183,7 +183,7 @@ function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask) {
         join: false,
         session,
       });
-      const { row, origin, decided } = await submitAction(factHost, expiry, credential, submission);
+      const { row, origin, decided } = await submitAction(factHost, credential, submission);
       const alternative = await describeAlternative(host, decided);
       const reply = gateReply(row, {
         action_id: row.id,
@@ -201,7 +201,6 @@ function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask) {
 /** Decides and records the submission under the ledger's lock. Resolves after the entry is durable. */
 async function submitAction(
   host: CoreHost,
-  expiry: ExpiryTask,
   credential: Credential,
   submission: PreparedSubmission,
 ): Promise<SubmissionResult> {
@@ -210,8 +209,7 @@ async function submitAction(
     async (tx) => recordSubmission(host, tx, await tx.confirm(credential), submission),
     prefetchSubmission(credential, submission),
   );
-  const { status, expires_at } = result.row;
-  if (status === "pending_approval" && expires_at !== null) expiry.plan(expires_at);
+  scheduleExpiry(host, result.row);
   return result;
 }
 
@@ -407,8 +405,6 @@ const OPTIONAL_PERMIT_ERRORS = [
   "FACTS_UNAVAILABLE",
   "TOO_MANY_PERMITS",
   "PERMIT_KEY_RETIRED",
-  "PLAN_WAITING",
-  "PLAN_STOPPED",
 ];
 
 /**
@@ -427,7 +423,9 @@ async function tryPermit(
     return isNew ? { row, permit: await issueFirstPermit(host, row) } : await grantPermit(host, credential, row.id);
   } catch (error) {
     const isFault = !(error instanceof Refusal) || error.kind.status >= 500;
-    if (!isFault && !(error instanceof BarredError) && !OPTIONAL_PERMIT_ERRORS.includes(error.code)) throw error;
+    const isOptional = (code: string): boolean =>
+      OPTIONAL_PERMIT_ERRORS.includes(code) || host.guard.startErrors.some((kind) => kind.code === code);
+    if (!isFault && !(error instanceof BarredError) && !isOptional(error.code)) throw error;
     if (isFault)
       host.log.warn("could not issue a permit for a submitted action", { action: row.id, error: String(error) });
     return { row: (await host.storage.action(row.id).catch(() => null)) ?? row, permit: null };

@@ -38,7 +38,7 @@ export function voteRoutes(host: CoreHost, tag: string) {
         "TOKEN_OTHER_APPROVER",
         "ALREADY_VOTED",
         "ACTION_NOT_PENDING",
-        "PLAN_VOTE_REQUIRED",
+        ...host.guard.approvalErrors,
         "APPROVAL_EXPIRED",
         "NO_LONGER_ALLOWED",
         ...host.barErrors,

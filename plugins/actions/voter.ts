@@ -66,15 +66,15 @@ export interface Vote {
   grant?: unknown;
   /** Approves in an emergency, without other approvers. */
   break_glass?: boolean;
-  /** For a vote on a plan: digest of the list of approved actions. Never read from a request body. */
+  /** Digest of the list of actions that the vote approves together. Never read from a request body. */
   list?: string;
 }
 
 /**
- * The proof that a vote is about this action: the token from the action's record, a verified signature, or the token of
- * its plan, which the caller has verified.
+ * The proof that a vote is about this action: the token from the action's record, a verified signature, or another proof
+ * that the voter saw the action, which the caller has verified.
  */
-export type VoteProof = { token: string } | { gesture: VoteSignature } | { plan: "verified" };
+export type VoteProof = { token: string } | { gesture: VoteSignature } | { shown: "verified" };
 
 /** Throws SELF_APPROVAL, VOTE_SIGNATURE_REQUIRED, VOTE_SIGNATURE_INVALID, or the error of an invalid token. */
 export function verifyVoter(

@@ -209,7 +209,10 @@ interface VotingTerms {
   may_break_glass: boolean;
 }
 
-/** Returns what the credential can do about the approval, for the action's record. */
+/**
+ * Returns what the credential can do about the approval, for the action's record.
+ * @param isAlone false to include approvals together with other actions; see `Guard.findApprovalBlock`
+ */
 export function describeVoting(
   host: CoreHost,
   row: ActionRow,
@@ -226,6 +229,7 @@ export function describeVoting(
     self: SelfRelation | null;
   },
   moment: VoteMoment,
+  isAlone = true,
 ): VotingTerms {
   const { principal } = credential;
   const refuse = (code: string, detail: string): VotingTerms => ({
@@ -237,8 +241,8 @@ export function describeVoting(
   if (self !== null && !maySelfConfirm(self, plans)) return refuse("SELF_APPROVAL", SELF_RELATION_REASONS[self]);
   if (approvals.some((vote) => vote.principal === principal))
     return refuse("ALREADY_VOTED", `${principal} has already voted on this action`);
-  if (row.plan_id !== null)
-    return refuse("PLAN_VOTE_REQUIRED", `approve the plan ${row.plan_id}, or reject this action`);
+  const block = isAlone ? host.guard.findApprovalBlock(row) : null;
+  if (block !== null) return refuse(block.code, block.message);
   const voter = prospectiveVoterOf(credential, self);
   const found = excludeEditor(host, { edit }, voter, findVotingCapacities(host, row, voter, plans, moment));
   const may_break_glass =
@@ -256,13 +260,17 @@ export function describeVoting(
 /** A credential, or a user who does not have to be signed in. */
 export type PendingApprover = Omit<Credential, "epoch" | "valid_until">;
 
-/** Returns why the approver cannot approve the action now; null if they can. */
+/**
+ * Returns why the approver cannot approve the action now; null if they can.
+ * @param isAlone as for `describeVoting`
+ */
 export function findVotingBlock(
   host: CoreHost,
   row: ActionRow,
   approver: PendingApprover,
   { requirement, ...history }: Pick<VerifiedHistory, "requirement" | "approvals" | "edit">,
   moment: VoteMoment,
+  isAlone = true,
 ): VotingTerms["blocked"] {
   const none = { code: "APPROVER_NOT_ELIGIBLE", groups: [] };
   if (requirement === null) return { ...none, detail: "the action needs no approval" };
@@ -270,7 +278,7 @@ export function findVotingBlock(
   if (!canSee(approver.visibility, row)) return { ...none, detail: "the action is hidden by the limits of groups" };
   if (!coversChain(approver.visibility, row)) return { ...none, detail: CHAIN_NOT_COVERED };
   const self = findSelfApproval(host, row, approver);
-  return describeVoting(host, row, approver, { ...history, requirement, self }, moment).blocked;
+  return describeVoting(host, row, approver, { ...history, requirement, self }, moment, isAlone).blocked;
 }
 
 /**

@@ -107,7 +107,7 @@ export async function findApprovers(
   const history = await readVerifiedHistory(host.storage, row);
   const moment = await host.snapshot();
   const mayApprove = (approver: PendingApprover): boolean =>
-    history !== null && findVotingBlock(host, withoutPlan(row), approver, history, moment) === null;
+    history !== null && findVotingBlock(host, row, approver, history, moment, false) === null;
   if (!isPending(row, moment.now) || !mayApprove(credential)) return [];
   const wanted = name.toLowerCase();
   const users = [...moment.state(userState).values()]
@@ -128,9 +128,6 @@ export async function findApprovers(
   const names = await readPrincipalNames(host.storage, moment.state(userState), found.map(principalOfUser));
   return found.map((id) => ({ id, name: names[principalOfUser(id)] ?? "" }));
 }
-
-/** The vote on a plan is one vote on all its actions, and each action can be looked at alone. */
-const withoutPlan = (row: ActionRow): ActionRow => ({ ...row, plan_id: null });
 
 async function readHolder(host: CoreHost, tx: LedgerTransaction, row: ActionRow, id: string): Promise<PendingApprover> {
   const approver = await findUserAsApprover(host, tx, id);
@@ -155,7 +152,7 @@ async function assertMayVote(
   const blocked =
     history === null
       ? { detail: "its entries cannot be read" }
-      : findVotingBlock(host, withoutPlan(row), approver, history, tx);
+      : findVotingBlock(host, row, approver, history, tx, false);
   if (blocked !== null) throw new Refusal("APPROVER_NOT_ELIGIBLE", `${sentence}: ${blocked.detail}`);
 }
 

@@ -1,7 +1,7 @@
 /** Computes the expected content of a store's tables from the ledger's entries. */
 import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/time.ts";
-import { decodeEntry, type DecisionEntry, type EntryBody as LedgerEntry, type PlanEntry } from "../domain/entries.ts";
+import { decodeEntry, type EntryBody as LedgerEntry } from "../domain/entries.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { AuditedFeatures, AuditStates, FeatureAuditor } from "../contract/audit.ts";
 import type { StatesReader } from "../contract/states.ts";
@@ -142,13 +142,22 @@ export class ExpectedRows {
       this.fault(`entry ${row.seq} is ${row.followed ? "" : "not "}marked as one that every process reads`);
     // Rows of votes, starts and results contain the submitter of the decision. The audit of actions compares that
     // column.
-    if (row.submitted_by !== submitterOf(row, body) && (row.type === "decision" || row.action_id === null))
+    if (
+      this.known.has(row.type) &&
+      row.submitted_by !== this.submitterOf(body) &&
+      (row.type === "decision" || row.action_id === null)
+    )
       this.fault(`entry ${row.seq} is stored with a different submitter than it contains`);
   }
-}
 
-/** Returns the key that the row of an entry must contain as `submitted_by`, if the entry's content determines it. */
-function submitterOf({ type }: EntryRow, body: EntryBody): string | null {
-  if (type === "decision") return (body as unknown as DecisionEntry).submitted_by.key_id;
-  return type === "plan" ? (body as unknown as PlanEntry).by.key_id : null;
+  /** Returns the key that the row must contain as `submitted_by`, if the entry's content determines it. */
+  private submitterOf(body: EntryBody): string | null {
+    const entry = body as unknown as LedgerEntry & { seq: number };
+    if (entry.type === "decision") return entry.submitted_by.key_id;
+    for (const auditor of this.auditors) {
+      const submitter = auditor.submitterOf?.(entry) ?? null;
+      if (submitter !== null) return submitter;
+    }
+    return null;
+  }
 }

@@ -40,6 +40,11 @@ export interface FeatureAuditor {
    * Throws RangeError if the entry should not exist.
    */
   check?(entry: EntryBody & { seq: number }, states: AuditStates): void;
+  /**
+   * Returns the key that submitted what an entry of the feature without an action records, so that the key can read the
+   * entry: the second argument of `tx.record`. Null for all other entries.
+   */
+  submitterOf?(entry: EntryBody): string | null;
   /** Called for each action with its entries, after all entries were checked. */
   checkVotes?(
     action: Pick<DecisionEntry, "agent_id" | "tool" | "operation">,

@@ -17,6 +17,7 @@ import type { HealthCheck } from "./check.ts";
 import type { DecisionStep } from "./step.ts";
 import type { Reaction } from "./reaction.ts";
 import type { SoleApproval } from "./sole-approval.ts";
+import type { Guard } from "./guard.ts";
 import type { VoteAddition } from "./vote-addition.ts";
 import type { Gauge } from "./gauge.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
@@ -322,6 +323,8 @@ export interface CoreHost extends Host {
   readonly stepErrors: readonly ErrorKind[];
   readonly openActionCanceller: OpenActionCanceller;
   readonly reactions: readonly Reaction[];
+  /** The conditions of features for approving and starting actions. */
+  readonly guard: Guard<CoreHost>;
   /** What an approval can also do; null if it can do nothing else. */
   readonly voteAddition: VoteAddition<CoreHost> | null;
   /** How one person can approve without the other approvers; null if no one can. */

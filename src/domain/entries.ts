@@ -24,7 +24,6 @@ import type {
   LegalHoldEntry,
   LogKeyEntry,
   PermitKeyEntry,
-  PlanEntry,
   PolicySetEntry,
   UserEntry,
 } from "./entries/service.ts";
@@ -73,7 +72,6 @@ type CoreEntry =
   | UserEntry
   | LegalHoldEntry
   | DelegationEntry
-  | PlanEntry
   | PermitKeyEntry
   | LogKeyEntry;
 export type EntryBody = CoreEntry | FeatureEntry | PluginEntry;
@@ -88,7 +86,6 @@ export const ENTRY_TYPES = [
   "execution",
   "erasure",
   "part_erasure",
-  "plan",
   "policy_set",
   "api_key",
   "agent",

@@ -6,19 +6,26 @@
  *   apl1_<base64url of canonical JSON [action_id, approver, expires_at, address]>.<base64url HMAC-SHA256>
  *
  * An approval token (`apt1_`) is valid only together with the approver's key. A link token (`apl1_`) is sent to one
- * person and is valid without a key. A plan token (`apn1_`) has the plan instead of the action, and the digest of its
- * list of actions instead of the request hash. No kind of token can be derived from another.
+ * person and is valid without a key. Features define more kinds. No kind of token can be derived from another.
  */
 import { canonicalBytes } from "./canonical.ts";
 import { equalBytes, fromBase64Url, sha256Hex, toBase64Url } from "./hash.ts";
 
-type TokenKind = "approval" | "link" | "plan";
+/** How a kind of token starts, and a text that its HMAC covers, so that no other kind has the same HMAC. */
+export interface TokenForm {
+  readonly prefix: string;
+  readonly domain: string;
+}
 
-const FORMS: Readonly<Record<TokenKind, { prefix: string; domain: string }>> = {
+const FORMS = {
   approval: { prefix: "apt1_", domain: "assent-approval/1" },
   link: { prefix: "apl1_", domain: "assent-approval-link/1" },
-  plan: { prefix: "apn1_", domain: "assent-plan-approval/1" },
 };
+
+/** A kind of token of one action, or the form of a feature's tokens. */
+type TokenKind = keyof typeof FORMS | TokenForm;
+
+const formOf = (kind: TokenKind): TokenForm => (typeof kind === "string" ? FORMS[kind] : kind);
 
 /** The values that a token is bound to. `expires_at` is in milliseconds. */
 export interface TokenClaims {
@@ -52,7 +59,7 @@ export type ComputeMac = (message: Uint8Array) => Uint8Array;
 function computeMac(kind: TokenKind, claims: TokenClaims, mac: ComputeMac): Uint8Array {
   return mac(
     canonicalBytes([
-      FORMS[kind].domain,
+      formOf(kind).domain,
       claims.action_id,
       claims.request_hash,
       claims.questions ?? null,
@@ -69,7 +76,7 @@ const payloadOf = ({ action_id, approver, expires_at, address }: ReadableClaims)
   toBase64Url(canonicalBytes([action_id, approver, expires_at, ...(address === undefined ? [] : [address])]));
 
 export function makeToken(kind: TokenKind, claims: TokenClaims, mac: ComputeMac): string {
-  return `${FORMS[kind].prefix}${payloadOf(claims)}.${toBase64Url(computeMac(kind, claims, mac))}`;
+  return `${formOf(kind).prefix}${payloadOf(claims)}.${toBase64Url(computeMac(kind, claims, mac))}`;
 }
 
 export type TokenCheckResult = "ok" | "malformed" | "altered" | "other_action" | "other_approver";
@@ -100,15 +107,11 @@ export function checkToken(kind: TokenKind, token: string, expected: TokenClaims
   return "ok";
 }
 
-/** Returns true if the string has the prefix of this kind of token. */
-function hasTokenPrefix(kind: TokenKind, token: string): boolean {
-  return token.startsWith(FORMS[kind].prefix);
-}
-
 /** Decodes a token's claims without verifying them; returns null for a malformed token. */
 export function decodeToken(kind: TokenKind, token: string): (ReadableClaims & { mac: Uint8Array }) | null {
-  if (!hasTokenPrefix(kind, token) || token.length > 2048) return null;
-  const [payload, signature, ...rest] = token.slice(FORMS[kind].prefix.length).split(".");
+  const { prefix } = formOf(kind);
+  if (!token.startsWith(prefix) || token.length > 2048) return null;
+  const [payload, signature, ...rest] = token.slice(prefix.length).split(".");
   if (payload === undefined || signature === undefined || rest.length > 0) return null;
   try {
     const mac = fromBase64Url(signature);

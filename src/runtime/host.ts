@@ -190,6 +190,7 @@ function createPrivileged(
     barErrors: declared.bars.errors,
     stepErrors: declared.stepErrors,
     reactions: declared.reactions,
+    guard: declared.guard as CoreHost["guard"],
     voteAddition: declared.voteAddition as CoreHost["voteAddition"],
     soleApproval: declared.soleApproval,
     async snapshot() {

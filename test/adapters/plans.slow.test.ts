@@ -1,4 +1,7 @@
-/** Calls that a model makes together are submitted as one plan, including after the run is resumed. */
+/**
+ * Calls that a model makes together are submitted as one plan, including after the run is resumed.
+ * @needs plans
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { wrapToolCall } from "../../clients/typescript/adapters/langchain.ts";

@@ -1,7 +1,7 @@
 /**
  * Every list shows at least 18 rows at 1440×900, each on one line. `SCREENSHOTS=folder` with only this file takes
  * pictures of every page in four forms: desktop and phone, light and dark.
- * @needs break-glass, console, grants, users
+ * @needs break-glass, console, grants, plans, users
  */
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";

@@ -341,7 +341,7 @@ describe("against a running service", () => {
     assert.match((await as(running.admin, ["actions", "--limit", "1"])).out, /\t{"amount":1,"currency":"USD"}\n$/);
   });
 
-  test("plan submits a file, shows it, and votes with strikes", async () => {
+  test("plan submits a file, shows it, and votes with strikes", needs("plans"), async () => {
     const action = (amount: number) => ({
       agent_id: "support-bot",
       tool: "stripe",

@@ -117,7 +117,11 @@ describe("the loader rejects", () => {
       await refusal([store, core("a"), core("b")]),
       /plugin "b": it declares an addition to votes, as the plugin "a" does; load one of them/,
     );
-    assert.match(await refusal([store, { name: "a", reactions: [{}] }]), /plugin "a": it declares reactions, which/);
+    for (const name of ["reactions", "guards"])
+      assert.match(
+        await refusal([store, { name: "a", [name]: [{}] }]),
+        new RegExp(`plugin "a": it declares ${name}, which`),
+      );
     assert.equal(await refusal([store, { name: "b" }, { name: "a", needs: ["b"] }]), "it was taken");
   });
 

@@ -45,6 +45,7 @@ const NAMES = [
   "grants",
   "tasks",
   "claims",
+  "plans",
   "sub-agents",
   "break-glass",
   "limits",

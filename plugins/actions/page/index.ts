@@ -1,18 +1,7 @@
-/** Plans, and the outcomes that people settle, in the console. */
+/** The outcomes that people settle, in the console. */
 import type { ConsolePart } from "../../console/app/kit.ts";
 
 export default {
-  pages: [
-    {
-      name: "plans",
-      title: "Plans",
-      icon: "list",
-      section: "Work",
-      order: 20,
-      load: () => import("./plan.tsx").then((module) => module.Plan),
-      scopes: ["actions:read", "actions:read_own"],
-    },
-  ],
   panels: [
     {
       place: "action-outcome",
@@ -21,7 +10,6 @@ export default {
     },
   ],
   entries: {
-    plan: [],
     legal_hold: ["system"],
   },
   texts: () => import("./texts.tsx").then((module) => module.texts),

@@ -1,5 +1,5 @@
-/** Texts of plans, legal holds and credentials on pages of other features. */
-import { type EntryOf, formatCounted, MarkedValue, type PartTexts, Time } from "../../console/app/kit.ts";
+/** Texts of legal holds and credentials on pages of other features. */
+import { type EntryOf, MarkedValue, type PartTexts, Time } from "../../console/app/kit.ts";
 
 /** The reasons why a credential ended. */
 const CREDENTIAL_ENDS: Readonly<Record<string, string>> = {
@@ -12,17 +12,6 @@ const CREDENTIAL_ENDS: Readonly<Record<string, string>> = {
 
 export const texts: PartTexts = {
   entries: {
-    plan: {
-      summarize(entry) {
-        const { plan, agent_id } = entry as unknown as EntryOf<"plan">;
-        return <MarkedValue value={`plan of ${formatCounted(plan.actions.length, "action")} by ${agent_id}`} />;
-      },
-      describe: (entry) => (
-        <>
-          of <MarkedValue value={(entry as unknown as EntryOf<"plan">).agent_id} />
-        </>
-      ),
-    },
     legal_hold: {
       summarize(entry) {
         const { hold, change } = entry as unknown as EntryOf<"legal_hold">;

@@ -1,5 +1,6 @@
 /** Who is looking at a request; buttons that claim it, hand it over and release it; and the line of a claim's entry. */
 import {
+  findVoteElsewhere,
   type Action,
   currentMe,
   Dialog,
@@ -75,7 +76,7 @@ export function RequestClaim({ action }: { action: Action }) {
   const mayVote =
     hasScope("approvals:decide") &&
     terms !== undefined &&
-    (terms.blocked === null || terms.blocked.code === "PLAN_VOTE_REQUIRED");
+    (terms.blocked === null || terms.blocked.code === findVoteElsewhere(action)?.code);
   if (claim === null && !mayVote) return null;
   return (
     <div class="row claim">

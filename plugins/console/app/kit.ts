@@ -19,9 +19,10 @@ export type {
   Section,
   TimelineName,
   VoteAddition,
+  VoteElsewhere,
   VoteTerms,
 } from "./core/parts.ts";
-export { hasPanels, listEntryTypes, loadTexts, scopeTexts } from "./core/parts.ts";
+export { findVoteElsewhere, hasPanels, listEntryTypes, loadTexts, scopeTexts } from "./core/parts.ts";
 
 /** Preact, for pages that no bundler builds. All pages must use this copy. */
 export { Fragment, h, type ComponentChildren, type ComponentType } from "preact";

@@ -191,26 +191,6 @@ export interface DelegationEntry {
   by: Actor;
 }
 
-/** Several actions were submitted at once. Their decisions follow in the order of the list, in the same transaction. */
-export interface PlanEntry {
-  type: "plan";
-  v: 1;
-  at: string;
-  /** Agent of all the actions. */
-  agent_id: string;
-  plan: {
-    id: string;
-    /** Whether an action can start only after all earlier actions have ended. */
-    ordered: boolean;
-    /** Whether no action can start after another action has failed. */
-    stop_on_failure: boolean;
-    /** The actions with the commitments of their decisions, in order. */
-    actions: { action_id: string; commitment: string }[];
-  };
-  /** The credential that submitted the plan. */
-  by: Actor;
-}
-
 /** A new key signs permits that are issued after this entry. No entry records the store's first permit key. */
 export interface PermitKeyEntry {
   type: "permit_key";

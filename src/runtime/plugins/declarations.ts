@@ -5,6 +5,7 @@ import { listBuiltInCommands } from "../../config/built-in-plugins.ts";
 import type { AuditedFeatures } from "../../contract/audit.ts";
 import { combineBars } from "../../contract/bar.ts";
 import { CORE_COMMANDS } from "../../contract/command.ts";
+import { combineGuards, type Guard } from "../../contract/guard.ts";
 import type { Host } from "../../contract/host.ts";
 import { ERRORS, errorCodePrefix, type ErrorKind } from "../../contract/errors.ts";
 import type { Reaction } from "../../contract/reaction.ts";
@@ -30,6 +31,7 @@ export interface Declarations extends AuditedFeatures {
   /** The errors with which steps refuse submissions. */
   readonly stepErrors: readonly ErrorKind[];
   readonly reactions: readonly Reaction[];
+  readonly guard: Guard;
   /** What an approval can also do; null if it can do nothing else. */
   readonly voteAddition: VoteAddition | null;
   /** How one person can approve without the other approvers; null if no one can. */
@@ -44,11 +46,12 @@ export interface Declarations extends AuditedFeatures {
 export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarations {
   assertNeeds(plugins);
   for (const { plugin } of plugins)
-    if (plugin.reactions !== undefined && plugin.core !== true)
-      throw new PluginError(
-        plugin.name,
-        "it declares reactions, which record entries; define it with defineCorePlugin",
-      );
+    for (const name of ["reactions", "guards"] as const)
+      if (plugin[name] !== undefined && plugin.core !== true)
+        throw new PluginError(
+          plugin.name,
+          `it declares ${name}, which take part in transactions on actions; define it with defineCorePlugin`,
+        );
   const scopes = new Names("scope", SCOPES);
   const errors = new Names("error", Object.keys(ERRORS));
   const entries = new Names("entry type", ENTRY_TYPES);
@@ -96,6 +99,7 @@ export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarati
     auditors: plugins.flatMap(({ plugin }) => plugin.auditors ?? []),
     bars: combineBars(plugins.flatMap(({ plugin }) => plugin.bars ?? [])),
     reactions: plugins.flatMap(({ plugin }) => plugin.reactions ?? []),
+    guard: combineGuards(plugins.flatMap(({ plugin }) => plugin.guards ?? [])),
     voteAddition: findOnly(plugins, "voteAddition", "an addition to votes"),
     soleApproval: findOnly(plugins, "soleApproval", "approvals without other approvers"),
     stepErrors: plugins.flatMap(({ plugin }) => plugin.stepErrors ?? []),

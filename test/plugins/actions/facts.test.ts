@@ -242,7 +242,7 @@ describe("facts and attributes", () => {
     pass();
   });
 
-  test("a vote on a plan reads the facts of all its actions at once", async () => {
+  test("a vote on a plan reads the facts of all its actions at once", needs("plans"), async () => {
     const actions = Array.from({ length: 22 }, (_, i) => ({
       agent_id: "a",
       tool: "bank",
@@ -260,7 +260,7 @@ describe("facts and attributes", () => {
     assert.equal((await service.storage.action(body.actions[0].id))?.status, "approved");
   });
 
-  test("a plan and a preview read facts, too", async () => {
+  test("a plan reads facts, too", needs("plans"), async () => {
     const action = (account: string) => ({
       agent_id: "a",
       tool: "bank",
@@ -272,7 +272,11 @@ describe("facts and attributes", () => {
       (plan.body.actions as { decision: string }[]).map(({ decision }) => decision),
       ["allow", "allow"],
     );
-    assert.equal((await service.call("POST", "/v1/gate/decide", { body: action("p-3") })).body.outcome, "EXECUTE");
+  });
+
+  test("a preview reads facts, too", async () => {
+    const body = { agent_id: "a", tool: "bank", operation: "t", params: { account: "p-3", amount: 1 } };
+    assert.equal((await service.call("POST", "/v1/gate/decide", { body })).body.outcome, "EXECUTE");
   });
 
   test("a slow fact source does not occupy the queue of decisions, including at a start", async () => {

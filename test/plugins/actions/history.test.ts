@@ -101,28 +101,32 @@ describe("histories", () => {
     assert.equal(joined.body.decision, "deny");
   });
 
-  test("an action of a plan is in the history of the next one, and a plan needs the session's token too", async () => {
-    const plan = async (tools: string[], session?: string) => {
-      const { body } = await service.call("POST", "/v1/plans", {
-        body: { actions: tools.map((tool) => ({ agent_id: "a", tool, operation: "x" })) },
-        headers: session === undefined ? {} : { "assent-session": session },
+  test(
+    "an action of a plan is in the history of the next one, and a plan needs the session's token too",
+    needs("plans"),
+    async () => {
+      const plan = async (tools: string[], session?: string) => {
+        const { body } = await service.call("POST", "/v1/plans", {
+          body: { actions: tools.map((tool) => ({ agent_id: "a", tool, operation: "x" })) },
+          headers: session === undefined ? {} : { "assent-session": session },
+        });
+        return (body.actions as { decision: string; rule: string }[]).map(({ decision, rule }) => [decision, rule]);
+      };
+      const token = await startSession({ name: "planned" });
+      assert.deepEqual(await plan(["mail", "inbox", "mail"], token), [
+        ["allow", "mail"],
+        ["allow", "inbox"],
+        ["deny", "leak"],
+      ]);
+      assert.equal((await submit({ tool: "mail" }, token)).rule, "leak");
+      assert.deepEqual(await plan(["inbox"]), [["deny", "history"]]);
+      const forged = await service.call("POST", "/v1/plans", {
+        body: { actions: [{ agent_id: "a", tool: "mail", operation: "x" }] },
+        headers: { "assent-session": `${token}x` },
       });
-      return (body.actions as { decision: string; rule: string }[]).map(({ decision, rule }) => [decision, rule]);
-    };
-    const token = await startSession({ name: "planned" });
-    assert.deepEqual(await plan(["mail", "inbox", "mail"], token), [
-      ["allow", "mail"],
-      ["allow", "inbox"],
-      ["deny", "leak"],
-    ]);
-    assert.equal((await submit({ tool: "mail" }, token)).rule, "leak");
-    assert.deepEqual(await plan(["inbox"]), [["deny", "history"]]);
-    const forged = await service.call("POST", "/v1/plans", {
-      body: { actions: [{ agent_id: "a", tool: "mail", operation: "x" }] },
-      headers: { "assent-session": `${token}x` },
-    });
-    assert.equal(forged.body.code, "INVALID_SESSION_TOKEN");
-  });
+      assert.equal(forged.body.code, "INVALID_SESSION_TOKEN");
+    },
+  );
 
   test("an agent cannot leave its session by omitting, changing, inventing or requesting a token", async () => {
     const token = await startSession({ name: "kept" });

@@ -1,7 +1,7 @@
 /**
  * Authorities of sub-agents: what they cover, that every link of the chain must allow an action at every decision, and
  * what ends them.
- * @needs grants, stop, throttle, users, replay
+ * @needs grants, plans, stop, throttle, users, replay
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";

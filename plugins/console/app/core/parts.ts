@@ -133,6 +133,16 @@ export type Panel = {
   };
 }[keyof Places];
 
+/** Where people vote on an action that they cannot approve alone. */
+export interface VoteElsewhere {
+  /** Code of the error of a vote on such an action alone. */
+  code: string;
+  /** Returns whether the action is one of these. */
+  includes(action: Action): boolean;
+  /** Imports what the inbox displays instead of the vote buttons. */
+  load(): Promise<ComponentType<{ action: Action }>>;
+}
+
 /** Timelines that show changes of the whole service. */
 export type TimelineName = "person" | "system";
 
@@ -159,6 +169,7 @@ export interface ConsolePart {
   commands?: readonly Command[];
   finders?: readonly Finder[];
   panels?: readonly Panel[];
+  votesElsewhere?: readonly VoteElsewhere[];
   /** Types of the feature's ledger entries, with the timelines that show them. */
   entries?: Readonly<Record<string, readonly TimelineName[]>>;
   /** Imports the texts, before the first list that needs them is displayed. */
@@ -205,6 +216,11 @@ export function listPanels(place: keyof Places): Panel[] {
     .flatMap(({ panels = [] }) => panels)
     .filter((panel) => panel.place === place)
     .sort((a, b) => (a.order ?? 0) - (b.order ?? 0));
+}
+
+/** Returns where people vote on the action, if they cannot approve it alone; else null. */
+export function findVoteElsewhere(action: Action): VoteElsewhere | null {
+  return parts.flatMap(({ votesElsewhere = [] }) => votesElsewhere).find(({ includes }) => includes(action)) ?? null;
 }
 
 /** Returns whether a feature adds a panel to the place. */

@@ -6,13 +6,14 @@ import type { ComponentChildren, Ref } from "preact";
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
+import { findVoteElsewhere } from "../core/parts.ts";
 import { hasScope } from "../core/me.ts";
 import { isUserSession, userSignInAddress } from "../core/session.ts";
 import { Age, Badge, CopyButton, Notice, ErrorNotice, MarkedValue, TimeLeft } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { Icon } from "../ui/icons.tsx";
 import { formatHeadline } from "../ui/params.tsx";
-import { Panels } from "../ui/panels.tsx";
+import { LazyPart, Panels } from "../ui/panels.tsx";
 import {
   hasWrongHash,
   RequestHash,
@@ -190,12 +191,11 @@ function Answer({
         </Notice>
       </div>
     );
-  if (action.plan !== null)
+  const elsewhere = findVoteElsewhere(action);
+  if (elsewhere !== null)
     return (
       <div class="pane-foot">
-        <Notice kind="busy">
-          {TEXTS.inPlan(action.plan.position)} <a href={`#/plans/${encodeSegment(action.plan.id)}`}>{TEXTS.openPlan}</a>
-        </Notice>
+        <LazyPart load={elsewhere.load} props={{ action }} />
       </div>
     );
   if (requiresSignature(action) && !isUserSession())

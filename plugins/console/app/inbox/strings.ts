@@ -2,9 +2,6 @@
 import { formatCounted } from "../ui/format.ts";
 
 export const TEXTS = {
-  inPlan: (position: number): string =>
-    `This is action ${position} of a plan. You vote on the whole plan, and can strike out single actions.`,
-  openPlan: "Open the plan",
   tooLate: "It may start now. An admin can still cancel it, and who may place stops can stop the agent.",
   keys: {
     step: "Next, previous request",

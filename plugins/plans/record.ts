@@ -1,14 +1,18 @@
-/** Renders a plan for the API. */
+/** Renders plans for the API. */
 import { type CompiledPolicySet, type CoreHost, makeToken, requiresSignature } from "../../src/core.ts";
 import type { Credential, Reply } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { findPlanFailure } from "./action-plan.ts";
-import { createApprovalMac, readActionRecord } from "./action-record.ts";
-import { PlanRecord } from "./plan-schemas.ts";
-import { verifyPlan, type VerifiedPlan } from "./plan-state.ts";
-import { planTokenClaims } from "./plan-vote.ts";
-import { hasRecordedRequest, recordAlteredError } from "./verify-record.ts";
-import { withCurrentStatus } from "./visible-action.ts";
+import {
+  createApprovalMac,
+  hasRecordedRequest,
+  readActionRecord,
+  recordAlteredError,
+  withCurrentStatus,
+} from "../actions/api.ts";
+import { findPlanFailure } from "./action-list.ts";
+import { PlanRecord, type PlanSummary } from "./schemas.ts";
+import { readPlanEntry, verifyPlan, type VerifiedPlan } from "./state.ts";
+import { PLAN_TOKEN, planTokenClaims } from "./vote.ts";
 
 export const PLAN_RESPONSE = { description: "The plan, with its actions.", schema: PlanRecord };
 
@@ -61,7 +65,25 @@ function votingOn(
     isPending[i] === true ? (requirement?.approvers ?? []) : [],
   );
   return {
-    approval_token: makeToken("plan", planTokenClaims(plan, credential.principal, set), createApprovalMac(host)),
+    approval_token: makeToken(PLAN_TOKEN, planTokenClaims(plan, credential.principal, set), createApprovalMac(host)),
     signature_required: requiresSignature(approvers),
+  };
+}
+
+/** @param rows all actions of the plan, in order */
+export async function summarizePlan(host: CoreHost, rows: readonly ActionRow[]): Promise<PlanSummary> {
+  const { plan, agent_id, by, at } = await readPlanEntry(host.storage, rows[0] as ActionRow);
+  const now = host.clock();
+  return {
+    id: plan.id,
+    agent_id,
+    ordered: plan.ordered,
+    stop_on_failure: plan.stop_on_failure,
+    submitted_by: by.key_id,
+    created_at: at,
+    actions: rows.map((row) => {
+      const { id, tool, operation, status } = withCurrentStatus(row, now);
+      return { id, tool, operation, status };
+    }),
   };
 }

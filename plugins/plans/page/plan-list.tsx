@@ -14,7 +14,7 @@ import {
   Table,
   usePaged,
 } from "../../console/app/kit.ts";
-import { TEXTS } from "./plan-strings.ts";
+import { TEXTS } from "./strings.ts";
 
 /** Maximum number of operations that the title of a plan names. */
 const MAX_NAMES = 3;

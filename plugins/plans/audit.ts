@@ -9,7 +9,6 @@ import {
   type ExecutionEntry,
   isCoreEntry,
   parseEntryTime,
-  type PlanEntry,
   type RedecisionEntry,
   type ReviewEntry,
 } from "../../src/core.ts";
@@ -21,7 +20,8 @@ import {
   type PlanMemberHistory,
   type PlanTerms,
   toPlanMember,
-} from "./action-plan.ts";
+} from "./action-list.ts";
+import type { PlanEntry } from "./entry.ts";
 
 type Member = PlanMemberHistory & { action: { id: string } };
 
@@ -108,6 +108,7 @@ export function createPlanAuditor(): FeatureAuditor {
   }
 
   return {
+    submitterOf: (entry) => (entry.type === "plan" ? entry.by.key_id : null),
     created: {
       // The row has no hash of the request, because the plan's actions contain the requests.
       "POST /v1/plans"(_states, id) {

@@ -1,4 +1,4 @@
-/** Texts of the page of a plan. */
+/** Texts of the pages of plans. */
 import { formatCounted } from "../../console/app/kit.ts";
 
 interface Terms {
@@ -7,6 +7,9 @@ interface Terms {
 }
 
 export const TEXTS = {
+  inPlan: (position: number): string =>
+    `This is action ${position} of a plan. You vote on the whole plan, and can strike out single actions.`,
+  openPlan: "Open the plan",
   title: "Plan",
   listTitle: "Plans",
   none: "No agent has submitted several actions as a plan.",

@@ -28,7 +28,7 @@ import {
   useSubmit,
 } from "../../console/app/kit.ts";
 import { PlanList } from "./plan-list.tsx";
-import { TEXTS } from "./plan-strings.ts";
+import { TEXTS } from "./strings.ts";
 import { castPlanVote, type PlanRecord, type StruckAction } from "./vote-on-plan.ts";
 
 export function Plan({ id }: { id: string | null }) {

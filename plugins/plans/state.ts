@@ -2,17 +2,10 @@
  * Reads a plan with its actions and verifies them against the ledger, before votes on the plan and starts of its
  * actions.
  */
-import {
-  canSee,
-  type CoreHost,
-  decodeEntry,
-  equalBytes,
-  hashLeaf,
-  type PlanEntry,
-  type RecordedApproval,
-} from "../../src/core.ts";
+import { canSee, type CoreHost, decodeEntry, equalBytes, type Guard, hashLeaf } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import { type ActionRow, nullIfCorrupt, type StorageReader } from "../../src/storage/index.ts";
+import { recordAlteredError, verifyAgainstLedger, type VerifiedHistory } from "../actions/api.ts";
 import {
   actionListDigest,
   findPlanObstacle,
@@ -21,8 +14,9 @@ import {
   type PlanObstacle,
   type PlanTerms,
   toPlanMember,
-} from "./action-plan.ts";
-import { recordAlteredError, verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
+} from "./action-list.ts";
+import type { PlanEntry } from "./entry.ts";
+import { ERRORS } from "./schemas.ts";
 
 type Reader = Pick<StorageReader, "actions" | "entries" | "entriesOfAction">;
 
@@ -46,7 +40,7 @@ export async function readRowsOfVisiblePlan(
 ): Promise<ActionRow[]> {
   const rows = await readRows(reader, id);
   if (rows.length > 0 && rows.every((row) => canSee(visibility, row))) return rows;
-  throw new Refusal("PLAN_NOT_FOUND", `there is no plan ${id} whose actions this key may all see`);
+  throw new Refusal(ERRORS.notFound, `there is no plan ${id} whose actions this key may all see`);
 }
 
 async function readRows(reader: Pick<StorageReader, "actions">, id: string): Promise<ActionRow[]> {
@@ -99,27 +93,31 @@ export async function readPlanEntry(reader: Pick<StorageReader, "entries">, row:
 }
 
 /**
- * Returns the approvals that count for a start or a permit of the action. For an action of a plan, these are the
- * approvals of the plan's current list of actions. Throws PLAN_WAITING or PLAN_STOPPED if the plan does not let the
- * action start, and RECORD_ALTERED.
- * @param row an action that matches its entries
+ * People approve a whole plan, so that they see what else will run. An action of a plan can start only when the plan lets
+ * it, and only with approvals of the plan's current list of actions.
  */
-export async function readApprovalsForStart(
-  host: Pick<CoreHost, "log">,
-  tx: Reader & { readonly now: number },
-  row: ActionRow,
-  { approvals }: Pick<VerifiedHistory, "approvals">,
-): Promise<readonly RecordedApproval[]> {
-  if (row.plan_id === null) return approvals;
-  const { terms, members, digest } = await verifyPlan(host, tx, await readRows(tx, row.plan_id), tx.now);
-  const obstacle = findPlanObstacle(terms, members, row.plan_position ?? 0);
-  if (obstacle !== null) throw planObstacleError(terms, obstacle);
-  return approvals.filter((vote) => vote.plan === digest);
-}
+export const planGuard: Guard<CoreHost> = {
+  approvalErrors: [ERRORS.voteRequired],
+  startErrors: [ERRORS.waiting, ERRORS.stopped],
+  findApprovalBlock: ({ plan_id, plan_position }) =>
+    plan_id === null
+      ? null
+      : new Refusal(
+          ERRORS.voteRequired,
+          `the action is number ${plan_position} of the plan ${plan_id}; approve the plan, with POST /v1/plans/${plan_id}/approval, or reject this action`,
+        ),
+  async selectApprovals(host, tx, row, approvals) {
+    if (row.plan_id === null) return approvals;
+    const { terms, members, digest } = await verifyPlan(host, tx, await readRows(tx, row.plan_id), tx.now);
+    const obstacle = findPlanObstacle(terms, members, row.plan_position ?? 0);
+    if (obstacle !== null) throw planObstacleError(terms, obstacle);
+    return approvals.filter((vote) => vote.plan === digest);
+  },
+};
 
 export function planObstacleError({ id }: PlanTerms, { kind, by }: PlanObstacle): Refusal {
   const culprit = `action ${by.position} of the plan ${id} (${by.action_id}) is ${by.status}`;
   return kind === "waiting"
-    ? new Refusal("PLAN_WAITING", `the plan requires its order, and ${culprit}; try again when that action has ended`)
-    : new Refusal("PLAN_STOPPED", `the plan stops at the first failure, and ${culprit}; submit a new plan`);
+    ? new Refusal(ERRORS.waiting, `the plan requires its order, and ${culprit}; try again when that action has ended`)
+    : new Refusal(ERRORS.stopped, `the plan stops at the first failure, and ${culprit}; submit a new plan`);
 }

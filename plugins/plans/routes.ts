@@ -3,25 +3,33 @@ import { Type } from "@sinclair/typebox";
 import {
   type CoreHost,
   createVotesChallenge,
+  decodeSeqCursor,
   type VoteSignature,
   readIdempotencyKey,
   REPLAYED_HEADERS,
   voteDigest,
   type VoteStatement,
 } from "../../src/core.ts";
-import { type Credential, defineRoute, Refusal, toRfc3339 } from "../../src/plugin.ts";
-import type { ExpiryTask } from "./expiry.ts";
-import { cancelPlan } from "./plan-cancel.ts";
-import { planListRoute } from "./plan-list-route.ts";
-import { PLAN_RESPONSE, buildPlanReply } from "./plan-record.ts";
-import * as schema from "./plan-schemas.ts";
-import { readRowsOfVisiblePlan, verifyPlan } from "./plan-state.ts";
-import { type PlanVote, listPlannedVotes, voteOnPlan } from "./plan-vote.ts";
-import { createFactReadingHost } from "./read-inputs.ts";
-import { CancelBody, SESSION_HEADER } from "./schemas.ts";
-import { readVoteStatement, requireVoteSigner } from "./signed-vote-routes.ts";
-import { VoteChallenge } from "./signed-vote-schemas.ts";
-import { submitPlan } from "./submit-plan.ts";
+import { type Credential, cutPage, defineRoute, nextLink, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import {
+  CancelBody,
+  createFactReadingHost,
+  readVoteStatement,
+  requireVoteSigner,
+  scheduleExpiry,
+  SESSION_HEADER,
+  VoteChallenge,
+} from "../actions/api.ts";
+import { buildPlanReply, PLAN_RESPONSE, summarizePlan } from "./record.ts";
+import * as schema from "./schemas.ts";
+import { readRowsOfVisiblePlan, verifyPlan } from "./state.ts";
+import { submitPlan } from "./submit.ts";
+import { cancelPlan, listPlannedVotes, type PlanVote, voteOnPlan } from "./vote.ts";
+
+/** The documentation of the API lists plans with actions. */
+const TAG = "actions";
+const LIST = "plans";
+const { ERRORS } = schema;
 
 const PLAN_HEADERS = Type.Object({
   [SESSION_HEADER]: Type.Optional(
@@ -30,8 +38,8 @@ const PLAN_HEADERS = Type.Object({
 });
 
 const VOTE_ERRORS = [
-  "PLAN_NOT_FOUND",
-  "PLAN_STOPPED",
+  ERRORS.notFound,
+  ERRORS.stopped,
   "SELF_APPROVAL",
   "VOTE_SIGNATURE_REQUIRED",
   "APPROVER_NOT_ELIGIBLE",
@@ -45,12 +53,12 @@ const VOTE_ERRORS = [
   "RECORD_ALTERED",
 ] as const;
 
-export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask) {
+export function planRoutes(host: CoreHost) {
   return [
     defineRoute({
       method: "POST",
       path: "/v1/plans",
-      tag,
+      tag: TAG,
       summary: "Submit a plan",
       description:
         "Submits several actions of one agent at once, for people who decide on them together. Each is evaluated separately, and the response has the decisions. If one action cannot be submitted, nothing is recorded, and the error names its position.",
@@ -68,7 +76,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask) {
         "AGENT_UNBOUND",
         "IDEMPOTENCY_CONFLICT",
         "ACTION_ERASED",
-        "PLAN_NOT_FOUND",
+        ERRORS.notFound,
         "RECORD_ALTERED",
         "TOO_MANY_PENDING",
         "INVALID_SESSION_TOKEN",
@@ -78,30 +86,29 @@ export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask) {
         const { body, credential, headers } = context;
         const call = { headers, idempotencyKey: readIdempotencyKey(headers) };
         const { rows, origin } = await submitPlan(createFactReadingHost(host, context), credential, body, call);
-        for (const { status, expires_at } of rows)
-          if (status === "pending_approval" && expires_at !== null) expiry.plan(expires_at);
+        for (const row of rows) scheduleExpiry(host, row);
         const reply = await buildPlanReply(host, rows, credential, origin === "replayed" ? REPLAYED_HEADERS : {});
         return { ...reply, headers: { ...reply.headers, Location: `/v1/plans/${rows[0]?.plan_id ?? ""}` } };
       },
     }),
-    planListRoute(host, tag),
+    listRoute(host),
     defineRoute({
       method: "GET",
       path: "/v1/plans/:id",
-      tag,
+      tag: TAG,
       summary: "Read a plan",
       description: "For callers who may see every action of the plan.",
       scope: ["actions:read", "actions:read_own"],
       params: schema.PlanParams,
       responses: { 200: PLAN_RESPONSE },
-      errors: ["PLAN_NOT_FOUND", "RECORD_ALTERED"],
+      errors: [ERRORS.notFound, "RECORD_ALTERED"],
       handle: async ({ credential, params }) =>
         buildPlanReply(host, await readRowsOfVisiblePlan(host.storage, params.id, credential), credential),
     }),
     defineRoute({
       method: "POST",
       path: "/v1/plans/:id/approval",
-      tag,
+      tag: TAG,
       summary: "Approve or reject a plan",
       description:
         "Requires the `approval_token` from the plan's record for this key. Rejects the actions in `strikes`, and approves the other pending ones in one transaction. Actions on which another person must vote stay pending. The votes name the digest of the actions that remain, and are void once these actions change.",
@@ -126,7 +133,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask) {
     defineRoute({
       method: "POST",
       path: "/v1/plans/:id/cancel",
-      tag,
+      tag: TAG,
       summary: "Cancel a plan",
       description:
         "Cancels the pending actions of the plan in one transaction, and voids the votes on the others. An admin key also cancels actions that may start and have not started.",
@@ -135,20 +142,62 @@ export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask) {
       body: CancelBody,
       bodyLimit: 32_768,
       responses: { 200: PLAN_RESPONSE },
-      errors: ["PLAN_NOT_FOUND", "NOT_THE_SUBMITTER", "ACTION_NOT_PENDING", "RECORD_ALTERED"],
+      errors: [ERRORS.notFound, "NOT_THE_SUBMITTER", "ACTION_NOT_PENDING", "RECORD_ALTERED"],
       handle: async ({ credential, params, body }) =>
         buildPlanReply(host, await cancelPlan(host, credential, params.id, body.reason ?? null), credential),
     }),
-    ...signedPlanRoutes(host, tag),
+    ...signedPlanRoutes(host),
   ];
 }
 
-function signedPlanRoutes(host: CoreHost, tag: string) {
+function listRoute(host: CoreHost) {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/plans",
+    tag: TAG,
+    summary: "List plans, newest first",
+    description: "Plans whose actions this key may all see. A page can have fewer plans than `limit`.",
+    scope: ["actions:read", "actions:read_own"],
+    query: schema.PlanQuery,
+    responses: { 200: { description: "A page.", schema: schema.PlanList } },
+    errors: ["INVALID_CURSOR", "RECORD_ALTERED"],
+    async handle({ query, credential }) {
+      const { agent_id, cursor, limit = schema.MAX_LISTED_PLANS } = query;
+      const firsts = await host.storage.actions({
+        visibility: credential.visibility,
+        first_of_plan: true,
+        ...(agent_id === undefined ? {} : { agent_id }),
+        ...(cursor === undefined ? {} : { before_seq: decodeSeqCursor(LIST, cursor) }),
+        limit: limit + 1,
+      });
+      const page = cutPage(LIST, firsts, limit, ({ decision_seq }) => decision_seq);
+      const plans: schema.PlanSummary[] = [];
+      for (const { plan_id } of page.rows) {
+        await host.waitForReadSlot(credential.key.id);
+        const rows = await readRowsOfVisiblePlan(host.storage, plan_id ?? "", credential).catch(nullIfInvisible);
+        if (rows !== null) plans.push(await summarizePlan(host, rows));
+      }
+      return {
+        status: 200,
+        json: { plans, next_cursor: page.next_cursor },
+        headers: nextLink("/v1/plans", query, page.next_cursor),
+      };
+    },
+  });
+}
+
+/** Returns null for PLAN_NOT_FOUND: a reader who sees the first action of a plan might not see all others. */
+function nullIfInvisible(error: unknown): null {
+  if (error instanceof Refusal && error.code === ERRORS.notFound.code) return null;
+  throw error;
+}
+
+function signedPlanRoutes(host: CoreHost) {
   return [
     defineRoute({
       method: "POST",
       path: "/v1/plans/:id/challenge",
-      tag,
+      tag: TAG,
       summary: "Start to sign a vote on a plan",
       description:
         "For a signed-in user. Returns what the passkey signs: one statement for each pending action, strikes first (docs/record.md). Records nothing.",
@@ -169,7 +218,7 @@ function signedPlanRoutes(host: CoreHost, tag: string) {
     defineRoute({
       method: "POST",
       path: "/v1/plans/:id/signed-approval",
-      tag,
+      tag: TAG,
       summary: "Vote on a plan with a passkey",
       description: "Like POST /v1/plans/{id}/approval, but with a signature instead of the token.",
       scope: "approvals:decide",

@@ -12,19 +12,19 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { isUnderAuthority } from "./authority-inputs.ts";
-import { readSession } from "./agent-sessions.ts";
-import type { PlanBody } from "./plan-schemas.ts";
-import { readRowsOfVisiblePlan, verifyPlan } from "./plan-state.ts";
 import {
   assertAgentBinding,
-  recordSubmission,
+  assertNotErased,
+  isUnderAuthority,
   prefetchSubmissionFacts,
-  readMeta,
   type PreparedSubmission,
   prepareSubmission,
-} from "./submit.ts";
-import { assertNotErased } from "./visible-action.ts";
+  readMeta,
+  readSession,
+  recordSubmission,
+} from "../actions/api.ts";
+import type { PlanBody } from "./schemas.ts";
+import { readRowsOfVisiblePlan, verifyPlan } from "./state.ts";
 
 const PLAN_ROUTE = "POST /v1/plans";
 

@@ -1,10 +1,16 @@
-/** Schemas of plans. */
+/** Schemas and errors of plans. */
 import { Type, type Static } from "@sinclair/typebox";
 import { closed, orNull, textSchema, timeSchema } from "../../src/core.ts";
-import { PAGE_QUERY } from "../../src/plugin.ts";
-import { MAX_PLAN_ACTIONS } from "./action-plan.ts";
-import { Nonce, PasskeyResponse } from "./signed-vote-schemas.ts";
-import { ActionBody, ActionRecord } from "./schemas.ts";
+import { errorKind, PAGE_QUERY } from "../../src/plugin.ts";
+import { ActionBody, ActionRecord, Nonce, PasskeyResponse } from "../actions/api.ts";
+import { MAX_PLAN_ACTIONS } from "./action-list.ts";
+
+export const ERRORS = {
+  notFound: errorKind("PLAN_NOT_FOUND", 404, "No such plan"),
+  voteRequired: errorKind("PLAN_VOTE_REQUIRED", 409, "The action is part of a plan"),
+  waiting: errorKind("PLAN_WAITING", 409, "An action ahead of this one in its plan has not ended"),
+  stopped: errorKind("PLAN_STOPPED", 409, "The plan has stopped"),
+};
 
 const Ordered = Type.Boolean({
   description: "Each action can start only when all earlier actions have ended. Default: false.",

@@ -1,4 +1,7 @@
-/** Votes on a plan: one transaction rejects the actions that the approver struck out, and approves the others. */
+/**
+ * Votes on a plan and cancels it. A vote rejects the actions that the approver struck out and approves the others, in
+ * one transaction.
+ */
 import {
   checkToken,
   type CompiledPolicySet,
@@ -9,27 +12,37 @@ import {
   questionsDigest,
   sha256Hex,
   type TokenClaims,
+  type TokenForm,
   utf8,
+  withoutDelegations,
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { actionListDigest, type PlanMember, remainingMembers } from "./action-plan.ts";
-import { createApprovalMac, commitPreview } from "./action-record.ts";
 import {
+  assertToken,
+  cancelVisibleAction,
+  commitPreview,
+  createApprovalMac,
+  factsChangedError,
   findVotedPinChanges,
-  type UnvotableAction,
-  recordUnvotableAction,
+  isOverdue,
+  isStartable,
+  noLongerAllowedError,
+  type PinChange,
+  prefetchRedecision,
   type PreparedVote,
   prepareVote,
+  recordUnvotableAction,
   recordVote,
-} from "./cast-vote.ts";
-import type { PinChange } from "./compare-pins.ts";
-import { planObstacleError, readRowsOfVisiblePlan, verifyPlan, type VerifiedPlan } from "./plan-state.ts";
-import { factsChangedError } from "./pins.ts";
-import { prefetchRedecision } from "./prefetch-redecision.ts";
-import { noLongerAllowedError } from "./redecision.ts";
-import { withActionPosition, withActionPositionAsync } from "./submit-plan.ts";
-import { assertToken, type Vote } from "./voter.ts";
+  type UnvotableAction,
+  type Vote,
+} from "../actions/api.ts";
+import { actionListDigest, type PlanMember, remainingMembers } from "./action-list.ts";
+import { planObstacleError, readRowsOfVisiblePlan, verifyPlan, type VerifiedPlan } from "./state.ts";
+import { withActionPosition, withActionPositionAsync } from "./submit.ts";
+
+/** A plan's token has the id of the plan instead of an action's, and the digest of its list instead of a request's. */
+export const PLAN_TOKEN: TokenForm = { prefix: "apn1_", domain: "assent-plan-approval/1" };
 
 /** An approver's vote on a plan. */
 export interface PlanVote {
@@ -157,7 +170,7 @@ export async function voteOnPlan(
     if ("token" in proof)
       assertToken(
         checkToken(
-          "plan",
+          PLAN_TOKEN,
           proof.token,
           planTokenClaims(plan, caller.principal, tx.activePolicies.compiled),
           createApprovalMac(host),
@@ -214,7 +227,7 @@ async function prepareVotes(
   let refusal: unknown = null;
   for (const planned of votes) {
     const { i, row, vote } = planned;
-    const voteProof = "token" in proof ? ({ plan: "verified" } as const) : { gesture: proof.gestureFor(row.id) };
+    const voteProof = "token" in proof ? ({ shown: "verified" } as const) : { gesture: proof.gestureFor(row.id) };
     try {
       const ballot = await withActionPositionAsync(i, prepareVote(host, tx, row, { caller, proof: voteProof }, vote));
       prepared.push({ ...planned, ballot });
@@ -226,4 +239,32 @@ async function prepareVotes(
   const isCast = !votes.some(({ vote }) => vote.approve) || prepared.some(({ vote }) => vote.approve);
   if (!isCast) throw refusal;
   return prepared;
+}
+
+/**
+ * Cancels the pending actions of the plan. For an admin, also cancels the actions that may start and have not started.
+ * Returns all actions of the plan. Throws NOT_THE_SUBMITTER, and ACTION_NOT_PENDING if there is nothing to cancel.
+ */
+export function cancelPlan(
+  host: CoreHost,
+  credential: Credential,
+  id: string,
+  reason: string | null,
+): Promise<ActionRow[]> {
+  return host.ledger.transact(async (tx) => {
+    const caller = withoutDelegations(await tx.confirm(credential));
+    const rows = await readRowsOfVisiblePlan(tx, id, caller);
+    const isOpen = (row: ActionRow): boolean =>
+      row.status === "pending_approval"
+        ? !isOverdue(row, tx.now)
+        : caller.hasScope("admin") && isStartable(row, tx.now);
+    const open = rows.filter(isOpen);
+    if (open.length === 0)
+      throw new Refusal(
+        "ACTION_NOT_PENDING",
+        `no action of the plan ${id} is pending; an admin can also cancel actions that may start`,
+      );
+    for (const row of open) await cancelVisibleAction(tx, caller, row, reason);
+    return readRowsOfVisiblePlan(tx, id, caller);
+  });
 }

@@ -1,8 +1,8 @@
 /** The audit finds forged plans: other actions, positions and orders, votes on other lists, and starts that a plan held back. */
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { createPlanAuditor } from "../../../plugins/actions/plan-audit.ts";
-import { actionListDigest, type PlanMember, type PlanTerms } from "../../../plugins/actions/action-plan.ts";
+import { createPlanAuditor } from "../../../plugins/plans/audit.ts";
+import { actionListDigest, type PlanMember, type PlanTerms } from "../../../plugins/plans/action-list.ts";
 import { person } from "../../support/service.ts";
 
 const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString();
