@@ -46,8 +46,10 @@ export function pinsForEntry(
   { decision, facts, past }: DecidedAgain,
   { salt }: Pick<ActionRow, "salt">,
 ): { pins?: string } {
-  const pins = commitPins(salt, readPins(decision.approval?.pins ?? [], restoreFacts(facts, past).sources));
-  return pins === null ? {} : { pins };
+  const { pins = [] } = decision.approval ?? {};
+  if (pins.length === 0) return {};
+  const commitment = commitPins(salt, readPins(pins, restoreFacts(facts, past).sources));
+  return commitment === null ? {} : { pins: commitment };
 }
 
 /**

@@ -3,28 +3,50 @@ import { type ApprovalSubmission, type DecisionStep, type LedgerTransaction, toA
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import { THROTTLED } from "./errors.ts";
 import type { ThrottleOptions } from "./options.ts";
-import { HOUR_MS, MAX_MEASURED_REQUESTS, throttleLimit, throttlePeriod } from "./rate.ts";
+import { HOUR_MS, MAX_MEASURED_REQUESTS, type RequestRate, throttleLimit, throttlePeriod } from "./rate.ts";
 
 /**
  * Refuses a submission if its key has used up its requests for approval in this hour. If it is the last allowed request,
  * records that the key is throttled until the end of the hour. Runs under the ledger's lock, so the count is exact.
  */
-export const throttleStep = (options: ThrottleOptions): DecisionStep => ({
-  name: "throttle",
-  tighten: (tx, submission) => throttle(tx, submission, options),
-});
+export function throttleStep(options: ThrottleOptions): DecisionStep {
+  const rates = new UsualRates();
+  return { name: "throttle", tighten: (tx, submission) => throttle(tx, submission, options, rates) };
+}
+
+/**
+ * The usual rates of keys in the current hour, which are the same for the whole hour, because they count only requests
+ * of earlier hours.
+ */
+class UsualRates {
+  private hour = NaN;
+  private readonly rates = new Map<string, RequestRate>();
+
+  /** Returns the rates by key. They are empty at the start of each hour. */
+  in(hour: number): Map<string, RequestRate> {
+    if (hour !== this.hour) this.rates.clear();
+    this.hour = hour;
+    return this.rates;
+  }
+}
 
 async function throttle(
   tx: LedgerTransaction,
   { credential: { key, principal }, id, agent_id }: ApprovalSubmission,
   options: ThrottleOptions,
+  usualRates: UsualRates,
 ): Promise<(() => void) | null> {
   const { times, minimum } = options;
   const { hour, since } = throttlePeriod(tx.now);
-  // Most keys are below the minimum, so their history does not have to be read.
-  const first = await tx.approvalRequests(key.id, hour, hour + HOUR_MS, minimum);
-  if (first.requests + 1 < minimum) return null;
-  const usual = await tx.approvalRequests(key.id, since, hour, MAX_MEASURED_REQUESTS);
+  const rates = usualRates.in(hour);
+  let usual = rates.get(key.id);
+  if (usual === undefined) {
+    // Most keys are below the minimum, so their history does not have to be read.
+    const first = await tx.approvalRequests(key.id, hour, hour + HOUR_MS, minimum);
+    if (first.requests + 1 < minimum) return null;
+    usual = await tx.approvalRequests(key.id, since, hour, MAX_MEASURED_REQUESTS);
+    rates.set(key.id, usual);
+  }
   const limit = throttleLimit(usual, options);
   if (limit === null) return null;
   const { requests } = await tx.approvalRequests(key.id, hour, hour + HOUR_MS, limit);

@@ -38,8 +38,23 @@ export interface DescribedCondition {
   isComplete: boolean;
 }
 
-/** Returns the numbers that a condition compares with parameters. Numbers can be named values of the policy. */
+const described = new WeakMap<Comparisons, DescribedCondition>();
+
+/**
+ * Returns the numbers that a condition compares with parameters. Numbers can be named values of the policy. Caches the
+ * result for each compiled condition.
+ * @param definition the policy that contains the condition
+ */
 export function describeComparisons(
+  comparisons: Comparisons,
+  definition: Pick<PolicyDocument, "data" | "let">,
+): DescribedCondition {
+  const known = described.get(comparisons) ?? resolveComparisons(comparisons, definition);
+  described.set(comparisons, known);
+  return known;
+}
+
+function resolveComparisons(
   { all, conjuncts }: Comparisons,
   definition: Pick<PolicyDocument, "data" | "let">,
 ): DescribedCondition {

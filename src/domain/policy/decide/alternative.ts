@@ -5,11 +5,12 @@
  */
 import type { ActionRequest } from "../../actions.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
+import type { CompiledPolicy } from "../compile/compile.ts";
 import { celPath } from "../condition/cel-literal.ts";
 import { Meter } from "../condition/cel-meter.ts";
-import { describeComparisons } from "../condition/compared-numbers.ts";
-import type { Facts, ReasonCode } from "../policy-types.ts";
-import { decideEvaluation } from "./decide.ts";
+import { type ComparedNumber, describeComparisons } from "../condition/compared-numbers.ts";
+import type { Facts, PolicyDocument, ReasonCode } from "../policy-types.ts";
+import { decideEffect } from "./decide.ts";
 import { findEffects } from "./effect-keys.ts";
 import { Evaluation } from "./evaluation.ts";
 import { findHistoryReads } from "./history-facts.ts";
@@ -50,10 +51,14 @@ export function findAlternative(evaluation: Evaluation, facts: Facts, reason: Re
   const steps = new Meter(MAX_STEPS);
   let best: Alternative | null = null;
   const candidates = listCandidates(evaluation, facts).sort((a, b) => a.distance - b.distance);
-  for (const { path, value } of candidates.slice(0, MAX_TRIALS)) {
+  const boundsOfAllowed = listBoundsOfAllowed(evaluation, facts);
+  for (const candidate of candidates.slice(0, MAX_TRIALS)) {
+    // After a value that requires approval, only one that is allowed is better.
+    if (best !== null && boundsOfAllowed?.some((bounds) => isWithin(bounds, candidate)) === false) continue;
+    const { path, value } = candidate;
     const request = replaceParameter(evaluation.request, path, value);
     const trial = new Evaluation(compiled, request, facts, now, matches, steps);
-    const { effect } = decideEvaluation(trial, facts);
+    const effect = decideEffect(trial, facts);
     if (effect === "deny" || (best !== null && effect !== "allow") || !isSameSubject(evaluation, trial)) continue;
     const { evaluation: final, isChanged } = resolveObligations(trial);
     const obliged = isChanged ? final.request : null;
@@ -62,6 +67,50 @@ export function findAlternative(evaluation: Evaluation, facts: Facts, reason: Re
   }
   return best;
 }
+
+/**
+ * Returns, for each rule that allows actions, the comparisons without which it does not match. A value that contradicts
+ * one of each rule is not allowed, which is faster to find out than the decision. Null if any value can be allowed.
+ */
+function listBoundsOfAllowed(evaluation: Evaluation, { grant }: Facts): (readonly ComparedNumber[])[] | null {
+  // Obligations can change the value, and a grant can allow what no rule does.
+  if (evaluation.hasObligations() || grant !== undefined) return null;
+  const allowing = enforcedPolicies(evaluation).flatMap((policy) =>
+    evaluation.rules(policy).flatMap(({ effect, condition }) => (effect === "allow" ? { policy, condition } : [])),
+  );
+  if (allowing.length > MAX_RULES) return null;
+  return allowing.map(({ policy, condition }) => {
+    const definition = definitionOf(evaluation, policy);
+    if (definition === undefined || condition === null) return [];
+    return describeComparisons(condition.comparisons, definition).bounds;
+  });
+}
+
+const isWithin = (bounds: readonly ComparedNumber[], { path, value }: Candidate): boolean =>
+  bounds.every((bound) => bound.path.join("\n") !== path.join("\n") || compare(value, bound));
+
+function compare(value: number, { operator, value: other }: ComparedNumber): boolean {
+  switch (operator) {
+    case "<":
+      return value < other;
+    case "<=":
+      return value <= other;
+    case ">":
+      return value > other;
+    case ">=":
+      return value >= other;
+    case "==":
+      return value === other;
+    default:
+      return value !== other;
+  }
+}
+
+const enforcedPolicies = (evaluation: Evaluation): CompiledPolicy[] =>
+  evaluation.applicablePolicies().filter(({ shadow }) => !shadow);
+
+const definitionOf = ({ compiled }: Evaluation, { order }: CompiledPolicy): PolicyDocument | undefined =>
+  compiled.document.policies[order]?.definition;
 
 /**
  * Whether the recorded facts apply to the other request, too: it reads the same facts and histories, and it has the same
@@ -86,8 +135,7 @@ interface Candidate {
 }
 
 function listCandidates(evaluation: Evaluation, facts: Facts): Candidate[] {
-  const { compiled, request } = evaluation;
-  const policies = evaluation.applicablePolicies().filter(({ shadow }) => !shadow);
+  const { request } = evaluation;
   const found = new Map<string, Candidate>();
   /** The requested values of parameters by path; null if they are not numbers. */
   const requestedValues = new Map<string, number | null>();
@@ -102,8 +150,8 @@ function listCandidates(evaluation: Evaluation, facts: Facts): Candidate[] {
     found.set(`${value}\n${key}`, { path, value, distance: Math.abs(value - requested) });
   };
   let rulesLeft = MAX_RULES;
-  for (const policy of policies) {
-    const definition = compiled.document.policies[policy.order]?.definition;
+  for (const policy of enforcedPolicies(evaluation)) {
+    const definition = definitionOf(evaluation, policy);
     if (definition === undefined) continue;
     const conditions = evaluation.rules(policy).flatMap(({ condition }) => condition ?? []);
     for (const { comparisons } of conditions.slice(0, rulesLeft))

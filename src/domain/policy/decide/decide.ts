@@ -49,6 +49,12 @@ export function decideEvaluation(evaluation: Evaluation, facts: Facts): Decision
   return combineFindings(evaluation, facts).decision;
 }
 
+/** Returns the effect of the same decision. Computes no terms of approval, unless the effect depends on them. */
+export function decideEffect(evaluation: Evaluation, facts: Facts): Effect {
+  const needsTerms = facts.authority !== undefined || facts.grant !== undefined;
+  return combineFindings(evaluation, facts, needsTerms).decision.effect;
+}
+
 /** A decision, and the additional data that its entry records. */
 export interface DecisionForEntry {
   decision: Decision;
@@ -115,7 +121,8 @@ interface CombinedDecision {
   obliged?: ActionRequest;
 }
 
-function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision {
+/** @param withTerms whether the decision needs the terms of its approval; otherwise, they are null */
+function combineFindings(evaluation: Evaluation, facts: Facts, withTerms = true): CombinedDecision {
   const { compiled, request } = evaluation;
   const bar = facts.bars?.find(({ policy }) => policy === null);
   if (bar !== undefined) return { decision: denial(bar.code, bar.reason, []), bar };
@@ -157,8 +164,12 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
     return { decision: denial("NO_MATCHING_RULE", reason, shadow) };
   }
   const restrict = (list: readonly RuleAnswer[]): ReturnType<typeof restrictByAuthority> =>
-    restrictByAuthority(strictest(list, shadow, facts, obliged), evaluation, facts, obliged.isChanged, (delegator) =>
-      combineFindings(delegator.evaluation, delegator.facts),
+    restrictByAuthority(
+      strictest(list, shadow, facts, obliged, withTerms),
+      evaluation,
+      facts,
+      obliged.isChanged,
+      (delegator) => combineFindings(delegator.evaluation, delegator.facts),
     );
   let restricted = restrict(answers);
   // The facts omit a suggested policy that did not allow the action, so a replay decides without it, too.
@@ -320,6 +331,7 @@ function strictest(
   shadow: ShadowOutcome[],
   facts: Facts,
   { obligations, isChanged }: ResolvedObligations,
+  withTerms: boolean,
 ): Decision {
   let winner = findings[0] as RuleAnswer;
   for (const finding of findings) {
@@ -328,7 +340,8 @@ function strictest(
   const equals = findings.filter((finding) => finding.effect === winner.effect);
   // Keep the members in canonical order, so that the entry does not have to sort them.
   return {
-    approval: winner.effect === "require_approval" ? strictestTerms(equals, findings, facts, isChanged) : null,
+    approval:
+      withTerms && winner.effect === "require_approval" ? strictestTerms(equals, findings, facts, isChanged) : null,
     effect: winner.effect,
     ...(winner.effect === "deny" || obligations.length === 0 ? {} : { obligations: [...obligations] }),
     policy: winner.policy.name,
