@@ -56,6 +56,7 @@ export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, 
       sql<number>`1`.as("uses"),
       sql<number>`limit_uses.amount`.as("amount"),
       sql<number>`1`.as("loose"),
+      sql<number>`0`.as("to_at"),
     ] as never);
   const totals = joinGivenRows(
     spans(),
@@ -68,6 +69,7 @@ export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, 
     sql<number>`limit_totals.uses`.as("uses"),
     sql<number>`limit_totals.amount`.as("amount"),
     sql<number>`0`.as("loose"),
+    sql<number>`limit_totals.to_at`.as("to_at"),
   ] as never);
   const first = sql<number>`coalesce(${aggregateTotals("min(t.from_at)")}, cast(${FOREVER} as bigint))`;
   const parts = totals
@@ -82,6 +84,7 @@ export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, 
           sql<number>`cast(sum(uses) as bigint)`.as("count"),
           USED.as("sum"),
           sql<number>`cast(sum(loose) as bigint)`.as("loose"),
+          sql<number>`cast(max(to_at) as bigint)`.as("end"),
         ] as never)
         .groupBy("n" as never),
     ),
@@ -117,6 +120,8 @@ interface MeasuredUsage {
   sum: number;
   /** Number of uses that no total covers. */
   loose: number;
+  /** End of the last total that begins in the span; 0 if none does. */
+  end: number;
 }
 
 async function readUsed(
@@ -129,8 +134,8 @@ async function readUsed(
     spans.map((span, n) => ({ ...span, n })),
   );
   const rows = await readRows<MeasuredUsage & { n: number }>(db, limitsUsed, { spans: given });
-  const used = new Map(rows.map(({ n, count, sum, loose }) => [Number(n), { count, sum, loose }]));
-  return spans.map((_, n) => used.get(n) ?? { count: 0, sum: 0, loose: 0 });
+  const used = new Map(rows.map(({ n, ...usage }) => [Number(n), usage]));
+  return spans.map((_, n) => used.get(n) ?? { count: 0, sum: 0, loose: 0, end: 0 });
 }
 
 export function createLimitReader(
@@ -276,8 +281,12 @@ export function createLimitAccess(
   }
 
   async function limitsUsed(spans: readonly LimitSpan[]): Promise<{ count: number; sum: number }[]> {
-    await changeTotals();
-    const used = await readUsed(reads, db, spans);
+    let used = await readUsed(reads, db, spans);
+    // Uses are usually added after the last total, so that the totals are exact without the changes.
+    if (changes.some(({ at, uses }) => uses < 0 || used.some(({ end }) => at < end))) {
+      await changeTotals();
+      used = await readUsed(reads, db, spans);
+    }
     used.forEach(({ loose }, n) => {
       const { policy, limit_name, subject } = spans[n] as Key;
       if (loose > LOOSE) long.set(JSON.stringify([policy, limit_name, subject]), { policy, limit_name, subject });
