@@ -59,7 +59,8 @@ interface WrittenAction {
   size: number;
   status: string;
   updatedAt: number;
-  /** Columns that histories show; null if their content is not compared, for example after an erasure. */
+  expiresAt: number | null;
+  /** Columns that histories show; null if no history can contain the action, or after an erasure. */
   shown: ShownColumns | null;
   uses: LimitUseRow[];
   places: PastActionRef[];
@@ -114,7 +115,7 @@ export class WrittenRows {
    */
   remember(row: ActionRow, { uses, places }: Pick<WrittenAction, "uses" | "places">, size: number): void {
     if (this.actions.has(row.id)) return;
-    const shown = row.erased_at === null ? shownOf(row) : null;
+    const shown = row.erased_at === null ? shownOf(row, places) : null;
     // Before `put`, which evicts this action if there is no space for it.
     this.restored.push(row.id);
     this.put({ ...withoutRows(row), size, shown, uses, places, rejection: rejectionOf(row) });
@@ -211,15 +212,15 @@ const lengthOf = ({ shown }: WrittenAction): number => (shown?.request.length ??
 
 /** Returns the rows that decisions count, each with its owner. */
 function listCounted(action: WrittenAction): [string, Counted][] {
-  const { uses, places, rejection, shown, submittedBy } = action;
+  const { uses, places, rejection, expiresAt, submittedBy } = action;
   const counted: [string, Counted][] = [];
   for (const use of uses) counted.push([useOwner(use), { action, at: use.at, until: use.until, amount: use.amount }]);
   for (const place of places)
     counted.push([placeOwner(place), { action, at: place.at, until: place.until, amount: 0 }]);
   for (const hash of rejection?.hashes ?? [])
     counted.push([keyOf("rejection", hash), { action, at: 0, until: rejection?.until ?? 0, amount: 0 }]);
-  if (action.status === "pending_approval" && shown?.expires_at != null)
-    counted.push([keyOf("pending", submittedBy), { action, at: 0, until: shown.expires_at, amount: 0 }]);
+  if (action.status === "pending_approval" && expiresAt !== null)
+    counted.push([keyOf("pending", submittedBy), { action, at: 0, until: expiresAt, amount: 0 }]);
   return counted;
 }
 
@@ -254,7 +255,7 @@ export class BatchRows {
     this.early.delete(row.id);
     // Later decisions count pending actions and rows of uses and histories only.
     if (row.status !== "pending_approval" && rows.uses.length + rows.places.length === 0) return;
-    this.changed.set(row.id, { ...withoutRows(row), shown: shownOf(row), ...rows });
+    this.changed.set(row.id, { ...withoutRows(row), shown: shownOf(row, rows.places), ...rows });
   }
 
   /** Excludes an action from later checks of this batch, before the result of a write is known. */
@@ -262,14 +263,15 @@ export class BatchRows {
     this.touched.add(id);
   }
 
-  /** @param row the action after the change; needed if the change concerns a rejection */
+  /** @param row the action after the change; needed if the change concerns a rejection or the request */
   updateAction(id: string, change: ActionChange, row: ActionRow | null): void {
     const known = this.find(id) ?? (row === null ? null : withoutRows(row));
     if (known === null) return;
-    const { status, updated_at: updatedAt } = change;
-    const shown = known.shown === null ? null : { ...known.shown, ...pickShown(change) };
+    const { status, updated_at: updatedAt, expires_at: expiresAt = known.expiresAt } = change;
+    const changed = known.shown === null ? null : { ...known.shown, ...pickShown(change) };
+    const shown = changed ?? (row === null || row.erased_at !== null ? null : shownOf(row, known.places));
     const rejection = row === null ? known.rejection : rejectionOf(row);
-    this.changed.set(id, { ...known, status, updatedAt, shown, rejection });
+    this.changed.set(id, { ...known, status, updatedAt, expiresAt, shown, rejection });
   }
 
   eraseAction(id: string): void {
@@ -409,24 +411,32 @@ export class BatchRows {
 
 /** Returns an action of which no rows are remembered yet. */
 function withoutRows(row: ActionRow): WrittenAction {
-  const { id, submitted_by: submittedBy, status, updated_at: updatedAt } = row;
-  return { id, submittedBy, size: 0, status, updatedAt, shown: null, uses: [], places: [], rejection: null };
+  const { id, submitted_by: submittedBy, status, updated_at: updatedAt, expires_at: expiresAt } = row;
+  const none = { size: 0, shown: null, uses: [], places: [], rejection: null };
+  return { id, submittedBy, status, updatedAt, expiresAt, ...none };
 }
 
-// A literal, because an object of `Object.fromEntries` takes twice the space, and 50,000 are remembered.
-const shownOf = (row: ActionRow): ShownColumns => ({
-  agent_id: row.agent_id,
-  tool: row.tool,
-  operation: row.operation,
-  request: row.request,
-  effective: row.effective,
-  status: row.status,
-  decision: row.decision,
-  reason_code: row.reason_code,
-  expires_at: row.expires_at,
-  approved_until: row.approved_until,
-  started_at: row.started_at,
-});
+/**
+ * Returns null if no history can contain the action: it is in none, and only a change of a pending request adds it to
+ * one. Most actions with limits are in none, and their requests would take the most space.
+ */
+function shownOf(row: ActionRow, places: readonly PastActionRef[]): ShownColumns | null {
+  if (places.length === 0 && row.status !== "pending_approval") return null;
+  // A literal, because an object of `Object.fromEntries` takes twice the space, and 50,000 are remembered.
+  return {
+    agent_id: row.agent_id,
+    tool: row.tool,
+    operation: row.operation,
+    request: row.request,
+    effective: row.effective,
+    status: row.status,
+    decision: row.decision,
+    reason_code: row.reason_code,
+    expires_at: row.expires_at,
+    approved_until: row.approved_until,
+    started_at: row.started_at,
+  };
+}
 
 function pickShown(change: ActionChange): Partial<ShownColumns> {
   return Object.fromEntries(
