@@ -145,6 +145,7 @@ function submitRoute(host: CoreHost, tag: string, waiters: ActionWaits) {
       const reply = await buildActionReply(host, shown, waited.credential, {
         headers: responseHeaders,
         permit,
+        ...(isNew ? { votes: [] } : {}),
         ...(alternative === null ? {} : { alternative }),
       });
       return { ...reply, status: shown.status === "pending_approval" ? 202 : 200 };

@@ -135,7 +135,7 @@ export function assertAgentBinding(
 /** Caps pending actions per key, so that one agent cannot flood the approvers' queue. */
 async function assertPendingLimit(host: CoreHost, tx: LedgerTransaction, { key }: Credential): Promise<void> {
   const limit = host.config.approvals.max_pending_per_key;
-  if (await tx.hasFewerPending(key.id, limit)) return;
+  if (await tx.isBelow(`pending ${key.id}`, limit, () => tx.pendingCount({ key_id: key.id }, tx.now))) return;
   throw new Refusal(
     "TOO_MANY_PENDING",
     `${limit} actions of the key "${key.name}" already wait for approval, which is the limit; wait until approvers have voted on some of them, or cancel some`,

@@ -39,25 +39,30 @@ async function throttle(
   const { times, minimum } = options;
   const { hour, since } = throttlePeriod(tx.now);
   const rates = usualRates.in(hour);
+  const until = hour + HOUR_MS;
+  /** Whether the key made fewer requests in this hour. */
+  const isBelow = (limit: number): Promise<boolean> =>
+    tx.isBelow(
+      `approval requests ${key.id} ${hour}`,
+      limit,
+      async () => (await tx.approvalRequests(key.id, hour, until, limit)).requests,
+    );
   let usual = rates.get(key.id);
   if (usual === undefined) {
     // Most keys are below the minimum, so their history does not have to be read.
-    const first = await tx.approvalRequests(key.id, hour, hour + HOUR_MS, minimum);
-    if (first.requests + 1 < minimum) return null;
+    if (await isBelow(minimum - 1)) return null;
     usual = await tx.approvalRequests(key.id, since, hour, MAX_MEASURED_REQUESTS);
     rates.set(key.id, usual);
   }
   const limit = throttleLimit(usual, options);
-  if (limit === null) return null;
-  const { requests } = await tx.approvalRequests(key.id, hour, hour + HOUR_MS, limit);
-  const until = hour + HOUR_MS;
+  if (limit === null || (await isBelow(limit - 1))) return null;
+  const { requests } = await tx.approvalRequests(key.id, hour, until, limit);
   if (requests >= limit)
     throw new Refusal(
       THROTTLED,
       `the key "${key.name}" made ${requests} requests for approval in this hour; it usually makes ${Math.round(usual.requests / usual.hours)} per hour. Wait until ${toRfc3339(until)}; actions that need no approval are still decided`,
       { headers: { "Retry-After": String(Math.ceil((until - tx.now) / 1000)) } },
     );
-  if (requests + 1 < limit) return null;
   return () =>
     void tx.record({
       type: "throttle",

@@ -65,8 +65,13 @@ export interface LedgerTransaction extends Omit<
   confirm(credential: Credential): Promise<Credential>;
   /** Reads the agent's facts for a decision under the lock. */
   agentFacts(agentId: string): Promise<AgentFacts>;
-  /** Returns true if the key has fewer pending actions than `limit`. Usually needs no read. */
-  hasFewerPending(keyId: string, limit: number): Promise<boolean>;
+  /**
+   * Returns true if a number of rows is below `limit`. Each additional row must have a ledger entry, so that the number
+   * usually is not counted again.
+   * @param name identifies what is counted
+   * @param count returns the number, or any number that is not below the limit
+   */
+  isBelow(name: string, limit: number, count: () => Promise<number>): Promise<boolean>;
   /** Returns the value of a fold, including changes made earlier in this batch. */
   state<State>(fold: Fold<State>): State;
   /** Returns the bars that cover an action now, as the member of its decision's facts. */

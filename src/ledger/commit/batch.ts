@@ -15,8 +15,8 @@ import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
 import { createSnapshot, type States } from "../states.ts";
 import { createBatchReads } from "./batch-reads.ts";
 import { computeCompletedTiles } from "./completed-tiles.ts";
+import type { CountBounds } from "./count-bounds.ts";
 import { findEnvelopeFault } from "./envelope.ts";
-import type { PendingBounds } from "./pending-bounds.ts";
 import { prefetchRows, type PrefetchedRows } from "./prefetch.ts";
 import { createJobTransaction, type BatchMembers, type JobTransaction } from "./job-transaction.ts";
 import { JobTimeoutError, type JobOutcome, type QueuedJob } from "./job.ts";
@@ -56,7 +56,7 @@ export interface BatchContext {
   seals: RowSeals;
   /** The rows that this process wrote. */
   written: WrittenRows;
-  pendingBounds: PendingBounds;
+  countBounds: CountBounds;
   /**
    * Time limit for all jobs of a batch in milliseconds. If the batch exceeds it, the running job is removed from the
    * batch.
@@ -230,10 +230,9 @@ class Batch {
         (credential.session ?? credential.workload?.user_id ?? null) === null
           ? context.confirm(tx, credential, this.epoch, context.now)
           : context.confirmUser(this.view ?? (await this.makeView()), credential, this.epoch),
-      hasFewerPending: (keyId, limit) => {
+      isBelow: (name, limit, count) => {
         const { size: base } = this.base;
-        const position = { now: context.now, base, size: base + this.rows.length };
-        return context.pendingBounds.isBelow(this.store, keyId, limit, position);
+        return context.countBounds.isBelow(name, limit, count, { base, size: base + this.rows.length });
       },
       agentFacts: (agentId) => context.agentFacts(tx, agentId, this.states, this.epoch, this.epoch === this.base.epoch),
       expectChange: (write) => {

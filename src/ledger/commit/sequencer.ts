@@ -30,6 +30,7 @@ import { runBatch, type BatchContext, type BatchResult } from "./batch.ts";
 import type { HeadReader } from "../head-reader.ts";
 import type { LedgerClock } from "./clock.ts";
 import { extendsTrustedHead, canExtend, isSameHead, type TrustedHistory } from "./continuity.ts";
+import { createCountBounds } from "./count-bounds.ts";
 import {
   insertAfterUrgent,
   selectBatch,
@@ -39,7 +40,6 @@ import {
   startTiming,
   type QueuedJob,
 } from "./job.ts";
-import { createPendingBounds } from "./pending-bounds.ts";
 import { createPreparations, type Preparations } from "./preparations.ts";
 import { WrittenRows } from "./written-rows.ts";
 
@@ -113,7 +113,7 @@ export class Sequencer {
   private readonly options: SequencerOptions;
   private readonly preparations: Preparations;
   readonly written: WrittenRows;
-  private readonly pendingBounds = createPendingBounds();
+  private readonly countBounds = createCountBounds();
   private queue: QueuedJob[] = [];
   /** The loop serves all requests, so detach it from the trace of the request that started it. */
   private readonly runDetached = AsyncResource.bind(() => this.run());
@@ -367,7 +367,7 @@ export class Sequencer {
       outbox,
       seals,
       written: this.written,
-      pendingBounds: this.pendingBounds,
+      countBounds: this.countBounds,
       jobMs,
       entryFault,
     };

@@ -1,21 +1,19 @@
-/** A key's pending actions are counted only when the entries since the last count could have reached the limit. */
+/** Rows are counted only when the entries since the last count could have reached the limit. */
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { createPendingBounds } from "../../src/ledger/commit/pending-bounds.ts";
+import { createCountBounds } from "../../src/ledger/commit/count-bounds.ts";
 
 /** Pending actions of each key, and the number of counts. */
 function fixture(pending: Record<string, number>) {
-  const bounds = createPendingBounds();
+  const bounds = createCountBounds();
   const reads: string[] = [];
-  const tx = {
-    pendingCount(visibility: object) {
-      const { key_id } = visibility as { key_id: string };
-      reads.push(key_id);
-      return Promise.resolve(pending[key_id] ?? 0);
-    },
-  };
-  const isBelow = (key: string, limit: number, base: number, size = base): Promise<boolean> =>
-    bounds.isBelow(tx, key, limit, { now: 0, base, size });
+  function isBelow(key: string, limit: number, base: number, size = base): Promise<boolean> {
+    const count = (): Promise<number> => {
+      reads.push(key);
+      return Promise.resolve(pending[key] ?? 0);
+    };
+    return bounds.isBelow(key, limit, count, { base, size });
+  }
   return { pending, reads, isBelow };
 }
 

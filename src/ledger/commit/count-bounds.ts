@@ -1,0 +1,40 @@
+/**
+ * Tells whether a number of rows is below a limit, without counting them for each request. Each additional row has a
+ * ledger entry. So the number is at most that of the last count, plus one for each entry since then, of any process.
+ */
+
+interface BatchPosition {
+  /** Size of the ledger before the batch. */
+  base: number;
+  /** Size of the ledger with the entries of the batch so far. */
+  size: number;
+}
+
+export interface CountBounds {
+  /**
+   * Returns true if the number is below `limit`. Counts only if the upper bound is too high.
+   * @param name identifies what is counted
+   * @param count returns the number, or any number that is not below the limit
+   */
+  isBelow(name: string, limit: number, count: () => Promise<number>, batch: BatchPosition): Promise<boolean>;
+}
+
+/** Maximum number of stored bounds. */
+const MAX_BOUNDS = 10_000;
+
+export function createCountBounds(): CountBounds {
+  /** The maximum of each number when the ledger had this size. */
+  const bounds = new Map<string, { size: number; most: number }>();
+  return {
+    async isBelow(name, limit, count, { base, size }) {
+      const known = bounds.get(name);
+      if (known !== undefined && known.size <= base && known.most + size - known.size < limit) return true;
+      const counted = await count();
+      if (counted >= limit) return false;
+      if (bounds.size >= MAX_BOUNDS) bounds.clear();
+      // The batch may be rolled back. Then rows that it removed exist again.
+      bounds.set(name, { size: base, most: counted + size - base });
+      return true;
+    },
+  };
+}
