@@ -25,7 +25,9 @@ const DIST = join(ROOT, "dist");
 const STAMP = join(DIST, ".build.json");
 
 /** Folders of the clients in TypeScript. */
-export const CLIENTS = ["clients/typescript", "clients/hook", "clients/mcp", "clients/egress"];
+export const CLIENTS = readdirSync(join(ROOT, "clients"), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory() && entry.name !== "python")
+  .map(({ name }) => `clients/${name}`);
 /** Folders that the build reads. */
 const FOLDERS = ["src", "plugins", ...CLIENTS, "policies", ".ci"];
 /** Files that the build reads. */
@@ -150,7 +152,7 @@ function compiler() {
 
 /** Files that the service reads and that are not compiled. */
 function assets() {
-  const beside = ["src", "plugins"]
+  const beside = ["src", "plugins", ...CLIENTS]
     .flatMap((folder) => filesIn(ROOT, folder))
     .filter(
       (path) => !/\.ts$|\/README\.md$|^plugins\/[^/]+\/(?:app|page)\//.test(path) && path !== "src/cli/assent.mjs",

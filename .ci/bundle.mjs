@@ -71,6 +71,7 @@ export function bundlePackages(folder, beside = []) {
  */
 function bundleHook(folder) {
   const hook = join(folder, "clients", "hook");
+  if (!existsSync(hook)) return;
   buildSync({
     stdin: {
       contents: `process.exitCode = 2;

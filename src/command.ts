@@ -3,10 +3,16 @@
  * @example
  * const { values } = parseArguments(args, { json: { type: "boolean" } });
  */
-import { EXIT_CODES, type Output } from "./cli/command.ts";
+import { CommandError, EXIT_CODES, type Output } from "./cli/command.ts";
 import { listBuiltInCommands } from "./config/built-in-plugins.ts";
+import { homedir } from "node:os";
+import { isAbsolute } from "node:path";
+import type { Config } from "./config/index.ts";
 import type { EffectSource } from "./contract/effects.ts";
 import type { StorageReader } from "./contract/storage.ts";
+import type { FetchHandler } from "./http/handler.ts";
+import type { Runtime } from "./runtime/runtime.ts";
+import type { RunningServer } from "./serve/index.ts";
 import type { PolicyDocument } from "./domain/policy/policy-types.ts";
 
 export {
@@ -15,6 +21,7 @@ export {
   createProgressReporter,
   EXIT_CODES,
   parseArguments,
+  parseChoice,
   parseFormat,
   parsePort,
   printJson,
@@ -27,7 +34,11 @@ export {
   type Output,
   type Subcommand,
 } from "./cli/command.ts";
-export { findAvailableKey, serviceUrl } from "./cli/credentials.ts";
+export { findAvailableKey, readLogin, serviceUrl, type StoredLogin } from "./cli/credentials.ts";
+export type { DoctorCheck } from "./cli/doctor.ts";
+export { isTemporaryInstall, programArguments, programCommand } from "./cli/invocation.ts";
+export { withJsonReport } from "./cli/json-report.ts";
+export { loadServeConfig } from "./cli/load-config.ts";
 export {
   actionExitCode,
   createClient,
@@ -44,10 +55,11 @@ export { withStatusLine } from "./cli/status-line.ts";
 export { parseTimeWindow } from "./cli/time-window.ts";
 export { parseFuture, parsePast, parseSeconds } from "./cli/times.ts";
 export { askYesOrNo, canAsk, isYes } from "./cli/yes-or-no.ts";
+export { stateFolder } from "./config/index.ts";
 export { requestSections } from "./delivery/approval-message-text.ts";
 export { rankParameters } from "./domain/headline.ts";
 export { isJsonObject, type JsonObject, parseJson } from "./domain/json.ts";
-export { reachesSite } from "./domain/loopback.ts";
+export { reachesSite, siteOrigin } from "./domain/loopback.ts";
 export { displayPrincipal } from "./domain/principals.ts";
 export { parseDuration, toRfc3339 } from "./domain/time.ts";
 export { renderMarkedText } from "./domain/visible-text.ts";
@@ -144,20 +156,95 @@ export async function readPolicyFolder(
 }
 
 /**
+ * Resolves to what is wrong with a policy document; null if it is valid.
+ * @example
+ * const fault = await findPolicyFault({ policy: "refunds", rules: [] });
+ */
+export async function findPolicyFault(document: object): Promise<string | null> {
+  const { validatePolicyDocument } = await import("./domain/policy/parse/parse.ts");
+  return validatePolicyDocument(document)[0]?.detail ?? null;
+}
+
+/**
+ * Returns this user's home folder. Throws CommandError if it is unknown.
+ * @example
+ * const home = homeFolder(); // "/home/ada"
+ */
+export function homeFolder(): string {
+  const home = homedir();
+  if (!isAbsolute(home)) throw new CommandError("the home folder is unknown; set HOME");
+  return home;
+}
+
+/**
+ * Starts the service in this process, without a server. Throws CommandError for problems that an operator can fix.
+ * @example
+ * const runtime = await startService(loadServeConfig(process.env, "assent.yaml"));
+ */
+export async function startService(config: Config): Promise<Runtime> {
+  const { assertStorageUsable } = await import("./cli/with-store.ts");
+  const { startRuntime } = await import("./cli/serve.ts");
+  const { createRuntime } = await import("./runtime/runtime.ts");
+  const { ServerResponse } = await import("./serve/index.ts");
+  await assertStorageUsable(config);
+  return startRuntime(() => createRuntime(config, { Response: ServerResponse }));
+}
+
+/**
+ * Starts an HTTP server. Throws CommandError if it cannot listen.
+ * @param option the option that selects another port
+ * @example
+ * const { url, stop } = await startServer(async () => new Response("hello"), { host: "127.0.0.1", port: 0 });
+ */
+export async function startServer(
+  handler: FetchHandler,
+  { option = "--port", ...address }: { host: string; port: number; option?: string },
+): Promise<RunningServer> {
+  const { serve } = await import("./serve/index.ts");
+  const { listen } = await import("./cli/listen.ts");
+  return listen(serve(handler, address), option);
+}
+
+/**
+ * Resolves when the process receives a signal to stop. The caller then has to end the process; a second signal ends it
+ * at once.
+ * @param waiting is called once a signal would be noticed
+ * @example
+ * await waitForStopSignal(() => io.out("press Ctrl+C to stop"));
+ */
+export async function waitForStopSignal(waiting: () => void): Promise<void> {
+  const { stopOnSignals } = await import("./serve/index.ts");
+  await new Promise<void>((stop) => {
+    stopOnSignals(() => new Promise(() => stop()));
+    waiting();
+  });
+}
+
+/**
  * Serves HTTP until the process is asked to stop. Throws CommandError if it cannot listen.
  * @param listening is called with the URL once the server listens
+ * @param close ends what the handler uses, before the server stops, or if it cannot listen
  * @example
  * await serveUntilStopped(async () => new Response("hello"), { host: "127.0.0.1", port: 0 }, (url) => io.out(url));
  */
 export async function serveUntilStopped(
-  handler: (request: Request) => Promise<Response>,
-  address: { host: string; port: number },
+  handler: FetchHandler,
+  address: { host: string; port: number; option?: string },
   listening: (url: string) => void,
+  close: () => Promise<void> = async () => {},
 ): Promise<void> {
-  const { serve, stopOnSignals } = await import("./serve/index.ts");
-  const { listen } = await import("./cli/listen.ts");
-  const server = await listen(serve(handler, address), "--port");
-  const stopped = new Promise<void>((resolve) => stopOnSignals(() => server.stop().then(resolve)));
+  const server = await startServer(handler, address).catch(async (error: unknown) => {
+    await close();
+    throw error;
+  });
+  const { stopOnSignals } = await import("./serve/index.ts");
+  const stopped = new Promise<void>((resolve) =>
+    stopOnSignals(async () => {
+      await close();
+      await server.stop();
+      resolve();
+    }),
+  );
   listening(server.url);
   await stopped;
 }

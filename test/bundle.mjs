@@ -6,6 +6,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { posix } from "node:path";
 import { buildSync } from "esbuild";
+import { CLIENTS } from "../.ci/build.mjs";
 import { listModules } from "../.ci/bundle.mjs";
 
 const { dirname, join, relative } = posix;
@@ -35,9 +36,10 @@ export function bundleService(folder) {
   for (const [path, text] of modules)
     if (text.includes("import.meta.url")) writeFileSync(join(folder, path), keepLocation(path, text));
   const exportsOf = listExports(folder, [...modules.keys()]);
-  for (const path of ENTRIES) bundle(folder, { entryPoints: [path], outfile: path }, []);
+  const entries = ENTRIES.filter((path) => modules.has(path));
+  for (const path of entries) bundle(folder, { entryPoints: [path], outfile: path }, []);
   const waiting = new Set(modules.keys());
-  for (const path of ENTRIES) waiting.delete(path);
+  for (const path of entries) waiting.delete(path);
   for (const [name, roots] of Object.entries(BUNDLES)) {
     const found = withImports(
       [...waiting].filter((path) => roots.test(path)),
@@ -58,7 +60,7 @@ export function bundleService(folder) {
  * command line.
  */
 function scriptsIn(folder) {
-  return listModules(folder, ["src", "plugins", "clients/hook", "clients/mcp", "clients/egress"]).filter(
+  return listModules(folder, ["src", "plugins", ...CLIENTS.filter((client) => client !== "clients/typescript")]).filter(
     (path) => path !== "src/browser.js" && path !== "src/cli/bin.js",
   );
 }

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { userInfo } from "node:os";
 import { isAbsolute, join } from "node:path";
+import { userConfigFolder } from "../settings/settings-files.ts";
 import { isHttpUrl, resolveLocalName } from "../typescript/url.ts";
 import { isObject, type JsonObject } from "./payload.ts";
 
@@ -28,13 +29,6 @@ export class MissingApiKeyError extends HookConfigError {}
 
 /** Configuration that an administrator manages. Its values override those of the user and of projects. */
 export const MANAGED_CONFIG_FILE = "/etc/assent/hook.json";
-
-/** Returns the folder of the user's files; null if the home folder is unknown. */
-export function userConfigFolder(env: Readonly<Record<string, string | undefined>>): string | null {
-  const home = env["HOME"] || env["USERPROFILE"];
-  const folder = env["XDG_CONFIG_HOME"] || (home ? join(home, ".config") : null);
-  return folder === null ? null : join(folder, "assent");
-}
 
 export function userConfigFile(env: Readonly<Record<string, string | undefined>>): string | null {
   const folder = userConfigFolder(env);

@@ -106,6 +106,8 @@ export function parsePort(text: string): number {
 /**
  * Returns the value of an option that accepts only `words`. Returns the first word if the option is absent. Throws
  * CommandError for any other value.
+ * @example
+ * const scope = parseChoice("--scope", values.scope, ["project", "user"]);
  */
 export function parseChoice<const T extends string>(
   flag: string,

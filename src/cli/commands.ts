@@ -2,10 +2,10 @@
  * The commands: those of the core, those in the folders of features, and those of configured plugins. A command's code
  * is loaded when it runs, because most commands need few modules.
  */
+import { readFileSync } from "node:fs";
 import { listBuiltInCommands } from "../config/built-in-plugins.ts";
 import { COMMAND_GROUPS, type CoreCommand } from "../contract/command.ts";
 import { CommandError, type CommandEntry, type ListedCommand } from "./command.ts";
-import { namesPlugins } from "./names-plugins.ts";
 
 const CORE: Readonly<Record<CoreCommand, CommandEntry>> = {
   init: {
@@ -36,7 +36,7 @@ const CORE: Readonly<Record<CoreCommand, CommandEntry>> = {
   doctor: {
     group: "service",
     summary: "check the installation, and say what to do about each problem",
-    load: async () => (await import("./doctor.ts")).doctor,
+    load: async () => (await import("./doctor.ts")).loadDoctor(),
   },
   keys: {
     group: "service",
@@ -82,31 +82,6 @@ const CORE: Readonly<Record<CoreCommand, CommandEntry>> = {
     group: "policies",
     summary: "print the JSON Schema of policies, their tests or assent.yaml, for editors",
     load: async () => (await import("./schema.ts")).schema,
-  },
-  hook: {
-    group: "clients",
-    summary: "decide on each tool call of a coding agent",
-    load: async () => (await import("./hook.ts")).hook,
-  },
-  hookd: {
-    group: "clients",
-    summary: "run in the background for this user's hooks, so that they answer faster",
-    load: async () => (await import("./hook.ts")).hookd,
-  },
-  mcp: {
-    group: "clients",
-    summary: "put policies in front of MCP servers",
-    load: async () => (await import("./mcp/index.ts")).mcp,
-  },
-  egress: {
-    group: "clients",
-    summary: "run an agent without the credentials of the APIs that it calls",
-    load: async () => (await import("./egress/index.ts")).egress,
-  },
-  demo: {
-    group: "clients",
-    summary: "play a day of a support desk against a new service",
-    load: async () => (await import("./demo/index.ts")).demo,
   },
   completion: {
     group: "clients",
@@ -158,5 +133,18 @@ export async function loadPluginCommands(): Promise<{
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     return { commands: new Map(), failure: error.message };
+  }
+}
+
+/**
+ * Whether the configuration can name plugins, without loading the code that reads it: false if there is no configuration
+ * file, or if it does not contain the word `plugins`.
+ */
+function namesPlugins(file: string = process.env["ASSENT_CONFIG"] || "assent.yaml"): boolean {
+  try {
+    return readFileSync(file, "utf8").includes("plugins");
+  } catch (error) {
+    // `loadConfig` reports other errors, and a missing file that the environment names.
+    return (error as NodeJS.ErrnoException).code !== "ENOENT" || Boolean(process.env["ASSENT_CONFIG"]);
   }
 }

@@ -6,10 +6,9 @@ import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isHttpUrl, resolveLocalName } from "../../clients/typescript/url.ts";
 import { ConfigError, loadConfig } from "../config/index.ts";
+import { isJsonObject } from "../domain/json.ts";
 import { isLoopbackHost } from "../domain/loopback.ts";
-import { isObject } from "../../clients/hook/payload.ts";
-import { userConfigFolder } from "../../clients/hook/hook-config.ts";
-import { readSettings, writeSettings } from "../../clients/hook/install/settings-files.ts";
+import { readSettings, userConfigFolder, writeSettings } from "../../clients/settings/settings-files.ts";
 import { CommandError, toPrintable, usageError } from "./command.ts";
 import { readSecret } from "./secret-input.ts";
 
@@ -29,6 +28,8 @@ function loginFile(env: Variables = process.env): string | null {
 /**
  * Returns the stored login; null if there is none. Throws CommandError if the file is damaged or other users can read
  * it.
+ * @example
+ * const login = readLogin();
  */
 export function readLogin(env: Variables = process.env): StoredLogin | null {
   const path = loginFile(env);
@@ -43,7 +44,7 @@ export function readLogin(env: Variables = process.env): StoredLogin | null {
     value = null;
   }
   if (
-    !isObject(value) ||
+    !isJsonObject(value) ||
     typeof value["url"] !== "string" ||
     typeof value["api_key"] !== "string" ||
     !isHttpUrl(value["url"])

@@ -1,10 +1,10 @@
 /** `assent doctor` checks the requirements of a working installation, and prints for each problem what to do. */
 import { existsSync } from "node:fs";
 import { ConfigError, loadConfig, type Config } from "../config/index.ts";
+import { listBuiltInCommands } from "../config/built-in-plugins.ts";
 import { AssentError, createAssent, type Assent } from "../../clients/typescript/index.ts";
 import { findUnknownChannels } from "../domain/policy/check/unknown-channels.ts";
 import { selectPrivileges } from "../domain/scopes.ts";
-import { configFiles } from "../../clients/hook/hook-config.ts";
 import { loadPolicyFolder } from "../policies/folder.ts";
 import {
   colourText,
@@ -30,7 +30,7 @@ const TIMEOUT = 10;
 const MAX_CLOCK_OFFSET_MS = 5_000;
 const EXPIRES_SOON_MS = 7 * 86_400_000;
 
-interface Finding {
+export interface Finding {
   check: string;
   /** `note` is information that is not a problem, for example that a check was skipped. */
   state: "ok" | "problem" | "note";
@@ -39,12 +39,24 @@ interface Finding {
   fix?: string;
 }
 
-export const doctor: Command = {
-  help: `usage: assent doctor [--config FILE] [--json]
+/** What a feature adds to `assent doctor`. */
+export interface DoctorCheck {
+  /** A command of the feature that checks more, for the help text, such as `"assent hook doctor" checks the hook`. */
+  see?: string;
+  find?(): Finding[] | Promise<Finding[]>;
+}
+
+/** Returns the command, with the checks that features add. */
+export async function loadDoctor(): Promise<Command> {
+  const loads = Object.values(listBuiltInCommands("doctor"));
+  const checks = await Promise.all(loads.map(async (load) => (await load()).default as DoctorCheck));
+  return {
+    help: `usage: assent doctor [--config FILE] [--json]
 
 Checks the configuration and the store of this folder, the service, the key, the policies, the notifications and the
-clock. Changes nothing. "assent hook doctor" checks the hook of a coding agent, "assent mcp doctor" the MCP servers of a
-client, "assent egress doctor" the hosts and credentials of egress.yaml.
+clock. Changes nothing.
+
+${checks.flatMap(({ see }) => (see === undefined ? [] : [`  ${see}`])).join("\n")}
 
   --config FILE   configuration file; assent.yaml in the working folder when absent
   --json          print JSON
@@ -55,36 +67,24 @@ examples:
   assent doctor
   ASSENT_URL=https://assent.example.com assent doctor
 `,
-  async run(args, io) {
-    const { values, positionals } = parseArguments(args, { config: { type: "string" }, json: { type: "boolean" } });
-    if (positionals.length > 0) throw usageError("assent doctor takes options only");
-    const { config, findings } = checkConfig(values.config);
-    if (config !== null) findings.push(...(await checkStore(config)), ...(await checkNotifications(config)));
-    findings.push(...(await checkService()));
-    if (configFiles(process.env).some((path) => existsSync(path)))
-      findings.push({
-        check: "hook",
-        state: "note",
-        text: "a coding agent has a hook here",
-        fix: `"${programCommand()} hook doctor --host HOST" checks it`,
-      });
-    if (existsSync("egress.yaml"))
-      findings.push({
-        check: "egress",
-        state: "note",
-        text: "this folder has an egress.yaml",
-        fix: `"${programCommand()} egress doctor" checks its hosts and credentials`,
-      });
-    if (values.json === true) printJson(io, { findings });
-    else
-      for (const { check, state, text, fix } of findings) {
-        const mark = { ok: "green", problem: "red", note: "yellow" } as const;
-        io.out(`${colourText(io, mark[state], state.padEnd(7))}  ${check.padEnd(13)}  ${toPrintable(text)}`);
-        if (fix !== undefined) io.out(`${" ".repeat(24)}${toPrintable(fix)}`);
-      }
-    return findings.some(({ state }) => state === "problem") ? EXIT_CODES.failure : EXIT_CODES.ok;
-  },
-};
+    async run(args, io) {
+      const { values, positionals } = parseArguments(args, { config: { type: "string" }, json: { type: "boolean" } });
+      if (positionals.length > 0) throw usageError("assent doctor takes options only");
+      const { config, findings } = checkConfig(values.config);
+      if (config !== null) findings.push(...(await checkStore(config)), ...(await checkNotifications(config)));
+      findings.push(...(await checkService()));
+      for (const { find } of checks) findings.push(...((await find?.()) ?? []));
+      if (values.json === true) printJson(io, { findings });
+      else
+        for (const { check, state, text, fix } of findings) {
+          const mark = { ok: "green", problem: "red", note: "yellow" } as const;
+          io.out(`${colourText(io, mark[state], state.padEnd(7))}  ${check.padEnd(13)}  ${toPrintable(text)}`);
+          if (fix !== undefined) io.out(`${" ".repeat(24)}${toPrintable(fix)}`);
+        }
+      return findings.some(({ state }) => state === "problem") ? EXIT_CODES.failure : EXIT_CODES.ok;
+    },
+  };
+}
 
 /**
  * Reads the configuration in the working folder. `config` is null if there is no configuration, which is not a problem

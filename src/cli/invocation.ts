@@ -8,6 +8,8 @@ import { runtimeCommand } from "../programs/runtime-command.ts";
  * Returns the command that starts this program, such as `npx assent`.
  * @param folder working folder in which the command will run
  * @param env environment variables, including those that npx and bunx set
+ * @example
+ * io.err(`run "${programCommand()} login"`);
  */
 export function programCommand(
   folder: string = process.cwd(),
@@ -32,9 +34,21 @@ export function programCommand(
   return `${program} ${relative(folder, existsSync(launcher) ? launcher : bin)}`;
 }
 
-/** Returns the program and arguments that start this program from any folder, for use by another program. */
+/**
+ * Returns the program and arguments that start this program from any folder, for use by another program.
+ * @example
+ * const [program, ...args] = programArguments();
+ */
 export function programArguments(): string[] {
   const source = import.meta.url.endsWith(".ts");
   const bin = fileURLToPath(new URL(`./bin.${source ? "ts" : "js"}`, import.meta.url));
   return runtimeCommand(bin);
 }
+
+/**
+ * Whether the file is in a package manager's temporary cache. Once the file is deleted, programs that start it fail.
+ * @example
+ * isTemporaryInstall("/home/ada/.npm/_npx/1/node_modules/assent/bin/assent.mjs"); // true
+ */
+export const isTemporaryInstall = (file: string): boolean =>
+  /[/\\]_npx[/\\]|[/\\]dlx-[^/\\]+[/\\]|[/\\]bunx-[^/\\]+[/\\]/.test(file);

@@ -4,6 +4,8 @@ import { EXIT_CODES, printJson, type Output } from "./command.ts";
 /**
  * Runs a command. With `json`, collects its lines and prints a single object at the end, with the lines and whether
  * everything succeeded.
+ * @example
+ * return withJsonReport(io, values.json, (report) => run(report));
  */
 export async function withJsonReport(
   io: Output,

@@ -2,7 +2,12 @@
 import { ConfigError, loadConfig, type Config } from "../config/index.ts";
 import { CommandError } from "./command.ts";
 
-/** @param file path of the configuration; undefined for the default */
+/**
+ * Returns the configuration of the service. Throws CommandError if it is not valid.
+ * @param file path of the configuration; undefined for the default
+ * @example
+ * const config = loadServeConfig(process.env, undefined);
+ */
 export function loadServeConfig(
   env: Record<string, string | undefined>,
   file: string | undefined,

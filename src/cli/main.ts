@@ -1,8 +1,6 @@
 /** The command line: finds the command, prints help, and converts errors to exit codes. */
-import { limitYoungGeneration } from "../serve/heap-growth.ts";
 import { findSimilarName } from "../domain/similar-name.ts";
 import { findBuiltIn, listEntries, loadPluginCommands } from "./commands.ts";
-import { programCommand } from "./invocation.ts";
 import { describeSystemError } from "./system-error.ts";
 import { CommandError, EXIT_CODES, type Command, type Output } from "./command.ts";
 
@@ -14,7 +12,7 @@ export async function main(args: string[]): Promise<void> {
     watched: process.stderr.isTTY === true,
   };
   const lost = reportLostOutput(io);
-  if (args[0] === "serve") limitYoungGeneration();
+  if (args[0] === "serve") (await import("../serve/heap-growth.ts")).limitYoungGeneration();
   const exit = await run(args, io);
   process.exitCode = exit === EXIT_CODES.ok && lost() ? EXIT_CODES.failure : exit;
 }
@@ -71,7 +69,7 @@ export async function run(args: string[], io: Output): Promise<number> {
     io.err(`assent: ${error.message}`);
     if (error.exit === EXIT_CODES.usage && command !== undefined) {
       const verb = Object.hasOwn(command.subcommands ?? {}, rest[0] ?? "") ? ` ${rest[0]}` : "";
-      io.err(`run "${programCommand()} ${name}${verb} --help" for its usage`);
+      io.err(`run "${await thisProgram()} ${name}${verb} --help" for its usage`);
     }
     return error.exit;
   }
@@ -93,10 +91,13 @@ async function find(name: string): Promise<Command> {
   const builtIn = (await listEntries()).map(([known]) => known);
   const suggestion = findSimilarName(name, [...builtIn, ...commands.keys()]);
   throw new CommandError(
-    `there is no command "${name}"${suggestion === null ? `; "${programCommand()} help" lists them` : `; did you mean "${suggestion}"?`}${failure === null ? "" : ` (plugins could not be loaded: ${failure})`}`,
+    `there is no command "${name}"${suggestion === null ? `; "${await thisProgram()} help" lists them` : `; did you mean "${suggestion}"?`}${failure === null ? "" : ` (plugins could not be loaded: ${failure})`}`,
     EXIT_CODES.usage,
   );
 }
+
+/** Loads its module only for a message, because the list of commands does not need it. */
+const thisProgram = async (): Promise<string> => (await import("./invocation.ts")).programCommand();
 
 async function overview(): Promise<string> {
   const listed = [...(await listEntries()), ...(await loadPluginCommands()).commands];

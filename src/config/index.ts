@@ -241,6 +241,8 @@ export function defaultConfig(changes: { data: string; policies?: string }): Con
 /**
  * Returns the folder for state that must outlive the data folder, as defined by the XDG Base Directory Specification;
  * null if the environment does not determine it.
+ * @example
+ * stateFolder({ HOME: "/home/ada" }); // "/home/ada/.local/state/assent"
  */
 export function stateFolder(env: Environment): string | null {
   const base = env["XDG_STATE_HOME"] || (env["HOME"] ? join(env["HOME"], ".local", "state") : "");

@@ -21,11 +21,6 @@ export const CORE_COMMANDS = [
   "copy",
   "policy",
   "schema",
-  "hook",
-  "hookd",
-  "mcp",
-  "egress",
-  "demo",
   "completion",
 ] as const;
 export type CoreCommand = (typeof CORE_COMMANDS)[number];

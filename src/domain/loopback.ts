@@ -39,6 +39,8 @@ export function isSecureOrigin(origin: string): boolean {
  * Returns the origin at which people use the service in a browser. It never depends on a request, because every program
  * can send any `Host` header. Null if the service listens on other addresses and has no `public_url`.
  * @param port the port on which the service listens; 0 if it is not known yet
+ * @example
+ * siteOrigin({ host: "127.0.0.1", public_url: null }, 8000); // "http://assent.localhost:8000"
  */
 export function siteOrigin(
   { public_url, host }: { readonly public_url: string | null; readonly host: string },

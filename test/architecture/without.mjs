@@ -1,7 +1,7 @@
 /**
  * Deletes a feature in a copy of the project, and checks that the rest type-checks, that its tests pass, and that the
- * service starts and decides. A feature is a folder of `plugins`; its tests are the folder of `test/plugins` with its
- * name, and files of other tests that declare that they need it (`@needs`).
+ * service starts and decides. A feature is a folder of `plugins` or `clients`; its tests are the folder of `test/plugins` or
+ * `test/clients` with its name, and files of other tests that declare that they need it (`@needs`).
  *
  *   node test/architecture/without.mjs stop console+users   tries without `stop`, then without `console` and `users`
  *                                                           (and without the features that declare that they need these)
@@ -15,7 +15,7 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, sym
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { BASE, readNeeds } from "../needs.mjs";
+import { BASE, FOLDERS, readNeeds } from "../needs.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const PER_DAY = 3;
@@ -38,8 +38,9 @@ process.exitCode = choices.length === 0 || failures > 0 ? 1 : 0;
 
 /** Returns what to delete: features whose names `+` joins are deleted together. */
 function choose(named) {
-  const optional = readdirSync(join(ROOT, "plugins"))
-    .filter((name) => !BASE.includes(name))
+  const optional = FOLDERS.flatMap((folder) => readdirSync(join(ROOT, folder), { withFileTypes: true }))
+    .filter((entry) => entry.isDirectory() && !BASE.includes(entry.name))
+    .map(({ name }) => name)
     .sort();
   if (flags.includes("--all")) return optional;
   if (!flags.includes("--today")) return named;
@@ -51,7 +52,7 @@ function choose(named) {
 function tryWithout(named) {
   const features = withDependants(named);
   for (const feature of features) {
-    if (!existsSync(join(ROOT, "plugins", feature))) return `there is no folder plugins/${feature}`;
+    if (!FOLDERS.some((folder) => existsSync(join(ROOT, folder, feature)))) return `there is no feature ${feature}`;
     if (BASE.includes(feature)) return `every service needs ${feature}`;
   }
   const copy = mkdtempSync(join(tmpdir(), "assent-without-"));
@@ -86,8 +87,10 @@ function copyWithout(features, copy) {
   for (const file of listed.stdout.split("\0").filter(Boolean)) {
     const path = join(ROOT, file);
     const isDeleted =
-      features.some(
-        (feature) => file.startsWith(`plugins/${feature}/`) || file.startsWith(`test/plugins/${feature}/`),
+      features.some((feature) =>
+        FOLDERS.some(
+          (folder) => file.startsWith(`${folder}/${feature}/`) || file.startsWith(`test/${folder}/${feature}/`),
+        ),
       ) ||
       !existsSync(path) ||
       // Pages are parts of the console.

@@ -1,6 +1,7 @@
 /**
  * Each outcome has its own text, equal in the TypeScript and the Python client. The hook, the MCP proxy and the
  * gateways add text around it.
+ * @needs hook, mcp
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

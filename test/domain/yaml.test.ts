@@ -1,4 +1,7 @@
-/** YAML is read as YAML 1.2 reads it, or refused. */
+/**
+ * YAML is read as YAML 1.2 reads it, or refused.
+ * @needs mcp
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConfigError, loadConfig } from "../../src/config/index.ts";

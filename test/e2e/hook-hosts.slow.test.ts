@@ -1,6 +1,7 @@
 /**
  * Runs coding agents from the npm registry offline. A fake model on loopback requests commands, and the hook,
  * configured by `install`, lets a service decide whether they run.
+ * @needs hook
  */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";

@@ -1,6 +1,7 @@
 /**
  * Runs each host's hook as a separate process through each situation in the matrix of docs/hooks.md, and compares the
  * results with the page.
+ * @needs hook
  */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
@@ -11,7 +12,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { HOSTS, type Host } from "../../clients/hook/hosts/answers.ts";
-import { allows, BEFORE, passes, PROMPT, settles, stops } from "../hook/payloads.ts";
+import { allows, BEFORE, passes, PROMPT, settles, stops } from "../clients/hook/payloads.ts";
 import { approveNext, environment, HOOK, runHook, startHookService, type HookService } from "../support/hook.ts";
 import { ROOT } from "../support/process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";

@@ -1,4 +1,7 @@
-/** Runs coding agents offline, with an MCP server behind `assent mcp proxy` in their settings. */
+/**
+ * Runs coding agents offline, with an MCP server behind `assent mcp proxy` in their settings.
+ * @needs hook
+ */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";

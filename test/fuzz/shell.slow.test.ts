@@ -1,6 +1,7 @@
 /**
  * Runs random lines in bash that the hook considers clear. Every command that bash runs must be one that the hook
  * found. `FUZZ_LINES` sets their number (default 2,000). `FUZZ_SEED` repeats a run; the test prints the seed.
+ * @needs hook
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

@@ -1,4 +1,7 @@
-/** The packs of policies/packs: docs/packs.md describes each correctly, alone and combined with the default set. */
+/**
+ * The packs of policies/packs: docs/packs.md describes each correctly, alone and combined with the default set.
+ * @needs hook
+ */
 import assert from "node:assert/strict";
 import { cpSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";

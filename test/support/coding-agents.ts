@@ -1,4 +1,7 @@
-/** Coding agents as npm packages. They run offline against a fake model on loopback (`models.ts`). */
+/**
+ * Coding agents as npm packages. They run offline against a fake model on loopback (`models.ts`).
+ * @needs hook
+ */
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

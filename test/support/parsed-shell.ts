@@ -1,4 +1,7 @@
-/** Parses commands without a file system: every file counts as missing, or as tracked by git. */
+/**
+ * Parses commands without a file system: every file counts as missing, or as tracked by git.
+ * @needs hook
+ */
 import { resolve } from "node:path/posix";
 import { runsLater, suggestsSecrets } from "../../clients/hook/action/place-table.ts";
 import { readShellText } from "../../clients/hook/shell/parse-command.ts";

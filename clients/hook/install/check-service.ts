@@ -1,24 +1,17 @@
 /** Checks that the hook can reach the service and submit actions. Used to install and to diagnose hooks. */
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { AssentError, createAssent, type ActionRequest, type Assent } from "../../typescript/index.ts";
-import { selectPrivileges } from "../../../src/domain/scopes.ts";
+import { checkKey, createCheckClient, type KeyCheck } from "../../settings/check-key.ts";
+import type { ActionRequest } from "../../typescript/index.ts";
 import { toCanonicalAction } from "../action/canonical-action.ts";
 import { loadConfig, type HookConfig } from "../hook-config.ts";
 import type { Host } from "../hosts/answers.ts";
 import type { JsonObject } from "../payload.ts";
 
-/** Scope that lets a key request session tokens. */
-const SESSION_SCOPE = "sessions:issue";
-
 type Variables = Readonly<Record<string, string | undefined>>;
 
-interface ConfigCheck {
+interface ConfigCheck extends KeyCheck {
   config: HookConfig | null;
-  /** The agent for which the hook submits; null if a fault makes it unknown. */
-  agent: string | null;
-  /** Faults of the configuration and of the key; empty if the hook can use them. */
-  faults: string[];
 }
 
 /** Reads the hook's configuration and checks its key with the service. */
@@ -31,44 +24,6 @@ export async function checkConfig(env: Variables): Promise<ConfigCheck> {
   }
   return { config, ...(await checkKey(config)) };
 }
-
-/**
- * Checks that the key can submit for one agent and has no other privileges. With `sessions`, the key must also be able
- * to request session tokens.
- */
-export async function checkKey({
-  url,
-  apiKey,
-  agent,
-  sessions = false,
-}: Pick<HookConfig, "url" | "apiKey" | "agent"> & { sessions?: boolean }): Promise<Omit<ConfigCheck, "config">> {
-  let me: { key?: { agent_id?: unknown }; scopes?: unknown };
-  try {
-    me = await createCheckClient(url, apiKey).call("GET", "/v1/me");
-  } catch (error) {
-    const reason = error instanceof AssentError ? `${error.code}: ${error.message}` : String(error);
-    return { agent: null, faults: [`${url} does not respond like the service: ${reason}`] };
-  }
-  const faults: string[] = [];
-  const bound = typeof me.key?.agent_id === "string" ? me.key.agent_id : null;
-  if (bound === null && agent === null)
-    faults.push("the key is not bound to an agent; set `agent` in the hook's configuration");
-  if (bound !== null && agent !== null && bound !== agent) faults.push(`the key is bound to ${bound}, not to ${agent}`);
-  const scopes = Array.isArray(me.scopes) ? me.scopes.map(String) : [];
-  if (sessions && !scopes.includes(SESSION_SCOPE))
-    faults.push(`\`sessions\` is true, and the key lacks the scope ${SESSION_SCOPE}, so every call would be denied`);
-  if (selectPrivileges(scopes).some((scope) => !sessions || scope !== SESSION_SCOPE))
-    faults.push(
-      "the key may do more than submit: an agent that reads it could approve its own calls or receive credentials; create a key with --preset agent",
-    );
-  return { agent: faults.length === 0 ? (bound ?? agent) : null, faults };
-}
-
-/** Request timeout in seconds. */
-const TIMEOUT = 15;
-
-export const createCheckClient = (url: string, apiKey: string, timeout = TIMEOUT): Assent =>
-  createAssent({ url, apiKey, timeout, retries: 0 });
 
 /** Returns typical calls of a coding agent. Every host's parser knows these tools by these names. */
 export function typicalToolCalls(folder: string): Record<string, { tool: string; input: JsonObject }> {

@@ -1,7 +1,7 @@
 /** Finds host settings that disable hooks, so that the host does not call the installed hook. */
 import type { Host } from "../hosts/answers.ts";
 import { isObject, type JsonObject } from "../payload.ts";
-import { parseJsonc } from "./jsonc.ts";
+import { parseJsonc } from "../../settings/jsonc.ts";
 import { hasHook, settingsFile, type SettingsFolders } from "./host-settings.ts";
 
 /** Returns the text of a file; null if it is missing or unreadable. */

@@ -34,13 +34,6 @@ export const HOOK_FILE = ["cjs", "js", "ts"]
   .map((form) => fileURLToPath(new URL(`../bin.${form}`, import.meta.url)))
   .find((path) => existsSync(path)) as string;
 
-/**
- * Whether the file is in a package manager's temporary cache. Once the file is deleted, hosts run calls without the
- * hook.
- */
-export const isTemporaryInstall = (file: string): boolean =>
-  /[/\\]_npx[/\\]|[/\\]dlx-[^/\\]+[/\\]|[/\\]bunx-[^/\\]+[/\\]/.test(file);
-
 /** Returns a command line that starts the hook from any folder. */
 export function hookCommand(file = HOOK_FILE): string {
   const isDeno = (process.versions as Record<string, string | undefined>)["deno"] !== undefined;

@@ -9,7 +9,7 @@ import {
   SettingsError,
   parseJsonc,
   type SyntaxExtension,
-} from "./jsonc.ts";
+} from "../../settings/jsonc.ts";
 import { pluginCommand, pluginSource } from "./opencode-plugin.ts";
 
 export const SCOPES = ["project", "user", "managed"] as const;

@@ -6,7 +6,6 @@ import { check } from "./check.ts";
 import { diff } from "./diff.ts";
 import { explain } from "./explain.ts";
 import { fmt } from "./fmt.ts";
-import { importTools } from "../mcp/import-tools.ts";
 import { init } from "./init.ts";
 import { test } from "./test.ts";
 
@@ -17,7 +16,6 @@ const OWN: Readonly<Record<string, Subcommand>> = {
   fmt,
   diff,
   explain,
-  "import-tools": importTools,
 };
 
 /** Returns the command with its own subcommands, and with those that features add. */

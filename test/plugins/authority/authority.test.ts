@@ -1,4 +1,7 @@
-/** What an agent may do, the nearest alternative of a denial, and proposals that change nothing. */
+/**
+ * What an agent may do, the nearest alternative of a denial, and proposals that change nothing.
+ * @needs mcp
+ */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";

@@ -397,7 +397,7 @@ test("the upper bound is the exact one", () => {
 });
 
 test("the day of the demo gives no suggestion, not even with the lowest bar: no habit has two agents", async () => {
-  const day = JSON.parse(readFileSync(join(ROOT, "src/cli/demo/day.json"), "utf8")) as {
+  const day = JSON.parse(readFileSync(join(ROOT, "clients/demo/cli/day.json"), "utf8")) as {
     time: string;
     action: { agent_id: string; tool: string; operation: string; params?: Asked["params"] };
     votes?: { approver: string; approve: boolean }[];

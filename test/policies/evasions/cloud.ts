@@ -1,3 +1,4 @@
+/** @needs hook */
 import type { Evasion, Outcome } from "./index.ts";
 
 const ingress = (outcome: Outcome, params: Record<string, unknown>): Evasion => [

@@ -1,3 +1,4 @@
+/** @needs hook */
 import type { Evasion, Outcome } from "./index.ts";
 
 const sql = (outcome: Outcome, text: unknown, more: Record<string, unknown> = {}): Evasion => [

@@ -1,3 +1,4 @@
+/** @needs hook */
 import type { Evasion, Outcome } from "./index.ts";
 
 const push = (outcome: Outcome, params: Record<string, unknown>, operation = "push_files"): Evasion => [

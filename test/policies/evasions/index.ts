@@ -1,4 +1,7 @@
-/** Actions with which an agent, or an attacker through it, would try to evade each pack, and the expected decision. */
+/**
+ * Actions with which an agent, or an attacker through it, would try to evade each pack, and the expected decision.
+ * @needs hook
+ */
 import type { Effect } from "../../../src/domain/policy/policy-types.ts";
 import { cloud } from "./cloud.ts";
 import { codingAgents } from "./coding-agents/index.ts";

@@ -1,3 +1,4 @@
+/** @needs hook */
 import type { Evasion, Outcome } from "./index.ts";
 
 const read = (outcome: Outcome, path: unknown, more: Record<string, unknown> = {}): Evasion => [

@@ -1,3 +1,4 @@
+/** @needs hook */
 import type { Evasion, Outcome } from "./index.ts";
 
 const sh = (outcome: Outcome, command: unknown, more: Record<string, unknown> = {}): Evasion => [

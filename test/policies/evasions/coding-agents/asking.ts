@@ -1,4 +1,7 @@
-/** Calls of a coding agent, as the hook makes them. */
+/**
+ * Calls of a coding agent, as the hook makes them.
+ * @needs hook
+ */
 import { runsLater, suggestsSecrets } from "../../../../clients/hook/action/place-table.ts";
 import { parsedParams } from "../../../support/parsed-shell.ts";
 import type { Evasion, Outcome } from "../index.ts";

@@ -1,4 +1,7 @@
-/** Commands whose names appear in the command line. */
+/**
+ * Commands whose names appear in the command line.
+ * @needs hook
+ */
 import type { Evasion } from "../index.ts";
 import { parsedParams } from "../../../support/parsed-shell.ts";
 import { sh, WORKSPACE } from "./asking.ts";

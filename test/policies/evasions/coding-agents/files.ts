@@ -1,4 +1,7 @@
-/** Files and the web. */
+/**
+ * Files and the web.
+ * @needs hook
+ */
 import type { Evasion } from "../index.ts";
 import { file, WORKSPACE } from "./asking.ts";
 

@@ -1,4 +1,7 @@
-/** Command lines that hide the command's name or take it from a variable, file or expansion. */
+/**
+ * Command lines that hide the command's name or take it from a variable, file or expansion.
+ * @needs hook
+ */
 import type { Evasion } from "../index.ts";
 import { sh } from "./asking.ts";
 

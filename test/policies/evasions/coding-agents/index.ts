@@ -1,3 +1,4 @@
+/** @needs hook */
 import type { Evasion } from "../index.ts";
 import { commands } from "./commands.ts";
 import { files } from "./files.ts";
