@@ -8,9 +8,9 @@ import { listBuiltInCommands } from "./config/built-in-plugins.ts";
 import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
 import type { Config } from "./config/index.ts";
-import type { EffectSource } from "./contract/effects.ts";
 import type { StorageReader } from "./contract/storage.ts";
 import type { FetchHandler } from "./http/handler.ts";
+import type { Plugin } from "./plugin.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import type { RunningServer } from "./serve/index.ts";
 import type { PolicyDocument } from "./domain/policy/policy-types.ts";
@@ -19,6 +19,7 @@ export {
   colourText,
   CommandError,
   createProgressReporter,
+  describeSubcommands,
   EXIT_CODES,
   parseArguments,
   parseChoice,
@@ -27,6 +28,7 @@ export {
   printJson,
   printTable,
   readCheckpointFlag,
+  runSubcommand,
   toPrintable,
   usageError,
   type Command,
@@ -75,15 +77,19 @@ export async function loadCommandAdditions(command: string): Promise<unknown[]> 
 }
 
 /**
- * Returns the effect source with this name, from the plugins of the configuration. Throws CommandError if there is not
- * exactly one.
+ * Returns what `collect` returns for the plugins of the configuration. Throws CommandError if the configuration or a
+ * plugin cannot be loaded.
  * @param configFile path of the configuration; undefined for the default
+ * @param collect gets each plugin, and a function that returns its options
  * @example
- * const source = await findEffectSource("production", undefined);
+ * const names = await collectFromPlugins(undefined, ({ name }) => [name]);
  */
-export async function findEffectSource(name: string, configFile: string | undefined): Promise<EffectSource> {
+export async function collectFromPlugins<T>(
+  configFile: string | undefined,
+  collect: (plugin: Plugin, options: () => unknown) => readonly T[],
+): Promise<T[]> {
   // Loaded here, because most commands use no configuration.
-  return (await import("./cli/effect-sources.ts")).findEffectSource(name, configFile);
+  return (await import("./cli/plugin-commands.ts")).collectFromPlugins(configFile, collect);
 }
 
 /**

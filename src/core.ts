@@ -53,14 +53,14 @@ export { syncFolder } from "./ledger/sign/checkpoint-file.ts";
 
 // Actions, approvals and their history
 export { ACTION_STATUSES, type ActionRequest, actionStatusAt } from "./domain/actions.ts";
-export { type ActionAuthority, decodeAuthority, encodeAuthority, toActorClaim } from "./domain/action-authority.ts";
+export { decodeAuthority, encodeAuthority, toActorClaim } from "./domain/action-authority.ts";
 export {
   authorityUsageFacts,
   authorityUsePolicy,
   listAuthorityUses,
   listCountedLinks,
 } from "./domain/policy/decide/authority.ts";
-export { type Delegator, listDelegators } from "./domain/policy/decide/delegators.ts";
+export { listDelegators } from "./domain/policy/decide/delegators.ts";
 export { resolveObligations } from "./domain/policy/decide/resolve-obligations.ts";
 export {
   type ActionEntry,
@@ -164,7 +164,6 @@ export {
   type ReportedAmounts,
   type ReportedUsage,
   reportedUsePolicy,
-  selectCountedLimits,
   USE_RETENTION_MS,
 } from "./domain/limit-uses.ts";
 export {

@@ -85,6 +85,40 @@ export function parseArguments<T extends Options>(args: string[], options: T): P
 }
 
 /**
+ * Runs the subcommand that the first argument names. Throws a usage error if the command has no such subcommand.
+ * @param words other words with which the arguments can begin, for the message
+ * @example
+ * return runSubcommand("mcp", { proxy, install }, args, io);
+ */
+export function runSubcommand(
+  command: string,
+  subcommands: Readonly<Record<string, Subcommand>>,
+  [name, ...args]: string[],
+  io: Output,
+  words: readonly string[] = [],
+): Promise<number> {
+  if (name !== undefined && Object.hasOwn(subcommands, name)) return (subcommands[name] as Subcommand).run(args, io);
+  const names = Object.keys(subcommands);
+  const suggestion = name === undefined ? null : findSimilarName(name, names);
+  const known = [...words, ...names];
+  throw usageError(
+    `${name === undefined ? `assent ${command} needs a subcommand` : `assent ${command} has no subcommand "${name}"`}; use ${known.slice(0, -1).join(", ")} or ${known.at(-1)}${suggestion === null ? "" : `; did you mean "${suggestion}"?`}`,
+  );
+}
+
+/**
+ * Returns the subcommands with their summaries, for the help text of a command.
+ * @example
+ * const help = `usage: assent mcp VERB ...\n\n${describeSubcommands({ proxy, install })}`;
+ */
+export function describeSubcommands(subcommands: Readonly<Record<string, Subcommand>>): string {
+  const width = Math.max(...Object.keys(subcommands).map((name) => name.length)) + 2;
+  return Object.entries(subcommands)
+    .map(([name, { summary }]) => `  ${name.padEnd(width)}${summary}`)
+    .join("\n");
+}
+
+/**
  * Returns the error of a wrong use of the command; exit code 2.
  * @example
  * throw usageError("--reason is needed");

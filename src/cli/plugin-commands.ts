@@ -2,7 +2,7 @@
 import type { Config } from "../config/index.ts";
 import { collectDeclarations, type Declarations } from "../runtime/plugins/declarations.ts";
 import { loadPlugins, loadPluginsByPath, PluginLoadError, type LoadedPlugin } from "../runtime/plugins/loader.ts";
-import { PluginError, assertUniqueNames } from "../runtime/plugins/plugin-options.ts";
+import { PluginError, assertUniqueNames, parseOptions } from "../runtime/plugins/plugin-options.ts";
 import type { Plugin } from "../plugin.ts";
 import { CommandError, EXIT_CODES, toPrintable, type ListedCommand } from "./command.ts";
 import { createClient, withServiceErrors } from "./remote.ts";
@@ -26,6 +26,17 @@ export async function pluginCommands(): Promise<Map<string, ListedCommand>> {
       ),
     );
   });
+}
+
+/** Returns what `collect` returns for the configured plugins, in their order. */
+export async function collectFromPlugins<T>(
+  configFile: string | undefined,
+  collect: (plugin: Plugin, options: () => unknown) => readonly T[],
+): Promise<T[]> {
+  const config = loadServeConfig(process.env, configFile);
+  return withPluginErrors(async () =>
+    (await loadPlugins(config)).flatMap(({ plugin, options }) => collect(plugin, () => parseOptions(plugin, options))),
+  );
 }
 
 function declarationsOf(plugins: readonly LoadedPlugin[]): Declarations {

@@ -1,5 +1,5 @@
 /** `assent egress`: runs an agent behind the forward proxy, and checks the proxy's configuration. */
-import { type Command, type Output, type Subcommand, usageError } from "../../../src/command.ts";
+import { describeSubcommands, runSubcommand, type Command, type Subcommand } from "../../../src/command.ts";
 
 const CONFIG = `  --config FILE     hosts and credentials; egress.yaml in the working folder when absent`;
 
@@ -48,9 +48,7 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = { run, doctor };
 export const egress: Command = {
   help: `usage: assent egress run|doctor ...
 
-${Object.entries(SUBCOMMANDS)
-  .map(([name, { summary }]) => `  ${name.padEnd(8)}${summary}`)
-  .join("\n")}
+${describeSubcommands(SUBCOMMANDS)}
 
 "assent egress VERB --help" describes one of them.
 
@@ -58,9 +56,5 @@ examples:
   assent egress run -- claude
   assent egress doctor`,
   subcommands: SUBCOMMANDS,
-  run([verb, ...args]: string[], io: Output): Promise<number> {
-    if (verb === undefined) throw usageError("assent egress needs a subcommand; use run or doctor");
-    if (!Object.hasOwn(SUBCOMMANDS, verb)) throw usageError(`assent egress has no subcommand "${verb}"`);
-    return (SUBCOMMANDS[verb] as Subcommand).run(args, io);
-  },
+  run: (args, io) => runSubcommand("egress", SUBCOMMANDS, args, io),
 };

@@ -5,13 +5,14 @@ import {
   EXIT_CODES,
   parseArguments,
   parseSeconds,
+  runSubcommand,
   usageError,
 } from "../../../src/command.ts";
 import { runHookd } from "../hookd.ts";
 import { HOSTS } from "../hosts/answers.ts";
 import { createSocketFolder, socketPath } from "../hookd-socket.ts";
 import { VERSION } from "../../../src/version.ts";
-import { hookSubcommands, runHookSubcommand } from "./subcommands.ts";
+import { hookSubcommands } from "./subcommands.ts";
 
 export const hook: Command = {
   help: `usage: assent hook --host HOST [--wait DURATION] [--no-daemon]
@@ -33,10 +34,7 @@ examples:
 `,
   subcommands: hookSubcommands,
   async run(args, io) {
-    const [verb, ...rest] = args;
-    if (verb === undefined)
-      throw usageError("assent hook needs --host or a subcommand; use setup, install, start, doctor or status");
-    if (!verb.startsWith("--")) return runHookSubcommand(verb, rest, io);
+    if (args[0]?.startsWith("--") !== true) return runSubcommand("hook", hookSubcommands, args, io, ["--host"]);
     await (await import("../launcher.ts")).runHook(args);
     return Number(process.exitCode ?? EXIT_CODES.failure);
   },

@@ -147,9 +147,3 @@ examples:
 };
 
 export const hookSubcommands: Readonly<Record<string, Subcommand>> = { setup, install, start, doctor, status };
-
-export function runHookSubcommand(name: string, args: string[], io: Output): Promise<number> {
-  if (!Object.hasOwn(hookSubcommands, name))
-    throw usageError(`assent hook has no subcommand "${name}"; use --host, ${Object.keys(hookSubcommands).join(", ")}`);
-  return (hookSubcommands[name] as Subcommand).run(args, io);
-}

@@ -1,5 +1,5 @@
 /** `assent mcp`: the MCP proxy and its installation. The packages for the protocol are loaded only when a verb runs. */
-import { type Command, type Output, type Subcommand, usageError } from "../../../src/command.ts";
+import { describeSubcommands, runSubcommand, type Command, type Subcommand } from "../../../src/command.ts";
 import { CLIENTS } from "../../settings/mcp-servers.ts";
 
 const SERVERS = `  -- COMMAND [ARGS]  the server is a process, which the proxy starts
@@ -117,9 +117,7 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = { install, uninstall, 
 export const mcp: Command = {
   help: `usage: assent mcp install|uninstall|doctor|proxy|accept ...
 
-${Object.entries(SUBCOMMANDS)
-  .map(([name, { summary }]) => `  ${name.padEnd(11)}${summary}`)
-  .join("\n")}
+${describeSubcommands(SUBCOMMANDS)}
 
 "assent mcp VERB --help" describes one of them.
 
@@ -128,10 +126,5 @@ examples:
   assent mcp proxy -- npx -y @modelcontextprotocol/server-filesystem ~/notes
   assent mcp accept`,
   subcommands: SUBCOMMANDS,
-  run([verb, ...args]: string[], io: Output): Promise<number> {
-    if (verb === undefined)
-      throw usageError("assent mcp needs a subcommand; use install, uninstall, doctor, proxy or accept");
-    if (!Object.hasOwn(SUBCOMMANDS, verb)) throw usageError(`assent mcp has no subcommand "${verb}"`);
-    return (SUBCOMMANDS[verb] as Subcommand).run(args, io);
-  },
+  run: (args, io) => runSubcommand("mcp", SUBCOMMANDS, args, io),
 };

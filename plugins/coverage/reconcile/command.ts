@@ -5,7 +5,6 @@ import {
   CommandError,
   createPrivilegedClient,
   EXIT_CODES,
-  findEffectSource,
   parseArguments,
   parseTimeWindow,
   printJson,
@@ -16,6 +15,7 @@ import {
   type Command,
   type Output,
 } from "../../../src/command.ts";
+import { findEffectSource } from "./find-source.ts";
 import { clipText } from "../../../src/browser.ts";
 import { foldName, matchesAnyName } from "../../../src/core.ts";
 import type { EffectSource } from "../../../src/plugin.ts";
