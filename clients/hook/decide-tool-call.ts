@@ -10,7 +10,7 @@ import {
 } from "../typescript/index.ts";
 import { parseAnswerCommand, sendAnswer } from "./answer-command.ts";
 import { toCanonicalAction } from "./action/canonical-action.ts";
-import { HookConfigError, type HookConfig } from "./hook-config.ts";
+import { configForSubAgent, HookConfigError, type HookConfig } from "./hook-config.ts";
 import type { HookEnvironment, HookEvent } from "./hook-event.ts";
 import { needsDecision, HOST_DIALECTS, detectHost, type HookAnswer, type Host } from "./hosts/answers.ts";
 import { readEvent } from "./hosts/host-events.ts";
@@ -32,6 +32,7 @@ interface HookRequest {
 }
 
 interface DecisionDependencies {
+  /** The configuration for calls of the host's main agent. */
   config(): HookConfig;
   state: HookState;
   /** Creates the client for a service and key. Default: `createHookClient`. */
@@ -106,7 +107,7 @@ async function decideOrStartService(
 ): Promise<CallDecision> {
   const deadline = performance.now() + (question.deadline - ANSWER_MARGIN) * 1000;
   void dependencies.state.recordSession(event.host, event.session, "call").catch(() => {});
-  const config = dependencies.config();
+  const config = configFor(event, dependencies);
   const decide = (): Promise<CallDecision> => requestDecision(event, question, dependencies, config, deadline);
   try {
     return await decide();
@@ -187,7 +188,7 @@ async function settlePrompt(
   dependencies: DecisionDependencies,
 ): Promise<string | null> {
   const { state } = dependencies;
-  const config = dependencies.config();
+  const config = configFor(event, dependencies);
   const assent = (dependencies.createClient ?? createHookClient)(config);
   const { request, remarks } = await readAction(event, question, state, config, assent);
   // This question is about an address, which the decision about the command did not name.
@@ -242,8 +243,11 @@ async function startAction(
   }
 }
 
-function createHookClient({ url, apiKey }: HookConfig, session?: string): Assent {
-  return createAssent({ url, apiKey, session, timeout: 5, retries: 1 });
+const configFor = ({ subAgent }: HookEvent, { config }: DecisionDependencies): HookConfig =>
+  configForSubAgent(config(), subAgent?.type ?? null);
+
+function createHookClient({ url, apiKey, authority }: HookConfig, session?: string): Assent {
+  return createAssent({ url, apiKey, authority, session, timeout: 5, retries: 1 });
 }
 
 async function fetchAgentId(assent: Assent, signal: AbortSignal): Promise<string> {
@@ -262,10 +266,11 @@ const MAX_META_BYTES = 4_000;
  * Returns facts about the call for the record. They are not part of the request, because they differ in each call, and
  * a repeated command must join the same action.
  */
-function actionMeta({ host, session, callId: call, tool }: HookEvent, remarks: JsonObject): JsonObject {
-  const members = Object.entries({ source: "hook", host, session, tool_call_id: call, host_tool: tool, ...remarks })
-    .filter(([, value]) => value !== null)
-    .slice(0, 12);
+function actionMeta({ host, session, subAgent, callId: call, tool }: HookEvent, remarks: JsonObject): JsonObject {
+  const ids = { source: "hook", host, session, tool_call_id: call, host_tool: tool };
+  const members = Object.entries({ ...ids, sub_agent: subAgent?.type, sub_agent_id: subAgent?.id, ...remarks })
+    .filter(([, value]) => value !== null && value !== undefined)
+    .slice(0, 14);
   const truncated = (maxLength: number): JsonObject =>
     Object.fromEntries(members.map(([name, value]) => [name, truncate(String(value), maxLength)]));
   const full = truncated(300);
@@ -277,7 +282,7 @@ async function reportResult(event: HookEvent, dependencies: DecisionDependencies
   const id = await state.takeAction(event.host, event.session, event.callId);
   if (id === null) return;
   const wasPrompted = await state.takePrompt(id);
-  const assent = (dependencies.createClient ?? createHookClient)(dependencies.config());
+  const assent = (dependencies.createClient ?? createHookClient)(configFor(event, dependencies));
   if (event.refusal !== undefined)
     await assent.result(id, {
       success: false,

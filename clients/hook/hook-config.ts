@@ -11,6 +11,8 @@ export interface HookConfig {
   apiKey: string;
   /** The agent id; null to use the agent that the service reports for the key. */
   agent: string | null;
+  /** The authority under which the agent acts for another agent; null if it acts in its own name. */
+  authority: string | null;
   /** Seconds that a call waits for approval; null for as long as the host allows. */
   wait: number | null;
   /**
@@ -18,8 +20,19 @@ export interface HookConfig {
    * `sessions:issue`.
    */
   sessions: boolean;
+  /** Keys of the host's sub-agents, by type; `*` is for all other types. Calls of a sub-agent without a key use `apiKey`. */
+  subAgents: ReadonlyMap<string, SubAgentKey>;
   /** Folder of the service that `assent hook setup` created for this URL. The hook starts it if it does not run. */
   service: string | null;
+}
+
+/** With which key, as which agent and under which authority the calls of a sub-agent are submitted. */
+export type SubAgentKey = Pick<HookConfig, "apiKey" | "agent" | "authority">;
+
+/** Returns the configuration for calls of a sub-agent, or of the agent itself if `type` is null. */
+export function configForSubAgent(config: HookConfig, type: string | null): HookConfig {
+  if (type === null) return config;
+  return { ...config, ...(config.subAgents.get(type) ?? config.subAgents.get("*")) };
 }
 
 export class HookConfigError extends Error {}
@@ -62,27 +75,58 @@ export function loadConfig(
   files: readonly string[] = configFiles(env),
 ): HookConfig {
   const layers = files.map(readConfigFile);
-  layers.push({ url: env["ASSENT_URL"], api_key: env["ASSENT_API_KEY"], agent: env["ASSENT_AGENT"] });
+  layers.push({
+    url: env["ASSENT_URL"],
+    api_key: env["ASSENT_API_KEY"],
+    agent: env["ASSENT_AGENT"],
+    authority: env["ASSENT_AUTHORITY"],
+  });
   const layerOf = (name: string): number =>
     layers.findIndex((layer) => layer[name] !== undefined && layer[name] !== "");
   const value = (name: string): unknown => layers[layerOf(name)]?.[name];
   // Without this check, a variable could send the key in a file to another server, and that server would decide.
-  if (layerOf("api_key") >= 0 && layerOf("url") > layerOf("api_key"))
-    throw new HookConfigError(
-      `${files[layerOf("api_key")]} has api_key but no url. Set url in the same file; a url from another source is not used with this key`,
-    );
+  for (const name of ["api_key", "sub_agents"])
+    if (layerOf(name) >= 0 && layerOf("url") > layerOf(name))
+      throw new HookConfigError(
+        `${files[layerOf(name)]} has ${name} but no url. Set url in the same file; a url from another source is not used with this key`,
+      );
   const url = value("url") ?? "http://127.0.0.1:8000";
   if (typeof url !== "string" || !isHttpUrl(url)) throw new HookConfigError("url must be an http or https URL");
   const apiKey = value("api_key");
   if (typeof apiKey !== "string") throw new MissingApiKeyError("the hook's configuration has no api_key");
-  const agent = value("agent") ?? null;
-  if (agent !== null && typeof agent !== "string") throw new HookConfigError("agent must be a string");
+  const agent = optionalString(value("agent"), "agent");
+  const authority = optionalString(value("authority"), "authority");
+  const subAgents = readSubAgents(value("sub_agents") ?? {});
   const wait = value("wait") ?? null;
   if (wait !== null && (typeof wait !== "number" || !(wait >= 0)))
     throw new HookConfigError("wait must be a number of seconds, 0 or more");
   const sessions = value("sessions") ?? false;
   if (typeof sessions !== "boolean") throw new HookConfigError("sessions must be true or false");
-  return { url: resolveLocalName(url), apiKey, agent, wait, sessions, service: serviceFolder(layers[layerOf("url")]) };
+  const service = serviceFolder(layers[layerOf("url")]);
+  return { url: resolveLocalName(url), apiKey, agent, authority, wait, sessions, subAgents, service };
+}
+
+function optionalString(value: unknown, name: string): string | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value !== "string" || value === "") throw new HookConfigError(`${name} must be a string`);
+  return value;
+}
+
+function readSubAgents(value: unknown): ReadonlyMap<string, SubAgentKey> {
+  if (!isObject(value)) throw new HookConfigError("sub_agents must be an object");
+  return new Map(
+    Object.entries(value).map(([type, entry]) => {
+      const path = `sub_agents.${type}`;
+      if (!isObject(entry)) throw new HookConfigError(`${path} must be an object`);
+      const unknownMember = Object.keys(entry).find((name) => !["api_key", "agent", "authority"].includes(name));
+      if (unknownMember !== undefined)
+        throw new HookConfigError(`${path} has the member "${unknownMember}", which is unknown; remove it`);
+      const apiKey = optionalString(entry["api_key"], `${path}.api_key`);
+      if (apiKey === null) throw new HookConfigError(`${path} has no api_key`);
+      const agent = optionalString(entry["agent"], `${path}.agent`);
+      return [type, { apiKey, agent, authority: optionalString(entry["authority"], `${path}.authority`) }];
+    }),
+  );
 }
 
 /**
@@ -96,7 +140,7 @@ function serviceFolder(layer: JsonObject | undefined): string | null {
   return service;
 }
 
-const KNOWN_MEMBERS = new Set(["url", "api_key", "agent", "wait", "sessions", "service"]);
+const KNOWN_MEMBERS = new Set(["url", "api_key", "agent", "authority", "wait", "sessions", "sub_agents", "service"]);
 
 function readConfigFile(path: string): JsonObject {
   let bytes: Buffer;

@@ -19,6 +19,8 @@ export interface HookEvent {
   success: boolean;
   /** Whether the host is in plan mode, in which its user wants nothing to run yet. Default: false. */
   isPlanning?: boolean;
+  /** The sub-agent that makes the call; absent if it is the host's main agent, or if the host does not say. */
+  subAgent?: { id: string; type: string };
   /** Why the host itself refused the call. Only for events of the kind `refused`. */
   refusal?: string;
   /** Whether the host reports the outcome of the call. */

@@ -35,7 +35,7 @@ const HOOKD_TIMEOUT_MS = 4_000;
 const WAIT_OVERHEAD = 15;
 /** Environment variables that the deciding process receives with each request. */
 const FORWARDED_VARIABLES =
-  "HOME USERPROFILE XDG_CONFIG_HOME XDG_STATE_HOME ASSENT_URL ASSENT_API_KEY ASSENT_AGENT".split(" ");
+  "HOME USERPROFILE XDG_CONFIG_HOME XDG_STATE_HOME ASSENT_URL ASSENT_API_KEY ASSENT_AGENT ASSENT_AUTHORITY".split(" ");
 
 interface Options {
   host: Host;

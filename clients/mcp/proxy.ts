@@ -31,11 +31,13 @@ const SERVICE_TIMEOUT = 10;
 export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) {
   // Use one session for all clients. With a session per connection, a client could escape its history by reconnecting.
   const session = config.sessions === true ? `mcp-proxy:${crypto.randomUUID()}` : undefined;
-  const assent = createAssent({ url, apiKey, session, timeout: SERVICE_TIMEOUT, retries: 1 });
+  const authority = config.authority ?? null;
+  const assent = createAssent({ url, apiKey, session, authority, timeout: SERVICE_TIMEOUT, retries: 1 });
   const page = config.approval_page ?? `${url.replace(/\/+$/, "")}/approve#{id}`;
   const gate = new CallGate({
     assent,
     agentId: createAgentIdResolver(assent, config.agent, "--agent"),
+    authority,
     maxWait: (client) => approvalWaitFor(client, config.wait),
     approvalPage: (id) => page.replaceAll("{id}", encodeURIComponent(id)),
     log,

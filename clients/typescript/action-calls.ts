@@ -32,7 +32,7 @@ const GRACE = 5;
 const START_AGAIN = 20;
 
 /** Returns the methods that submit actions and read their decisions. */
-export function submissionCalls({ call, record, listOf, sessionHeader }: ApiCalls) {
+export function submissionCalls({ call, record, listOf, sessionHeader, authorityMember }: ApiCalls) {
   return {
     /**
      * Submits an action. Retries only a call with `join` or `idempotencyKey`, because another retry could create a
@@ -42,7 +42,8 @@ export function submissionCalls({ call, record, listOf, sessionHeader }: ApiCall
     async submit({ agent_id, tool, operation, params, context }: ActionRequest, how: SubmitOptions = {}) {
       const { join, meta, wait, permit, idempotencyKey, signal } = how;
       const prefer = [...(wait === undefined ? [] : [`wait=${wait}`]), ...(permit === true ? ["permit"] : [])];
-      const body = { agent_id, tool, operation, params, context, meta };
+      const named = authorityMember(how.authority);
+      const body = { agent_id, tool, operation, params, context, meta, ...named };
       const { params: ran = {}, context: why = {}, ...whom } = JSON.parse(JSON.stringify(body)) as ActionRequest;
       const action = await record(null, "POST", "", {
         query: { join: join === true ? "open" : undefined },
@@ -58,14 +59,19 @@ export function submissionCalls({ call, record, listOf, sessionHeader }: ApiCall
       });
       // Compare with the proposed parameters, because an approver may have changed the parameters of the joined action.
       const { params: asked } = action.proposed ?? action;
-      const answered = [action.agent_id, action.tool, action.operation, asked, action.context];
-      if (equalJson([whom.agent_id, whom.tool, whom.operation, ran, why], answered)) return action;
+      const { agent_id: agent, tool: of, operation: what, chain } = action;
+      const answered = [agent, of, what, asked, action.context, chain?.authority ?? null];
+      if (equalJson([whom.agent_id, whom.tool, whom.operation, ran, why, named.authority ?? null], answered))
+        return action;
       throw unreadableResponse(200, `${action.id} is not the requested action`);
     },
     /**
      * Returns the decision that a request would get. Records nothing. The response does not permit running the action.
      */
-    gate: async ({ agent_id, tool, operation, params, context }: ActionRequest, { signal }: CallOptions = {}) =>
+    gate: async (
+      { agent_id, tool, operation, params, context }: ActionRequest,
+      { signal, authority }: CallOptions & Pick<SubmitOptions, "authority"> = {},
+    ) =>
       call<{
         is_permission: false;
         outcome: "EXECUTE" | "ABSTAIN" | "HALT";
@@ -79,7 +85,7 @@ export function submissionCalls({ call, record, listOf, sessionHeader }: ApiCall
       }>(
         "POST",
         "/v1/gate/decide",
-        { agent_id, tool, operation, params, context },
+        { agent_id, tool, operation, params, context, ...authorityMember(authority) },
         { signal, repeatable: true, headers: await sessionHeader(signal) },
       ),
     /** Describes what the agent of the key may do. `text` is the description for a model. */
@@ -164,8 +170,8 @@ export function executionCalls({ call, record, action, transport }: ApiCalls) {
       return inspection;
     },
     /** Reports the result. Retries if the response is missing; the service keeps the first result. */
-    async result(id: string, { success, error, meta, attempt }: ActionResult, { signal }: CallOptions = {}) {
-      const details = { body: { success, error, meta, attempt }, signal, repeatable: true };
+    async result(id: string, { success, error, meta, usage, attempt }: ActionResult, { signal }: CallOptions = {}) {
+      const details = { body: { success, error, meta, usage, attempt }, signal, repeatable: true };
       try {
         return await record(id, "POST", "/result", details);
       } catch (failure) {

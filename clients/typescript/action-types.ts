@@ -34,6 +34,8 @@ export interface SubmitOptions extends CallOptions {
   permit?: boolean | undefined;
   /** The same idempotency key with the same request always returns the same action. */
   idempotencyKey?: string | undefined;
+  /** Authority under which the agent acts. Default: that of the client. Null: none. */
+  authority?: string | null | undefined;
 }
 
 /** A plan with the records of its actions. */
@@ -58,6 +60,8 @@ export interface SubmitPlanOptions extends CallOptions {
   meta?: Record<string, unknown> | undefined;
   /** The same idempotency key with the same requests always returns the same plan. Makes a retry safe. */
   idempotencyKey?: string | undefined;
+  /** Authority under which the agent acts. Default: that of the client. Null: none. */
+  authority?: string | null | undefined;
 }
 
 export interface PlanVoteOptions extends CallOptions {

@@ -14,7 +14,11 @@ export type ApiCalls = ReturnType<typeof createApiCalls>;
  */
 export function createApiCalls(
   transport: Transport,
-  { session: name, sessionToken: token }: { session?: string | undefined; sessionToken?: string | undefined },
+  {
+    session: name,
+    sessionToken: token,
+    authority,
+  }: { session?: string | undefined; sessionToken?: string | undefined; authority: string | null },
 ) {
   let tokenFrom = -Infinity;
 
@@ -45,6 +49,10 @@ export function createApiCalls(
     call,
     record,
     action,
+
+    /** Returns the member of a request that names its authority: `given`, or else that of the client. */
+    authorityMember: (given: string | null = authority): { authority?: string } =>
+      given === null ? {} : { authority: given },
 
     /** Returns the header of the agent's session; no header if there is no session. */
     async sessionHeader(signal: AbortSignal | undefined): Promise<Record<string, string>> {

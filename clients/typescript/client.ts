@@ -30,6 +30,11 @@ export interface AssentOptions {
   /** Token of the agent's session, for use instead of `session` if another process requested the token. */
   sessionToken?: string | undefined;
   /**
+   * Id of the authority under which the agent acts for another agent. Sent with each action, plan and preview. Default:
+   * ASSENT_AUTHORITY. Null: the agent acts in its own name.
+   */
+  authority?: string | null | undefined;
+  /**
    * Verifier key of the log, for example from GET /v1/provenance/keys. The client verifies every proof against this
    * key.
    */
@@ -47,6 +52,7 @@ const OPTIONS: Readonly<Record<keyof AssentOptions, true>> = {
   retries: true,
   session: true,
   sessionToken: true,
+  authority: true,
   logKey: true,
   onLogKey: true,
 };
@@ -73,7 +79,8 @@ export function createAssent(options: AssentOptions = {}) {
     retries: options.retries ?? 5,
   });
 
-  const calls = createApiCalls(transport, options);
+  const { authority = environment("ASSENT_AUTHORITY") || null } = options;
+  const calls = createApiCalls(transport, { ...options, authority });
   const { call, record, readToken } = calls;
 
   /** Votes with the caller's approval token. */

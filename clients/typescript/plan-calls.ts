@@ -14,11 +14,14 @@ import type {
 const plans = () => import("./plans.ts");
 
 /** Returns the methods that submit plans and vote on them. */
-export function planCalls({ transport, listOf, sessionHeader }: ApiCalls) {
+export function planCalls({ transport, listOf, sessionHeader, authorityMember }: ApiCalls) {
   return {
     /** Submits several requests of one agent as a plan, which people approve as one list. */
     submitPlan: async (requests: readonly ActionRequest[], how: SubmitPlanOptions = {}): Promise<PlanRecord> =>
-      (await plans()).submitPlan(transport, requests, how, await sessionHeader(how.signal)),
+      (await plans()).submitPlan(transport, requests, how, {
+        headers: await sessionHeader(how.signal),
+        ...authorityMember(how.authority),
+      }),
     /** Reads a plan. Requires a key that can read all of its actions. */
     plan: async (id: string, { signal }: CallOptions = {}): Promise<PlanRecord> =>
       (await plans()).readPlanRecord(transport, id, signal),

@@ -6,7 +6,7 @@ import type { ActionRequest, PlanRecord, PlanVoteOptions, SubmitPlanOptions, Vot
 
 /**
  * Submits the requests as one plan. Throws ServiceUnavailable if the response is about other requests.
- * @param session the header of the agent's session; empty if there is no session
+ * @param sent the header of the agent's session, empty if there is no session; and the authority of each action
  * @example
  * const { id, actions } = await assent.submitPlan([backup, migrate], { ordered: true, stopOnFailure: true });
  */
@@ -14,7 +14,7 @@ export async function submitPlan(
   transport: Transport,
   requests: readonly ActionRequest[],
   { ordered, stopOnFailure, meta, idempotencyKey, signal }: SubmitPlanOptions,
-  session: Record<string, string>,
+  { headers, authority }: { headers: Record<string, string>; authority?: string },
 ): Promise<PlanRecord> {
   const actions = requests.map(({ agent_id, tool, operation, params, context }) => ({
     agent_id,
@@ -23,22 +23,24 @@ export async function submitPlan(
     params,
     context,
     meta,
+    authority,
   }));
   const plan = readPlan(
     await transport.send("POST", "/v1/plans", {
       body: { actions, ordered, stop_on_failure: stopOnFailure },
-      headers: { ...session, ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }) },
+      headers: { ...headers, ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }) },
       signal,
       repeatable: idempotencyKey !== undefined,
     }),
   );
   const requestedActions = JSON.parse(JSON.stringify(actions)) as ActionRequest[];
-  const answered = plan.actions.map(({ agent_id, tool, operation, proposed, params, context }) => [
+  const answered = plan.actions.map(({ agent_id, tool, operation, proposed, params, context, chain }) => [
     agent_id,
     tool,
     operation,
     (proposed ?? { params }).params,
     context,
+    chain?.authority ?? null,
   ]);
   const requested = requestedActions.map(({ agent_id, tool, operation, params = {}, context = {} }) => [
     agent_id,
@@ -46,6 +48,7 @@ export async function submitPlan(
     operation,
     params,
     context,
+    authority ?? null,
   ]);
   if (equalJson(requested, answered)) return plan;
   throw unreadableResponse(200, `${plan.id} is not the requested plan`);

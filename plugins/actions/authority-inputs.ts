@@ -9,11 +9,13 @@ import {
   authorityUsePolicy,
   type CoreHost,
   decodeAuthority,
+  type EffectFact,
   type Evaluation,
   type Facts,
   type LedgerTransaction,
   type LimitFact,
   listCountedLinks,
+  principalOfUser,
   resolveObligations,
   type RightsReader,
   type Rights,
@@ -79,12 +81,22 @@ export async function readAuthorityInputs<Of extends Subject, Inputs extends Rul
       facts: about,
       counted,
     });
-    const { attributes, ...others } = facts;
-    delegators.push({ ...others, ...(attributes !== undefined && evaluation.readsAttributes() ? { attributes } : {}) });
+    const { attributes, effects, ...others } = facts;
+    delegators.push({
+      ...others,
+      ...(effects === undefined ? {} : { effects: effects.map(hideBlockingAction) }),
+      ...(attributes !== undefined && evaluation.readsAttributes() ? { attributes } : {}),
+    });
   }
   const limits = [...(own.facts.limits ?? []), ...(await readUsage(reader, subject))];
   const facts = { ...own.facts, delegators, ...(limits.length === 0 ? {} : { limits }) };
   return { ...own, facts, evaluation: own.evaluation.withFacts(facts) };
+}
+
+/** The reason of a denial names only actions that its reader can see. The agent that acts reads it, not the delegator. */
+function hideBlockingAction(effect: EffectFact): EffectFact {
+  const { blocked_by } = effect;
+  return blocked_by === null ? effect : { ...effect, blocked_by: { ...blocked_by, own: false } };
 }
 
 /** Returns the facts about the agent and the key that gave an authority, as they are now. */
@@ -105,9 +117,12 @@ async function readDelegatorFacts(
   };
 }
 
-function mayStillSubmit(rights: Rights | null, { agent_id }: AuthorityLink): boolean {
-  const bound = rights?.key.agent_id ?? null;
-  return rights !== null && bound !== null && sameName(bound, agent_id) && rights.hasScope("actions:submit");
+function mayStillSubmit(rights: Rights | null, { agent_id, key_id }: AuthorityLink): boolean {
+  if (rights === null) return false;
+  // The agent used a token of its user. Then `key_id` is the user, who is not bound to an agent.
+  if (rights.principal === principalOfUser(key_id)) return true;
+  const bound = rights.key.agent_id;
+  return bound !== null && sameName(bound, agent_id) && rights.hasScope("actions:submit");
 }
 
 /** Returns the usage of each counted link: for an open action that of its decision, which did not include the action. */

@@ -53,7 +53,11 @@ export async function readEffects(
     const fact = toEffectFact(effect, rows, evaluation.now, actionId);
     if (fact === undefined) continue;
     const { blocked_by: by } = fact;
-    if (by !== null) by.own = (await reader.action(by.action_id))?.submitted_by === principal.key_id;
+    if (by !== null) {
+      const blocking = await reader.action(by.action_id);
+      // The agents of one user share the user's id.
+      by.own = blocking?.submitted_by === principal.key_id && blocking.submitted_agent === principal.agent_id;
+    }
     effects.push(fact);
   }
   return effects;

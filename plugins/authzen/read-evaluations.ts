@@ -96,11 +96,34 @@ export function requestsSameAccess(
   return (
     request.tool === earlier.tool &&
     request.operation === earlier.operation &&
-    isEqual(request.params, earlier.params) &&
+    // The caller may send the actor as `client.actor` instead (ARAP, "Actor Delegation").
+    isEqual(withoutActor(request.params), withoutActor(earlier.params)) &&
     // The requester may add context for the approver, but must not change or remove members that the decision was based
     // on.
     Object.entries(earlier.context).every(([key, value]) => context[key] !== undefined && isEqual(context[key], value))
   );
+}
+
+function withoutActor(params: JsonObject): JsonObject {
+  const { subject } = params;
+  if (!isJsonObject(subject) || !isJsonObject(subject["properties"])) return params;
+  const { act: _, ...properties } = subject["properties"];
+  return { ...params, subject: { ...subject, properties } };
+}
+
+/**
+ * Reads `client.actor` of an access request: the agents of the claimed chain, from the one that acts to the first that
+ * gave an authority. Returns null if the request claims none. Throws UnreadableRequest.
+ */
+export function readActors(body: JsonObject): string[] | null {
+  const client = body["client"] === undefined ? {} : readObject(body, "client");
+  if (client["actor"] === undefined) return null;
+  const actor = readObject(client, "actor");
+  const actors = [text(actor, "client.actor", "id")];
+  for (let link = actor; link["act"] !== undefined; link = readObject(link, "act")) {
+    actors.push(text(readObject(link, "act"), "act", "sub"));
+  }
+  return actors;
 }
 
 export function readObject(body: JsonObject, name: string): JsonObject {

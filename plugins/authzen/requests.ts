@@ -4,7 +4,7 @@
  */
 import { type GateAction, readApiFault } from "../actions/api.ts";
 import type { FacadeCall, Reply } from "../../src/plugin.ts";
-import { requestsSameAccess, readObject, readBody, readEvaluation } from "./read-evaluations.ts";
+import { readActors, readBody, readEvaluation, readObject, requestsSameAccess } from "./read-evaluations.ts";
 
 const ERROR = "urn:openid:authzen:access-request:error:";
 
@@ -38,9 +38,23 @@ export async function requestAccess(call: FacadeCall, requests: string): Promise
       "invalid_denial_binding",
       "denial.evaluation_id must belong to an evaluation of this subject, action, resource and context",
     );
+  const actors = readActors(body);
+  if (actors !== null && JSON.stringify(actors) !== JSON.stringify(listActors(action)))
+    return problem(
+      400,
+      "invalid_denial_binding",
+      "client.actor must be the agent of the evaluation, with the agents of its authority in `act`",
+    );
   if (action.status === "expired")
     return problem(410, "expired_denial", "the time to approve has expired; evaluate again");
   return { ...taskReply(action, requests), status: 202 };
+}
+
+/** Returns the agent of the action and those that gave its authority. */
+function listActors({ agent_id, chain }: GateAction): string[] {
+  const actors: string[] = [];
+  for (let act = chain?.act; act !== undefined; act = act.act) actors.push(act.sub);
+  return actors.length === 0 ? [agent_id] : actors;
 }
 
 export async function readTask(call: FacadeCall, requests: string): Promise<Reply> {

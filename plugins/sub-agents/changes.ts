@@ -1,8 +1,10 @@
 /** Creates authorities, and ends them with all below them. */
 import {
   type Actor,
+  type AgentFacts,
   confirmCredential,
   type CoreHost,
+  findAgentBar,
   findCreatedResource,
   findScopeFault,
   type IdempotentCall,
@@ -65,7 +67,9 @@ export function createAuthority(
     const { count = null, sum = null } = limits;
     const terms = { tools, operations, condition, count, sum, until };
     assertNames(tx, body.agent_id, from, parent);
-    assertWithin((await tx.agentFacts(from)).agent?.allowed_tools ?? null, parent, terms);
+    const facts = await tx.agentFacts(from);
+    assertMayGive(from, facts);
+    assertWithin(facts.agent?.allowed_tools ?? null, parent, terms);
     assertExpressions(tx, body.agent_id, terms);
     assertCounts(tx.state(authorityState), from, parent, tx.now);
     tx.record({
@@ -118,6 +122,16 @@ function assertNames(tx: LedgerTransaction, agentId: string, from: string, paren
   const bytes = [...above.map((link) => link.from), from, agentId].reduce((sum, name) => sum + utf8(name).length, 0);
   if (bytes > MAX_NAME_BYTES)
     throw invalid("/agent_id", `the names of all agents in the chain have ${bytes} bytes; at most ${MAX_NAME_BYTES}`);
+}
+
+/** Throws AUTHORITY_TOO_WIDE if every action under the authority would be denied because of the agent that gives it. */
+function assertMayGive(from: string, facts: AgentFacts): void {
+  // The tools are checked one by one.
+  const bar = findAgentBar(
+    { agent_id: from, tool: "" },
+    facts.agent ? { agent: { ...facts.agent, allowed_tools: null } } : facts,
+  );
+  if (bar !== null) throw new Refusal(ERRORS.tooWide, `${bar.reason}, so it has no rights to give`);
 }
 
 type Terms = Pick<Authority, "tools" | "operations" | "condition" | "count" | "sum" | "until">;

@@ -30,9 +30,16 @@ export function readEvent(host: Host, payload: JsonObject, environment: HookEnvi
     workspace,
     success: wasSuccessful(payload),
     isPlanning: payload["permission_mode"] === "plan",
+    ...readSubAgent(payload),
     ...(kind === "refused" ? { refusal: firstNonEmptyString(payload, "reason") ?? "it gave no reason" } : {}),
     outcomeReported: ["tool_response", "toolResult", "tool_output"].some((name) => isObject(payload[name])),
   };
+}
+
+/** Claude Code sends `agent_id` only for sub-agents. `agent_type` alone can be the type of the main agent. */
+function readSubAgent(payload: JsonObject): Pick<HookEvent, "subAgent"> {
+  const id = firstNonEmptyString(payload, "agent_id");
+  return id === undefined ? {} : { subAgent: { id, type: firstNonEmptyString(payload, "agent_type") ?? "" } };
 }
 
 /** Throws PayloadError for an unknown event. The message names the event, if it is a plain word. */

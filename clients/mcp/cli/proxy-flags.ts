@@ -79,6 +79,7 @@ export function readProxySetting(values: Flags, command: string[], io: Output): 
   const { config, base } = loadProxyConfig(values, command);
   const wait = values.wait === undefined ? config.wait : parseSeconds("--wait", values.wait, MAX_WAIT);
   const agent = values.agent ?? config.agent;
+  const authority = config.authority ?? (process.env["ASSENT_AUTHORITY"] || undefined);
   const token = process.env["ASSENT_MCP_TOKEN"] || config.listen?.token;
   if (token !== undefined && token.length < 16) throw usageError("ASSENT_MCP_TOKEN is shorter than 16 characters");
   return {
@@ -86,6 +87,7 @@ export function readProxySetting(values: Flags, command: string[], io: Output): 
       ...config,
       ...(wait === undefined ? {} : { wait }),
       ...(agent === undefined ? {} : { agent }),
+      ...(authority === undefined ? {} : { authority }),
       ...(token === undefined ? {} : { token }),
     },
     url,

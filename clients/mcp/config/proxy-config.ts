@@ -32,6 +32,7 @@ const Server = Type.Object(
 const File = Type.Object(
   {
     agent: Type.Optional(Type.String({ minLength: 1 })),
+    authority: Type.Optional(Type.String({ minLength: 1 })),
     wait: Type.Optional(Type.Number({ minimum: 0, maximum: 86_400 })),
     hide_denied: Type.Optional(Type.Boolean()),
     offer_authority: Type.Optional(Type.Boolean()),

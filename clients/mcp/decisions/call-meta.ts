@@ -12,8 +12,12 @@ import type { JsonObject } from "../transport/rpc-message.ts";
  */
 const TRACE_KEYS = new Set(["traceparent", "tracestate"]);
 
-/** Whether the proxy sets this key, with separate values for the client and the server. */
-const isProxyKey = (key: string): boolean => key === "progressToken" || key.startsWith("io.modelcontextprotocol/");
+/** Key with which a client names the authority under which its agent acts. Servers do not get it. */
+export const AUTHORITY_KEY = "assent/authority-id";
+
+/** Whether the key is for the proxy, or the proxy sets it with separate values for the client and the server. */
+const isProxyKey = (key: string): boolean =>
+  key === AUTHORITY_KEY || key === "progressToken" || key.startsWith("io.modelcontextprotocol/");
 
 interface CallMeta {
   /** The members that the receiver gets: the members in `decided`, and the trace context. */

@@ -14,6 +14,7 @@ import {
 } from "../../typescript/index.ts";
 import { clipText } from "../../../src/domain/text.ts";
 import type { Caller } from "../clients/caller.ts";
+import { AUTHORITY_KEY } from "./call-meta.ts";
 import { markText } from "./mark.ts";
 import { isObject, type JsonObject } from "../transport/rpc-message.ts";
 import {
@@ -31,6 +32,8 @@ export interface ToolCall {
   params: JsonObject;
   context: JsonObject;
   meta: JsonObject;
+  /** The authority that the client names. Undefined if it names none. */
+  authority?: unknown;
   /** Whether the caller can send the arguments that an approver changed. */
   appliesEdits?: boolean;
 }
@@ -68,6 +71,8 @@ interface CallGateOptions {
   assent: Assent;
   /** Resolves to the agent id with which calls are submitted. @throws AssentError */
   agentId(): Promise<string>;
+  /** The authority of all calls. Default: each call may name one. */
+  authority?: string | null;
   /** Returns the approval timeout of this client's calls in seconds. */
   maxWait(client: JsonObject): number;
   /** Interval between progress notifications. Milliseconds. */
@@ -119,7 +124,10 @@ export class CallGate {
   async isNeverAllowed(tool: string, operation: string, signal: AbortSignal): Promise<boolean> {
     try {
       const names = { agent_id: await this.options.agentId(), tool, operation, params: {}, context: {} };
-      return (await this.options.assent.gate(names, { signal })).never_allowed === true;
+      return (
+        (await this.options.assent.gate(names, { authority: this.options.authority ?? null, signal })).never_allowed ===
+        true
+      );
     } catch (error) {
       if (!(error instanceof AssentError)) throw error;
       this.options.log(`the service did not say whether "${operation}" is always denied: ${error.message}`);
@@ -132,6 +140,8 @@ export class CallGate {
    * @throws AbortError if the client disconnects, or the server ends, before the call starts. The call has then not run.
    */
   async decide(call: ToolCall, caller: Caller, options: DecideOptions = {}): Promise<CallDecision> {
+    const fault = this.authorityFault(call.authority);
+    if (fault !== null) return { mayRun: false, refusal: proxyRefusal(fault, "AUTHORITY") };
     const deadline = performance.now() + (caller.maxWait ?? this.options.maxWait(caller.info)) * 1000;
     const { server } = options;
     const ended = new AbortController();
@@ -155,6 +165,16 @@ export class CallGate {
         "TAKEN",
       ),
     };
+  }
+
+  /** Returns why a call must not name this authority; null if it may. */
+  private authorityFault(named: unknown): string | null {
+    const { authority = null } = this.options;
+    if (named === undefined) return null;
+    if (typeof named !== "string" || named === "") return `_meta["${AUTHORITY_KEY}"] must be the id of an authority.`;
+    // The operator's choice holds: another authority could be wider.
+    if (authority === null || authority === named) return null;
+    return `The proxy acts under the authority ${authority}, so a call cannot name another one.`;
   }
 
   /**
@@ -231,12 +251,16 @@ export class CallGate {
     ended: AbortSignal,
     { recheck, server }: DecideOptions,
   ): Promise<CallDecision | "started elsewhere"> {
-    const { meta, appliesEdits = false, ...request } = call;
+    const { meta, appliesEdits = false, authority: named, ...request } = call;
+    const authority = (named as string | undefined) ?? this.options.authority ?? null;
     let id: string | null = null;
     let action: ActionRecord;
     try {
       const agent = await this.options.agentId();
-      action = await this.options.assent.submit({ agent_id: agent, ...request }, { join: true, meta, signal: ended });
+      action = await this.options.assent.submit(
+        { agent_id: agent, ...request },
+        { join: true, meta, authority, signal: ended },
+      );
       id = action.id;
       const needsApproval = action.status === "pending_approval";
       if (needsApproval && openQuestion(action) === null)

@@ -1,6 +1,6 @@
 /** Runs one governed request: requests a decision, starts the action, forwards the request, and reports the result. */
 import { clipText } from "../../../src/domain/text.ts";
-import { readCallMeta } from "./call-meta.ts";
+import { AUTHORITY_KEY, readCallMeta } from "./call-meta.ts";
 import { MARK, markText } from "./mark.ts";
 import { fillCredentialHeaders } from "./credential-headers.ts";
 import type { Caller } from "../clients/caller.ts";
@@ -63,11 +63,13 @@ export function toToolCall(
   { info }: Caller,
   options: DecisionOptions,
 ): ToolCall {
-  const { decided, recorded: remarks } = readCallMeta(readMeta(params), upstream.config.meta);
+  const callMeta = readMeta(params);
+  const { decided, recorded: remarks } = readCallMeta(callMeta, upstream.config.meta);
   const { traceparent, ...otherMeta } = remarks;
   return {
     tool: upstream.config.tool,
     operation,
+    authority: callMeta[AUTHORITY_KEY],
     appliesEdits: withArguments !== undefined,
     params: subject,
     context:

@@ -26,7 +26,8 @@ class Assent:
     """
     A client of one service with one key. `url` defaults to `ASSENT_URL` or http://127.0.0.1:8000, and `api_key` to
     `ASSENT_API_KEY`. `session_token` is sent with each action; the process that started the agent requests it
-    (`POST /v1/agent-sessions`).
+    (`POST /v1/agent-sessions`). `authority` is the authority under which the agent acts for another agent. It is sent with
+    each action and plan, and defaults to `ASSENT_AUTHORITY`; an empty string means that the agent acts in its own name.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Assent:
         timeout: float = 30.0,
         ssl_context: Optional[ssl.SSLContext] = None,
         session_token: Optional[str] = None,
+        authority: Optional[str] = None,
     ) -> None:
         address = url or os.environ.get("ASSENT_URL") or DEFAULT_URL
         key = api_key or os.environ.get("ASSENT_API_KEY", "")
@@ -44,6 +46,7 @@ class Assent:
         self._http = Transport(address, key, timeout, ssl_context)
         self._bound_to: Optional[str] = None
         self._session = session_token
+        self._authority = os.environ.get("ASSENT_AUTHORITY") if authority is None else authority
 
     def submit(
         self,
@@ -58,16 +61,21 @@ class Assent:
         wait: float = 0,
         permit: bool = False,
         idempotency_key: Optional[str] = None,
+        authority: Optional[str] = None,
     ) -> ActionRecord:
         """
         Submits a request and returns its action. With `join`, an open action of this key with the same request is returned
         instead of a new action. `wait`: seconds to wait for approval; the record can still be `pending_approval` afterwards.
         `permit`: includes a permit in the record. If no permit could be issued, `Assent.permit` raises the reason.
+        `authority`: instead of the authority of the client.
         """
         body: Dict[str, Any] = {"agent_id": agent_id, "tool": tool, "operation": operation}
         for name, value in (("params", params), ("context", context), ("meta", meta)):
             if value is not None:
                 body[name] = value
+        named = self._authority if authority is None else authority
+        if named:
+            body["authority"] = named
         prefer = ["permit"] if permit else []
         if wait > 0:
             prefer.append(f"wait={min(int(wait), LONGEST_WAIT)}")
@@ -85,6 +93,8 @@ class Assent:
         for name in ("agent_id", "tool", "operation", "params", "context"):
             if not _same(to_json(body.get(name, {})), asked.get(name)):
                 raise _another(record)
+        if _authority_of(record) != (named or None):
+            raise _another(record)
         left = wait - LONGEST_WAIT
         pending = record["status"] == "pending_approval" and open_question(record) is None
         return self.wait(record["id"], left) if pending and left > 0 else record
@@ -239,7 +249,8 @@ class Assent:
         and `operation`, and may have `params`, `context` and `meta`. A governed
         function that is later called with the same request uses the action of the plan.
         """
-        requests = [dict(action) for action in actions]
+        named = {"authority": self._authority} if self._authority else {}
+        requests = [{**named, **action} for action in actions]
         body = {"actions": requests, "ordered": ordered, "stop_on_failure": stop_on_failure}
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
         repeat = idempotency_key is not None
@@ -247,7 +258,14 @@ class Assent:
         asked = [_request(to_json(action)) for action in requests]
         # An approver may have changed parameters of a plan that an earlier call submitted.
         answered = [
-            _request({**action, "params": (action.get("proposed") or action).get("params")}) for action in plan["actions"]
+            _request(
+                {
+                    **action,
+                    "params": (action.get("proposed") or action).get("params"),
+                    "authority": _authority_of(action),
+                }
+            )
+            for action in plan["actions"]
         ]
         if not _same(asked, answered):
             raise ServiceUnavailable(f"{plan['id']} is not the plan that was submitted", code="UNREADABLE_ANSWER")
@@ -397,8 +415,13 @@ def new_attempt() -> str:
 
 
 def _request(action: Mapping[str, Any]) -> Dict[str, Any]:
-    names = {name: action.get(name) for name in ("agent_id", "tool", "operation")}
+    names = {name: action.get(name) for name in ("agent_id", "tool", "operation", "authority")}
     return {**names, "params": action.get("params") or {}, "context": action.get("context") or {}}
+
+
+def _authority_of(record: Mapping[str, Any]) -> Optional[str]:
+    named = as_object(record.get("chain")).get("authority")
+    return named if isinstance(named, str) else None
 
 
 def _part(value: str) -> str:
@@ -418,9 +441,15 @@ class AsyncAssent:
         timeout: float = 30.0,
         ssl_context: Optional[ssl.SSLContext] = None,
         session_token: Optional[str] = None,
+        authority: Optional[str] = None,
     ) -> None:
         self.sync = Assent(
-            url, api_key, timeout=timeout, ssl_context=ssl_context, session_token=session_token
+            url,
+            api_key,
+            timeout=timeout,
+            ssl_context=ssl_context,
+            session_token=session_token,
+            authority=authority,
         )
 
     async def submit(
@@ -436,6 +465,7 @@ class AsyncAssent:
         wait: float = 0,
         permit: bool = False,
         idempotency_key: Optional[str] = None,
+        authority: Optional[str] = None,
     ) -> ActionRecord:
         return await asyncio.to_thread(
             lambda: self.sync.submit(
@@ -449,6 +479,7 @@ class AsyncAssent:
                 wait=wait,
                 permit=permit,
                 idempotency_key=idempotency_key,
+                authority=authority,
             )
         )
 

@@ -35,6 +35,18 @@ class Submitting(unittest.TestCase):
             forged.submit(agent_id=AGENT, tool="stripe", operation="refund", params=ALLOWED, join=False)
         self.assertEqual(refused.exception.code, "INVALID_SESSION_TOKEN")
 
+    def test_the_authority_is_sent(self):
+        request = {"agent_id": AGENT, "tool": "stripe", "operation": "refund", "params": ALLOWED, "join": False}
+        for client in (Assent(authority="none-such"), self.client):
+            authority = None if client is not self.client else "none-such"
+            denied = client.submit(**request, authority=authority)
+            self.assertEqual((denied["status"], denied["reason_code"]), ("denied", "AUTHORITY_UNKNOWN"))
+        self.assertEqual(Assent(authority="none-such").submit(**request, authority="")["status"], "allowed")
+        plan = Assent(authority="none-such").submit_plan([{name: request[name] for name in request if name != "join"}])
+        self.assertEqual(plan["actions"][0]["reason_code"], "AUTHORITY_UNKNOWN")
+        with mock.patch.dict(os.environ, {"ASSENT_AUTHORITY": "none-such"}):
+            self.assertEqual(Assent().submit(**request)["reason_code"], "AUTHORITY_UNKNOWN")
+
     def test_the_same_wish_joins(self):
         request = wish()
         first = self.client.submit(**request)

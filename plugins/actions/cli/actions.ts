@@ -33,6 +33,7 @@ export const submit: Command = {
   --agent AGENT            the agent that submits it; by default the one that the key is bound to
   --params JSON            arguments: JSON, @file or - for standard input
   --context JSON           why, and for which customer or task: JSON, @file or - for standard input
+  --authority ID           the authority under which the agent acts for another agent; by default ASSENT_AUTHORITY
   --wait DURATION          how long to wait for an approval, if one is required: seconds, or 2h
   --idempotency-key KEY    a repeated submission with the same key returns the first action
   --json                   print the whole record
@@ -50,11 +51,12 @@ examples:
       operation: { type: "string" },
       params: { type: "string" },
       context: { type: "string" },
+      authority: { type: "string" },
       wait: { type: "string" },
       "idempotency-key": { type: "string" },
       json: { type: "boolean" },
     });
-    const { agent, tool, operation, wait } = values;
+    const { agent, tool, operation, wait, authority } = values;
     if (tool === undefined || operation === undefined) throw usageError("--tool and --operation are needed");
     const seconds = wait === undefined ? undefined : parseSeconds("--wait", wait, MAX_WAIT);
     const params = await readJsonFlag("params", values.params);
@@ -73,6 +75,7 @@ examples:
         {
           ...(seconds === undefined ? {} : { wait: seconds }),
           ...(key === undefined ? {} : { idempotencyKey: key }),
+          authority,
         },
       ),
     );

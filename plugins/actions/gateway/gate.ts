@@ -41,6 +41,14 @@ export interface GateAction extends ExplainedAction {
   created_at: string;
   expires_at: string | null;
   approvals: { approve: boolean; created_at: string }[];
+  /** Present if the request names an authority. */
+  chain?: { act: Actor };
+}
+
+/** The claim `act` of RFC 8693: an agent, and the agent that it acts for. */
+interface Actor {
+  sub: string;
+  act?: Actor;
 }
 
 type GateCall = Pick<FacadeCall, "callApi" | "request">;
@@ -52,10 +60,15 @@ async function boundAgent(call: GateCall): Promise<string | null | Fault> {
   return me.status === 200 ? (me.json as { key: { agent_id: string | null } }).key.agent_id : readApiFault(me);
 }
 
+/** Header with the authority under which the agent acts. The protocols of facades have no member for it. */
+const AUTHORITY_HEADER = "assent-authority";
+
 type Submit = (path: string) => Promise<ApiResponse>;
 
 function createSubmit(call: GateCall, bound: string | null, request: GateRequest, waitSeconds: number): Submit {
-  const json = { ...request, agent_id: bound ?? request.agent_id };
+  const authority = call.request.headers.get(AUTHORITY_HEADER);
+  // An empty header names no valid authority, so the service refuses it.
+  const json = { ...request, agent_id: bound ?? request.agent_id, ...(authority === null ? {} : { authority }) };
   const headers: Record<string, string> = waitSeconds > 0 ? { Prefer: `wait=${waitSeconds}` } : {};
   return (path) => call.callApi("POST", path, { json, headers });
 }

@@ -24,6 +24,8 @@ const CONFIG: HookConfig = {
   agent: "coder",
   wait: null,
   sessions: false,
+  authority: null,
+  subAgents: new Map(),
   service: null,
 };
 const ENVIRONMENT = { cwd: "/work/app", home: "/home/ada", project: null, codexProgram: null };

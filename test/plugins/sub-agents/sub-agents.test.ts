@@ -20,6 +20,8 @@ rules:
     effect: require_approval
     approval: { grants: { for: 8h, count: 50 } }
   - { name: pay, tool: bank, operation: pay, effect: allow }
+  - { name: boss once, agent: "boss*", tool: bank, operation: once, effect: allow, effect_key: { key: "once/{params.order}", within: 1h } }
+  - { name: once, tool: bank, operation: once, effect: allow }
   - { name: metered, tool: bank, operation: metered, effect: allow }
   - { name: worker reads, agent: "worker*", tool: crm, operation: read, effect: allow }
   - { name: boss sends, agent: "boss*", tool: mail, operation: send, effect: allow }
@@ -362,6 +364,18 @@ describe("what fails closed", () => {
   });
 });
 
+test("a denial because of an effect of an agent above does not name that agent's action", async () => {
+  const [boss, worker] = [await agent("boss"), await agent("worker")];
+  const id = await given(boss, worker);
+  const once = { operation: "once", params: { order: `o-${worker.name}` } };
+  const first = (await submit(boss, once)).body;
+  assert.equal(first.status, "allowed");
+  assert.match((await submit(boss, once)).body.reason, new RegExp(first.id), "its own agent can see it");
+  const denied = (await submit(worker, { ...once, authority: id })).body;
+  assert.equal(denied.reason_code, "EFFECT_REPEATED");
+  assert.doesNotMatch(denied.reason, new RegExp(first.id));
+});
+
 describe("the chain is visible", () => {
   test("in the action, in its entry and in its permit", async () => {
     const [boss, worker, sub] = [await agent("boss"), await agent("worker"), await agent("sub")];
@@ -434,6 +448,18 @@ describe("giving", () => {
     const registration = { id: sub.name, allowed_tools: ["crm"] };
     await service.call("POST", "/v1/agents", { key: service.admin, body: registration });
     assert.equal(await code(give(sub, boss, { tools: ["bank"] })), "AUTHORITY_TOO_WIDE");
+  });
+
+  test("a suspended agent has no rights to give", async () => {
+    const [boss, worker] = [await agent("boss"), await agent("worker")];
+    await service.call("POST", "/v1/agents", { key: service.admin, body: { id: boss.name } });
+    const path = `/v1/agents/${boss.name}`;
+    await service.call("POST", `${path}/suspend`, { key: service.admin, body: { reason: "odd" } });
+    const refused = await give(boss, worker);
+    assert.deepEqual([refused.status, refused.body.code], [403, "AUTHORITY_TOO_WIDE"]);
+    assert.match(refused.body.detail, /is suspended, so it has no rights to give/);
+    await service.call("POST", `${path}/resume`, { key: service.admin });
+    assert.equal((await give(boss, worker)).status, 201);
   });
 
   test("depth, children and the whole tree are bounded", async () => {

@@ -368,6 +368,29 @@ test("an agent cannot read, start, finish, cancel or repeat an action of another
   );
 });
 
+test(
+  "an authority that an agent gives with an ID-JAG lasts as long as its user, not its token",
+  needs("sub-agents"),
+  async () => {
+    const kim = await signedInUser("kim");
+    const token = await company.sign(idJagClaims("kim"), { typ: "oauth-id-jag+jwt" });
+    const helper = (await makeKey(service, { name: "helper", preset: "agent", agent_id: "helper" })).key;
+    const body = { agent_id: "helper", for: "2h", tools: ["calendar"] };
+    const given = await service.call("POST", "/v1/authorities", { key: token, body });
+    assert.equal(given.status, 201, JSON.stringify(given.body));
+    const run = (): Promise<Answer> =>
+      service.call("POST", "/v1/actions", {
+        key: helper,
+        body: { agent_id: "helper", tool: "calendar", operation: "run", params: {}, authority: given.body.id },
+      });
+    assert.equal((await run()).body.status, "allowed");
+    service.clock.now += 10 * 60_000;
+    assert.equal((await run()).body.status, "allowed");
+    await service.call("POST", `/v1/users/${kim.id}/end`, { key: service.admin, body: { reason: "left" } });
+    assert.equal((await run()).body.status, "denied");
+  },
+);
+
 test("an ID-JAG of someone who never signed in, or who was deactivated, is rejected", async () => {
   const unknown = await submit(await company.sign(idJagClaims("zoe"), { typ: "oauth-id-jag+jwt" }), "desktop", "pay");
   assert.equal(unknown.status, 401);
