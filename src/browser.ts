@@ -8,7 +8,7 @@
  *   const isUnchanged = encodeRequest(action).hash === action.request_hash;
  */
 export { ENTRY_TYPES } from "./domain/entries.ts";
-export { findHeadline, rankParameters } from "./domain/headline.ts";
+export { findHeadline, findUnit, rankParameters } from "./domain/headline.ts";
 export { formatMemberCount, MAX_LINES, formatHiddenLines, outline, type Outline } from "./domain/outline.ts";
 export { clipText } from "./domain/text.ts";
 export { voteMethod } from "./domain/vote-method.ts";

@@ -226,7 +226,7 @@ export { chargeSteps, Meter, runMetered } from "./domain/policy/condition/cel-me
 export { matchesOf } from "./domain/policy/condition/cel-pattern-functions.ts";
 export { NameMatches } from "./domain/policy/decide/name-matches.ts";
 export { matchesAnyName, matchNames } from "./domain/policy/compile/name-patterns.ts";
-export { isGlob, matchGlob } from "./domain/policy/compile/glob.ts";
+export { doesGlobInclude, doGlobsOverlap, isGlob, matchGlob } from "./domain/policy/compile/glob.ts";
 export { findExtendedName, listNameReadings } from "./domain/policy/compile/name-variants.ts";
 export {
   applyStepFacts,

@@ -1,6 +1,6 @@
 /**
  * Checks that each decision records the authority that its request names as the ledger has it, and that the end of an
- * authority ended all below it. Decides again what agents did under authorities.
+ * authority ended all its descendants. Decides again what agents did under authorities.
  */
 import { canonicalText, decideForEntry, Evaluation, type JsonValue, parseEntryTime } from "../../src/core.ts";
 import type {
@@ -30,7 +30,7 @@ export function authorityAuditor(): FeatureAuditor {
         const authorities = states.state(authorityState);
         const authority = authorities.all.get(entry.authority.id);
         if (entry.cause === "parent" && !due.has(entry.authority.id))
-          throw new RangeError(`the authority ${entry.authority.id} ended although none that it hung on did`);
+          throw new RangeError(`the authority ${entry.authority.id} ended although none of its ancestors did`);
         due.delete(entry.authority.id);
         // The fold reports an authority that was never created.
         if (authority === undefined || entry.cause === "parent") return;
@@ -52,7 +52,7 @@ export function authorityAuditor(): FeatureAuditor {
         fault(`evaluating it again under the authority ${facts.authority?.id} gives a different decision`);
     },
     finish(fault: ReportFault): void {
-      for (const id of due) fault(`the ledger lacks the end of the authority ${id}, which hung on one that ended`);
+      for (const id of due) fault(`the ledger lacks the end of the authority ${id}, an ancestor of which ended`);
     },
   };
 }

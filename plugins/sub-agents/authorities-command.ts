@@ -50,7 +50,7 @@ of its chain. An authority allows nothing that the policies deny or hold.
   --json           print JSON
 
 "create" needs a key that is bound to the agent that gives the authority. "end" needs such a key of an agent in the chain, or an
-admin key. It ends the authority and all below it, and cancels the open actions under them.
+admin key. It ends the authority and its descendants, and cancels the open actions under them.
 
 examples:
   assent authorities create refund-worker --from '{"for": "2h", "tools": ["stripe"], "condition": "params.amount <= 50"}'

@@ -1,4 +1,4 @@
-/** Creates authorities, and ends them with all below them. */
+/** Creates authorities, and ends them with their descendants. */
 import {
   type Actor,
   type AgentFacts,
@@ -36,7 +36,7 @@ import {
 
 /** Longest time of an authority. Milliseconds. */
 const MAX_MS = 168 * 3_600_000;
-/** Maximum number of open authorities that hang directly on one, or that one agent gave without acting under another. */
+/** Maximum number of open children of one authority, and of open authorities without a parent that one agent gave. */
 export const MAX_CHILDREN = 32;
 /** Maximum number of open authorities of one tree, including the root. */
 export const MAX_OF_ROOT = 64;
@@ -205,7 +205,7 @@ export const notFound = (id: string): Refusal =>
   new Refusal(ERRORS.notFound, `there is no authority "${id}" that this key may see`);
 
 /**
- * Ends an authority and all below it in one transaction, for an agent that gave a link of its chain or for an
+ * Ends an authority and its descendants in one transaction, for an agent that gave a link of its chain or for an
  * admin. Then cancels the open actions under them, in as many transactions as needed; they can no longer be approved or
  * start in any case.
  */
@@ -262,11 +262,11 @@ function endWhere(tx: ReactionTransaction, matches: (authority: Authority) => bo
   }
 }
 
-/** Records the end of an authority and of those below it. Returns them. */
+/** Records the end of an authority and of its descendants. Returns them. */
 function endTree(tx: Pick<ReactionTransaction, "record" | "now" | "state">, top: Authority, end: End): Authority[] {
   const below = listBelow(tx.state(authorityState), top, tx.now);
   recordEnd(tx, top, end);
-  const comment = `the authority ${top.id}, on which it hung, ended`;
+  const comment = `the authority ${top.id}, an ancestor, ended`;
   for (const authority of below) recordEnd(tx, authority, { cause: "parent", comment, by: end.by });
   return [top, ...below];
 }

@@ -121,7 +121,7 @@ function authorityRoutes(host: CoreHost) {
       method: "DELETE",
       path: "/v1/authorities/:id",
       tag: TAG,
-      summary: "End an authority and all below it",
+      summary: "End an authority and its descendants",
       description:
         "Takes effect on every process before the response is sent. For the agent that gave it, an agent above it, or an admin. Actions under it that wait for approval, or have not started, are cancelled.",
       scope: ["actions:submit", "admin"],

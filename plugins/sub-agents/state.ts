@@ -92,10 +92,9 @@ function create(
   if (by.agent_id === null || !sameName(by.agent_id, from)) throw fault("was not given by the agent that it names");
   if (until <= at) throw fault("ends before it begins");
   if (parentId !== null) {
-    if (parent === null || findEnd(all, parent, at) !== null)
-      throw fault("hangs on an authority that was not in force");
-    if (!sameName(parent.agent_id, from)) throw fault("hangs on an authority of another agent");
-    if (until > parent.until || parent.depth >= MAX_DEPTH) throw fault("goes beyond the authority that it hangs on");
+    if (parent === null || findEnd(all, parent, at) !== null) throw fault("names a parent that was not in force");
+    if (!sameName(parent.agent_id, from)) throw fault("names a parent of another agent");
+    if (until > parent.until || parent.depth >= MAX_DEPTH) throw fault("goes beyond its parent");
   }
   const place = { root: parent?.root ?? id, depth: (parent?.depth ?? 0) + 1 };
   return { ...authority, agent_id, ...place, created_at: at, until, comment, by, seq, ended: null };

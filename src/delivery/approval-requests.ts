@@ -1,7 +1,7 @@
 /** The requests for approval that an entry causes. Their recipients are people who have not been notified yet. */
 import type { DeliveryRow, StorageTransaction } from "../contract/storage.ts";
 import { type ActionEntry, findApprovalTerms } from "../domain/action-history.ts";
-import { evaluatePlanProgress } from "../domain/approvers.ts";
+import { type ApproverPlan, evaluatePlanProgress } from "../domain/approvers.ts";
 import type { DecisionEntry, EntryBody } from "../domain/entries.ts";
 import type { Decision } from "../domain/policy/policy-types.ts";
 import { isApprovalRequest } from "./message.ts";
@@ -28,6 +28,7 @@ export async function createApprovalRequests(
     const stages = approvers.flatMap((plan) => evaluatePlanProgress(plan, [], cause.now, cause.now).stages);
     return buildApprovalRequests(options, body, cause, {
       subject: subjectOf(body),
+      isExcluded: findExcludedPeople(options, [body], approvers),
       urgencies: urgenciesOfPlan(body, before, cause.now),
       earlier: ofPlan,
       stages,
@@ -50,13 +51,46 @@ export async function createApprovalRequests(
   const urgencies = [
     { expiresAt: computeRequestExpiry(request, cause.now), risk: newest?.decision.risk_level ?? null },
   ];
-  return buildApprovalRequests(options, request, cause, { subject: subjectOf(first), urgencies, earlier, stages });
+  const plans = (request.decision?.approval ?? findEarlierTerms(entries))?.approvers ?? [];
+  return buildApprovalRequests(options, request, cause, {
+    subject: subjectOf(first),
+    isExcluded: findExcludedPeople(options, entries, plans),
+    urgencies,
+    earlier,
+    stages,
+  });
 }
 
 /** Returns the terms for a request that has none of its own. Machine reviewers do not receive such a request. */
 function findEarlierTerms(entries: readonly ActionEntry[]): Decision["approval"] {
   const terms = findApprovalTerms(entries);
   return terms === null ? null : { ...terms, reviewers: [] };
+}
+
+/**
+ * Returns whether a vote of a person could not count for any rule: they are behind one of the agents, they changed the
+ * request, or every rule excludes the requester's groups and they are in one of these.
+ */
+function findExcludedPeople(
+  { groups, users }: OutboxOptions,
+  entries: readonly ActionEntry[],
+  plans: readonly ApproverPlan[],
+): (person: string) => boolean {
+  const requesters = new Set<string>();
+  const editors = new Set<string>();
+  for (const entry of entries)
+    if (entry.type === "decision")
+      for (const { owner } of [entry.submitted_by, ...(entry.facts?.authority?.links ?? [])]) {
+        if (owner !== null) requesters.add(owner);
+      }
+    else if (entry.type === "redecision" && entry.occasion === "edit" && entry.by !== null)
+      editors.add(entry.by.principal);
+  const excludesGroups = plans.length > 0 && plans.every((plan) => plan.exclude_requester_groups);
+  const ofRequesters = excludesGroups ? [...requesters].flatMap((each) => groups.of(each, users())) : [];
+  return (person) =>
+    requesters.has(person) ||
+    editors.has(person) ||
+    (ofRequesters.length > 0 && groups.of(person, users()).some((group) => ofRequesters.includes(group)));
 }
 
 const subjectOf = ({ agent_id, tool, submitted_by: { owner } }: DecisionEntry): MessageSubject => ({

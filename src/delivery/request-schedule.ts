@@ -35,7 +35,7 @@ export const computeRequestExpiry = ({ expires_at }: Pick<ApprovalRequest, "expi
 /**
  * Returns one request for each address of a person and each shared destination, even if it is in several channels, with
  * reminders and escalations.
- * @param subject the action. Its owner is not notified
+ * @param isExcluded whether a vote of the person could not count, so that the person is not notified
  * @param urgencies urgencies of the actions of the request. The most urgent one determines when people are notified
  * @param earlier earlier deliveries, whose recipients are not notified again
  * @param stages stages that open now, or later if the earlier stages are not met
@@ -46,11 +46,13 @@ export function buildApprovalRequests(
   cause: DeliveryCause,
   {
     subject,
+    isExcluded,
     urgencies,
     earlier,
     stages,
   }: {
     subject: MessageSubject;
+    isExcluded: (person: string) => boolean;
     urgencies: readonly Urgency[];
     earlier: readonly NewDelivery[];
     stages: readonly NotifyingStage[];
@@ -64,11 +66,11 @@ export function buildApprovalRequests(
   const firstAt = isReviewed ? now + Math.min(REVIEW_DEADLINE_MS, Math.floor((expiresAt - now) / 4)) : now;
   const notified = new Set(earlier.map(({ notifier, recipient, person }) => recipientKey(notifier, recipient, person)));
   const people = { users: options.users(), groups: options.groups };
-  const isSubmitter = ({ person }: Recipient): boolean => person !== null && person === subject.owner;
   const requestsOf = (channel: Channel, from: number): NewDelivery[] =>
     recipientsOf(options, channel, from, expiresAt).flatMap(({ recipient, at }) => {
       const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
-      if (notified.has(key) || isSubmitter(recipient) || !mayNotify(people, recipient, subject, true)) return [];
+      if (notified.has(key) || !mayNotify(people, recipient, subject, true)) return [];
+      if (recipient.person !== null && isExcluded(recipient.person)) return [];
       notified.add(key);
       return requestAndReminder(options, entry.action_id, cause, {
         channel,

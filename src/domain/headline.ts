@@ -24,6 +24,8 @@ interface RankedParameter {
 const ROOT = "/params/";
 /** Words in names of amounts, the clearest first. */
 const AMOUNTS = ["amount", "total", "sum", "price", "cost"];
+/** Matches the code of a currency, and the name of a unit. */
+const [CURRENCY, UNIT] = [/^[A-Za-z]{3}$/, /^[\p{L}%°²³/]{1,12}$/u];
 /** Maximum length of an amount that is text, such as "120.50 EUR". */
 const MAX_AMOUNT = 40;
 /** Maximum length of the name and of the value of a headline. */
@@ -34,7 +36,7 @@ const MAX_LENGTH = 80;
  * of `rankParameters`, that is in `shown_first` or has a string, number or boolean as its value. Returns null if there
  * is none.
  * @example
- * findHeadline({ params: { paths: ["a"], amount: 120 } }); // { name: "amount", value: "120" }
+ * findHeadline({ params: { paths: ["a"], amount: 120, currency: "EUR" } }); // { name: "amount", value: "120 EUR" }
  */
 export function findHeadline(action: Described): { name: string; value: string } | null {
   for (const { name, isNamed } of rankParameters(action)) {
@@ -44,10 +46,47 @@ export function findHeadline(action: Described): { name: string; value: string }
     if (isNamed && typeof value === "object" && value !== null)
       return { name: clipText(name, MAX_LENGTH), value: clipText(JSON.stringify(value), MAX_LENGTH) };
     if ((typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean")
-      return { name: clipText(name, MAX_LENGTH), value: String(value).slice(0, MAX_LENGTH) };
+      return { name: clipText(name, MAX_LENGTH), value: withUnit(action.params, name).slice(0, MAX_LENGTH) };
   }
   return null;
 }
+
+function withUnit(params: Record<string, unknown>, name: string): string {
+  const unit = findUnit(params, name);
+  return unit === null ? String(params[name]) : `${String(params[name])} ${unit}`;
+}
+
+/**
+ * Returns the currency or the unit of an amount, which another member of the same object states: `refund_currency`,
+ * `currency`, `refund_unit` or `unit` for `refund_amount`. Returns null if the member is no amount, or if none states it.
+ * @example
+ * findUnit({ amount: 120, currency: "EUR" }, "amount"); // "EUR"
+ */
+export function findUnit(members: Readonly<Record<string, unknown>>, name: string): string | null {
+  const words = splitName(name);
+  const isAmount = words.some((word) => AMOUNTS.includes(word) || word === "value" || word === "quantity");
+  const value = members[name];
+  // A text such as "120 EUR" contains its unit.
+  if (!isAmount || !(typeof value === "number" || (typeof value === "string" && /^-?[\d.,]+$/.test(value))))
+    return null;
+  const prefix = words.slice(0, -1).join(" ");
+  for (const [kind, pattern] of [
+    ["currency", CURRENCY],
+    ["unit", UNIT],
+  ] as const)
+    for (const wanted of prefix === "" ? [kind] : [`${prefix} ${kind}`, kind])
+      for (const [other, unit] of Object.entries(members))
+        if (splitName(other).join(" ") === wanted && typeof unit === "string" && pattern.test(unit)) return unit;
+  return null;
+}
+
+/** Returns the words of a name, in lower case: `refundAmount` and `refund_amount` have the same. */
+const splitName = (name: string): string[] =>
+  name
+    .replaceAll(/([a-z0-9])([A-Z])/g, "$1_$2")
+    .toLowerCase()
+    .split(/[^a-z]+/)
+    .filter((word) => word !== "");
 
 /**
  * Returns the parameters in the order of a summary: first `shown_first`, then amounts, then the others in the order of
@@ -77,10 +116,7 @@ export function rankParameters({ params, shown_first: first = [] }: Described): 
  * Returns Infinity if it is not the name of an amount.
  */
 function amountRank(name: string): number {
-  const words = name
-    .replaceAll(/([a-z0-9])([A-Z])/g, "$1_$2")
-    .toLowerCase()
-    .split(/[^a-z]+/);
+  const words = splitName(name);
   const place = AMOUNTS.findIndex((amount) => words.includes(amount));
   if (place < 0) return Infinity;
   return words.length === 1 ? place : place + AMOUNTS.length;

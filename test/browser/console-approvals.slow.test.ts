@@ -8,7 +8,16 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { defaultConfig } from "../../src/index.ts";
 import { withoutBrowser } from "../support/browser.ts";
-import { openRequest, requestPane, inboxRow, startConsole, vote, voteNow, type Console } from "../support/console.ts";
+import {
+  openRequest,
+  requestPane,
+  inboxRow,
+  startConsole,
+  vote,
+  voteNow,
+  recordNow,
+  type Console,
+} from "../support/console.ts";
 import { ASKED, ASKED_TWO, POLICIES } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -271,7 +280,7 @@ rules:
     const stop = await call("POST", "/v1/stop", { key: admin, body: { tool: "stripe", reason: "the bank is down" } });
     await page.locator(".stopped").getByText("the bank is down").waitFor();
     await vote(page, "Approve");
-    await page.getByRole("button", { name: "Record now" }).click();
+    await recordNow(page);
     // Shows the stop as the reason, and does not claim that someone else was faster.
     await page
       .locator(".held-failure")

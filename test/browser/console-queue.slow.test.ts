@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, afterEach, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import { withoutBrowser } from "../support/browser.ts";
-import { openRequest, requestPane, inboxRow, startConsole, vote, type Console } from "../support/console.ts";
+import { openRequest, requestPane, inboxRow, startConsole, vote, recordNow, type Console } from "../support/console.ts";
 import { ASKED } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -116,7 +116,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await page.keyboard.press("u");
     await requestPane(page, first).getByRole("button", { name: "Approve", exact: true }).waitFor();
     assert.equal(await page.getByLabel("Reason").inputValue(), "on second thoughts");
-    await page.getByRole("button", { name: "Record now" }).click();
+    await recordNow(page);
     await inboxRow(page, second).locator(".settled-mark").waitFor();
     assert.deepEqual([(await read(first)).status, (await read(second)).status], ["pending_approval", "denied"]);
     assert.deepEqual((await read(first)).approvals, []);

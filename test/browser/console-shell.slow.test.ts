@@ -143,7 +143,6 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
     await page.getByRole("heading", { name: "System", exact: true }).waitFor();
     const find = async (text: string, title: RegExp, address: string | RegExp): Promise<void> => {
       await page.keyboard.press("Control+k");
-      await page.getByLabel("Page, command or object").waitFor();
       await page.keyboard.type(text);
       await page.locator(".palette button.chosen").filter({ hasText: title }).waitFor();
       await page.keyboard.press("Enter");

@@ -68,7 +68,13 @@ const NOTICE: NoticeKind = {
 async function written(
   channels: object,
   entries: EntryBody[],
-  { feeds = [] as Feed[], stops = [] as string[], breakGlass = [] as string[], rotas = new Map<string, Rota>() } = {},
+  {
+    feeds = [] as Feed[],
+    stops = [] as string[],
+    breakGlass = [] as string[],
+    rotas = new Map<string, Rota>(),
+    groups = {},
+  } = {},
 ): Promise<DeliveryRow[]> {
   const notifiers = [notifier(feeds)];
   const { write } = createOutbox({
@@ -76,7 +82,7 @@ async function written(
     notifiers,
     reviewers: [],
     users: () => USERS,
-    groups: createGroupService({ billing: { members: [], agents: ["billing-*"] } }),
+    groups: createGroupService({ billing: { members: [], agents: ["billing-*"] }, ...groups }),
     notices: [{ kind: NOTICE, channels: stops }],
     breakGlass,
     newId: () => `d-${++ids}`,
@@ -308,6 +314,35 @@ test("stages notify their channels when they open, and a stage that is met drops
     "approval_escalated b obsolete 60",
     "approval_requested c waiting 0",
     "approval_escalated d scheduled 60",
+  ]);
+});
+
+test("who could not approve gets no request: the requester's groups if the rule excludes them, and people behind the chain", async () => {
+  const [anna, zoe, dana] = ["anna", "zoe", "dana"].map((name) => ({ owner: `user:${name}`, to: name }));
+  const channels = {
+    a: { notifier: "mail", people: [anna, zoe, dana], escalate: { to: "b", after: "1h" } },
+    b: { notifier: "mail", people: [zoe, BEN] },
+  };
+  const groups = { staff: { members: ["user:anna", "user:zoe"] } };
+  const base = asks(["a"], "user:anna") as DecisionEntry;
+  const withPlan = (plan: object, facts: object = {}): EntryBody =>
+    ({
+      ...base,
+      facts,
+      decision: { ...base.decision, approval: { ...base.decision.approval, approvers: [plan] } },
+    }) as unknown as EntryBody;
+  const stages = [{ after_ms: null, approvers: [{ count: 1, group: null }] }];
+  const excluding = { exclude_requester_groups: true, mode: "maker_checker", stages };
+  assert.deepEqual(told(await written(channels, [withPlan(excluding)], { groups })), [
+    "approval_requested dana waiting 0",
+    "approval_escalated ben scheduled 60",
+  ]);
+  await empty();
+  const link = { id: "x", agent_id: "boss", key_id: "k9", principal: "user:dana", owner: "user:dana" };
+  const plain = { ...excluding, exclude_requester_groups: false };
+  assert.deepEqual(told(await written(channels, [withPlan(plain, { authority: { links: [link] } })], { groups })), [
+    "approval_requested zoe waiting 0",
+    "approval_escalated ben scheduled 60",
   ]);
 });
 

@@ -40,6 +40,20 @@ test("an agent cannot displace the amount, or what the policy names, by adding a
   assert.match(summaryOf({ note: "n".repeat(500), amount: 500 }, ["note", "amount"]), /^\{"note":"n+…,"amount":500\}$/);
 });
 
+test("an amount has its currency or unit, if another parameter states it", () => {
+  assert.equal(headlineOf({ amount: 120, currency: "EUR" }), "120 EUR");
+  assert.equal(headlineOf({ currency: "usd", refundAmount: "120.50", refundCurrency: "EUR" }), "120.50 EUR");
+  assert.equal(headlineOf({ total: 3, unit: "kg" }), "3 kg");
+  for (const params of [
+    { amount: "120 EUR", currency: "USD" },
+    { amount: 120, currency: "a text that hides the amount" },
+    { amount: 120, currency: 978 },
+    { amount: 120, from_currency: "USD" },
+    { amount: true, currency: "EUR" },
+  ])
+    assert.equal(headlineOf(params), String(params.amount));
+});
+
 test("without an amount, the command, the files or the URLs say what a coding agent does", () => {
   assert.equal(summaryOf({ cwd: "/w", command: "git  push" }), "git push");
   assert.equal(summaryOf({ workspace: "/w", paths: ["a", "b"], command: "true" }, ["workspace", "paths"]), "a b");

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { isGlob, matchesAny, matchGlob } from "../../src/domain/policy/compile/glob.ts";
+import {
+  doesGlobInclude,
+  doGlobsOverlap,
+  isGlob,
+  matchesAny,
+  matchGlob,
+} from "../../src/domain/policy/compile/glob.ts";
 
 const TABLE: [pattern: string, text: string, matches: boolean][] = [
   ["stripe", "stripe", true],
@@ -66,3 +72,26 @@ function texts(alphabet: string, longest: number): string[] {
   }
   return all;
 }
+
+test("two globs overlap, or one includes the other", () => {
+  const pairs: [outer: string, inner: string, overlap: boolean, includes: boolean][] = [
+    ["*", "stripe", true, true],
+    ["stripe", "*", true, false],
+    ["support-*", "support-bot", true, true],
+    ["support-*", "billing-*", false, false],
+    ["support-*", "*-bot", true, false],
+    ["*-bot", "support-*-bot", true, true],
+    ["a?c", "abc", true, true],
+    ["a?c", "a*c", true, false],
+    ["a*c", "a?c", true, true],
+    ["a?", "a??", false, false],
+    ["*a*", "b*a", true, true],
+    ["", "*", true, false],
+    ["", "?", false, false],
+  ];
+  for (const [outer, inner, overlap, includes] of pairs) {
+    assert.equal(doGlobsOverlap(outer, inner), overlap, `${outer} ${inner}`);
+    assert.equal(doGlobsOverlap(inner, outer), overlap, `${inner} ${outer}`);
+    assert.equal(doesGlobInclude(outer, inner), includes, `${outer} ${inner}`);
+  }
+});

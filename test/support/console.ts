@@ -85,7 +85,15 @@ export async function openRequest(page: Page, id: string): Promise<Locator> {
 /** Votes on the open request in the inbox, and records the vote without waiting for the time in which it can be undone. */
 export async function voteNow(page: Page, verb: "Approve" | "Deny", reason = ""): Promise<void> {
   await vote(page, verb, reason);
-  await page.getByRole("button", { name: "Record now" }).click();
+  await recordNow(page);
+}
+
+/** Records the held votes without waiting for the time in which they can be undone. */
+export async function recordNow(page: Page): Promise<void> {
+  // Do not wait for the button: a slow machine can record the vote, which removes the button, before it is clicked.
+  await page
+    .getByRole("button", { name: "Record now" })
+    .evaluateAll((buttons) => buttons.forEach((button) => (button as HTMLElement).click()));
 }
 
 /** Votes on the open request with its buttons. */

@@ -18,7 +18,7 @@ import { VoteWithAddition } from "./inbox/vote-with-addition.tsx";
 import { Badge, OutageBanner, Notice, ErrorNotice, MarkedValue, TimeLeft } from "./ui/elements.tsx";
 import { useNow } from "./ui/hooks.ts";
 import { PrincipalName } from "./ui/person.tsx";
-import { RequestToVoteOn, RequestHash, RequestOrigin, RiskBadge } from "./ui/request-view.tsx";
+import { ActionPreview, RequestToVoteOn, RequestHash, RequestOrigin, RiskBadge } from "./ui/request-view.tsx";
 
 const POLL_MS = 5000;
 /** Session storage key under which the token is stored while the person signs in. */
@@ -140,10 +140,10 @@ function Approve() {
           </span>
         </header>
         <article class="pane">
-          <RequestToVoteOn action={action} level={2}>
-            <Summary action={action} isPending={isPending} />
-            <Messages seen={signer === null ? seen : { ...seen, refusal: null }} {...{ voter, lost, done, isLate }} />
-          </RequestToVoteOn>
+          <ActionPreview action={action} />
+          <Summary action={action} isPending={isPending} />
+          <Messages seen={signer === null ? seen : { ...seen, refusal: null }} {...{ voter, lost, done, isLate }} />
+          <RequestToVoteOn action={action} level={2} />
           <h2 class="part">Who has to agree</h2>
           <RequiredApprovals action={action} />
           <RequestOrigin action={action} />

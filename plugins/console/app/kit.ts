@@ -66,6 +66,7 @@ export { Dialog } from "./ui/dialog.tsx";
 export { Checklist, Field, FormButtons, readFormValues, useSubmit } from "./ui/forms.tsx";
 export { LoadedPage } from "./ui/loaded-page.tsx";
 export { Card, LoadedCard } from "./ui/section.tsx";
+export { Permission, PermissionsCard } from "./ui/permissions.tsx";
 export { PagedList } from "./ui/paged-list.tsx";
 export { RowPages } from "./ui/row-pages.tsx";
 export {

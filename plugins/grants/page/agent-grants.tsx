@@ -2,14 +2,13 @@
 import {
   type Api,
   encodeSegment,
-  LoadedCard,
   MarkedValue,
+  PermissionsCard,
   PersonLink,
   renderPlain,
   request,
   Table,
   TimeLeft,
-  useLoad,
 } from "../../console/app/kit.ts";
 import { describeFreeMembers } from "../scope-words.ts";
 
@@ -22,15 +21,23 @@ const TEXTS = {
 } as const;
 
 export function AgentGrants({ agent }: { agent: string }) {
-  const loaded = useLoad(
-    (signal) => request("GET /v1/grants", { query: { agent_id: agent, active: true, limit: 100 }, signal }),
-    [agent],
-  );
   return (
-    <LoadedCard id="grants" title={TEXTS.grants} what="grants" loaded={loaded} side={<a href="#/grants">All grants</a>}>
-      {({ grants }) => (grants.length === 0 ? <p class="quiet">{TEXTS.noGrants}</p> : <Grants grants={grants} />)}
-    </LoadedCard>
+    <PermissionsCard
+      id="grants"
+      title={TEXTS.grants}
+      what="grants"
+      side={<a href="#/grants">All grants</a>}
+      agent={agent}
+      load={readGrants}
+      none={TEXTS.noGrants}
+    >
+      {(grants) => <Grants grants={grants} />}
+    </PermissionsCard>
   );
+}
+
+async function readGrants(agent: string, signal: AbortSignal): Promise<Grant[]> {
+  return (await request("GET /v1/grants", { query: { agent_id: agent, active: true, limit: 100 }, signal })).grants;
 }
 
 function Grants({ grants }: { grants: readonly Grant[] }) {

@@ -3,10 +3,14 @@ import {
   Fragment,
   type Api,
   Badge,
+  buildUrl,
+  encodeSegment,
+  formatCounted,
   hasScope,
   LoadedPage,
   MarkedValue,
   Notice,
+  PageLink,
   PersonLink,
   request,
   Table,
@@ -16,6 +20,7 @@ import {
 } from "../../console/app/kit.ts";
 
 type Group = Api["GET /v1/groups"]["response"]["groups"][number];
+type Hidden = Api["GET /v1/groups/hidden"]["response"]["hidden"][number];
 type Rota = Api["GET /v1/rotas"]["response"]["rotas"][number];
 
 const TEXTS = {
@@ -27,6 +32,8 @@ const TEXTS = {
   noRotas: "There are no rotas. Define them under rota in assent.yaml.",
   configured: "Rotas and limits of groups are managed in assent.yaml.",
   everything: "all requests",
+  others: (count: number) =>
+    `Limits also hide requests of ${formatCounted(count, "rule")} from some approvers, and leave enough others.`,
   nobody: "no one yet",
 } as const;
 
@@ -34,18 +41,20 @@ export function Groups() {
   const loaded = useLoad(async (signal) => {
     const mayReadUsers = hasScope("users:read") || hasScope("users:manage");
     const mayReadRotas = hasScope("actions:read") || hasScope("approvals:decide");
-    const [{ groups }, { rotas }] = await Promise.all([
+    const [{ groups }, { rotas }, { hidden }] = await Promise.all([
       mayReadUsers ? request("GET /v1/groups", { signal }) : { groups: null },
       mayReadRotas ? request("GET /v1/rotas", { signal }) : { rotas: null },
+      mayReadUsers && hasScope("policies:read") ? request("GET /v1/groups/hidden", { signal }) : { hidden: [] },
     ]);
-    return { groups, rotas };
+    return { groups, rotas, hidden };
   }, []);
   return (
     <LoadedPage title={TEXTS.title} what="groups" loaded={loaded}>
-      {({ groups, rotas }) => (
+      {({ groups, rotas, hidden }) => (
         <>
           <p class="quiet">{TEXTS.configured}</p>
-          {rotas === null ? null : <RotaSection rotas={rotas} groups={groups ?? []} />}
+          <HiddenRequests hidden={hidden} />
+          {rotas === null ? null : <RotaSection rotas={rotas} />}
           {groups === null ? null : <GroupSection groups={groups} />}
         </>
       )}
@@ -94,7 +103,7 @@ function GroupSection({ groups }: { groups: readonly Group[] }) {
   );
 }
 
-function RotaSection({ rotas, groups }: { rotas: readonly Rota[]; groups: readonly Group[] }) {
+function RotaSection({ rotas }: { rotas: readonly Rota[] }) {
   return (
     <>
       <h2 class="part">{TEXTS.rotas}</h2>
@@ -126,15 +135,6 @@ function RotaSection({ rotas, groups }: { rotas: readonly Rota[]; groups: readon
           ))}
         </Table>
       )}
-      {rotas
-        .flatMap((rota) => listHiddenRequests(rota, groups))
-        .map(({ rota, member, limits }) => (
-          <Notice key={`${rota} ${member}`} kind="busy">
-            <PersonLink principal={member} /> is in the rota “<MarkedValue value={rota} />
-            ”, but sees only requests of <MarkedValue value={limits} />. The rota's other requests are hidden from this
-            person.
-          </Notice>
-        ))}
     </>
   );
 }
@@ -149,16 +149,61 @@ function Shift({ shift, edge }: { shift: Rota["on_call"]; edge: "from" | "until"
   );
 }
 
-/** Returns the members of the rota whose groups limit what they see. A group without limits does not lift the limits. */
-function listHiddenRequests(rota: Rota, groups: readonly Group[]) {
-  return [...new Set(rota.members)].flatMap((member) => {
-    const limits = groups.flatMap((group) =>
-      group.limits !== null && group.members.some((each) => each.member === member)
-        ? [describeLimits(group.limits)]
-        : [],
-    );
-    return limits.length === 0 ? [] : [{ rota: rota.name, member, limits: limits.join(", or of ") }];
-  });
+/** Warns where limits hide requests from a group or rota that must approve them. What leaves enough people is folded. */
+function HiddenRequests({ hidden }: { hidden: readonly Hidden[] }) {
+  const isSerious = ({ group, able, needed }: Hidden): boolean => group !== null || able < needed;
+  const others = hidden.filter((each) => !isSerious(each));
+  const notice = (each: Hidden) => <HiddenNotice key={`${each.policy} ${each.rule} ${each.group}`} hidden={each} />;
+  return (
+    <>
+      {hidden.filter(isSerious).map(notice)}
+      {others.length === 0 ? null : (
+        <details>
+          <summary>{TEXTS.others(others.length)}</summary>
+          {others.map(notice)}
+        </details>
+      )}
+    </>
+  );
+}
+
+/** Says from whom limits of groups hide requests of a rule that asks them, and whether the rule can still be met. */
+function HiddenNotice({ hidden }: { hidden: Hidden }) {
+  const { policy, rule, group, needed, members, able, hidden_from } = hidden;
+  const isUnreachable = able < needed;
+  return (
+    <Notice kind={isUnreachable ? "bad" : "busy"}>
+      <PageLink href={buildUrl(`#/policies/${encodeSegment(policy)}`, { rule })}>
+        <MarkedValue value={rule} />
+      </PageLink>{" "}
+      asks {needed} of {group === null ? "all approvers" : <MarkedValue value={group} />} about{" "}
+      <MarkedValue value={describePatterns(hidden)} />. Limits of groups hide{" "}
+      {(["all", "some"] as const)
+        .map((hides) => ({ hides, people: hidden_from.filter((each) => each.hides === hides) }))
+        .filter(({ people }) => people.length > 0)
+        .map(({ hides, people }, i) => (
+          <Fragment key={hides}>
+            {i === 0 ? "" : " and "}
+            {hides} of these requests from{" "}
+            {people.map(({ member }, at) => (
+              <Fragment key={member}>
+                {at === 0 ? "" : ", "}
+                <PersonLink principal={member} />
+              </Fragment>
+            ))}
+          </Fragment>
+        ))}
+      .{" "}
+      {isUnreachable
+        ? `Only ${able} of ${formatCounted(members, "member")} can see any, so the rule cannot be met.`
+        : `${able} of ${formatCounted(members, "member")} can approve.`}
+    </Notice>
+  );
+}
+
+function describePatterns(patterns: NonNullable<Group["limits"]>): string {
+  const text = describeLimits(patterns);
+  return text === "" ? "all requests" : `requests of ${text}`;
 }
 
 /** Returns a text such as "the agents support-* with the tools crm, tickets". */

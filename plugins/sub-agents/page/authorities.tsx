@@ -4,17 +4,15 @@ import {
   Card,
   encodeSegment,
   type EntryOf,
-  ErrorNotice,
-  hasScope,
-  LoadedCard,
+  formatCounted,
   MarkedValue,
   type PartTexts,
+  Permission,
+  PermissionsCard,
   PersonLink,
   type Places,
   request,
-  Time,
-  useLoad,
-  useSubmit,
+  TimeLeft,
 } from "../../console/app/kit.ts";
 
 type Authority = Api["GET /v1/authorities"]["response"]["authorities"][number];
@@ -22,42 +20,49 @@ type Authority = Api["GET /v1/authorities"]["response"]["authorities"][number];
 const TEXTS = {
   title: "Sub-agents",
   help: "Under an authority, an agent acts for another. The policies must allow each action for every agent of the chain.",
-  end: "End it and all below it",
+  end: "End it and its descendants",
   chain: "Acts for other agents",
 } as const;
 
 export function AgentAuthorities({ agent }: { agent: string }) {
-  const loaded = useLoad(
-    (signal) => request("GET /v1/authorities", { query: { agent_id: agent, active: true, limit: 100 }, signal }),
-    [agent],
-  );
-  // Most agents have no authority, and a card without content is noise.
-  if (loaded.error === null && (loaded.data?.authorities ?? []).length === 0) return null;
   return (
-    <LoadedCard id="sub-agents" title={TEXTS.title} what="authorities" loaded={loaded}>
-      {({ authorities }) => (
-        <>
-          <p class="quiet">{TEXTS.help}</p>
-          {authorities.map((authority) => (
-            <ActiveAuthority key={authority.id} authority={authority} onEnded={loaded.reload} />
-          ))}
-        </>
-      )}
-    </LoadedCard>
+    <PermissionsCard
+      id="sub-agents"
+      title={TEXTS.title}
+      what="authorities"
+      help={TEXTS.help}
+      agent={agent}
+      load={readAuthorities}
+    >
+      {(authorities, reload) =>
+        authorities.map((authority) => <ActiveAuthority key={authority.id} authority={authority} onEnded={reload} />)
+      }
+    </PermissionsCard>
   );
+}
+
+async function readAuthorities(agent: string, signal: AbortSignal): Promise<Authority[]> {
+  const query = { agent_id: agent, active: true, limit: 100 };
+  return (await request("GET /v1/authorities", { query, signal })).authorities;
 }
 
 function ActiveAuthority({ authority, onEnded }: { authority: Authority; onEnded(): void }) {
   const { id, agent_id, chain, tools, operations, condition, limits, until } = authority;
-  const { error, isBusy, submit } = useSubmit(async () => {
+  const end = async (): Promise<void> => {
     await request("DELETE /v1/authorities/{id}", { path: [encodeSegment(id)] });
     onEnded();
-  });
+  };
   return (
-    <article>
-      <p>
-        <Chain agents={[...chain.map((link) => link.agent_id), agent_id]} />, until <Time at={until} />
-      </p>
+    <Permission
+      title={
+        <>
+          <Chain agents={[...chain.map((link) => link.agent_id), agent_id]} />, <TimeLeft at={until} />
+        </>
+      }
+      scope="admin"
+      label={TEXTS.end}
+      end={end}
+    >
       <ul>
         <li>
           <MarkedValue value={`${tools.join(", ")}: ${operations.join(", ")}`} />
@@ -69,22 +74,14 @@ function ActiveAuthority({ authority, onEnded }: { authority: Authority; onEnded
             </code>
           </li>
         )}
-        {limits.count === null ? null : <li>at most {limits.count} actions</li>}
+        {limits.count === null ? null : <li>at most {formatCounted(limits.count, "action")}</li>}
         {limits.sum === null ? null : (
           <li>
             <MarkedValue value={`${limits.sum.of} at most ${limits.sum.at_most}`} />
           </li>
         )}
       </ul>
-      {hasScope("admin") ? (
-        <form onSubmit={submit}>
-          <ErrorNotice error={error} />
-          <button type="submit" class="danger small" disabled={isBusy}>
-            {TEXTS.end}
-          </button>
-        </form>
-      ) : null}
-    </article>
+    </Permission>
   );
 }
 

@@ -3,68 +3,58 @@ import {
   type Api,
   encodeSegment,
   type EntryOf,
-  ErrorNotice,
   formatCounted,
-  hasScope,
-  LoadedCard,
   MarkedValue,
   type PartTexts,
+  Permission,
+  PermissionsCard,
   PersonLink,
   request,
   TimeLeft,
-  useLoad,
-  useSubmit,
 } from "../../console/app/kit.ts";
 
 type Task = Api["GET /v1/tasks"]["response"]["tasks"][number];
 
 const TEXTS = {
   title: "Tasks in progress",
+  end: "End the task",
   help: "The operations of a task do not ask for approval. Other operations are decided as usual.",
   blocked: "The person who started this task may no longer grant all of it, so its operations ask for approval.",
   free: (members: readonly string[]) => `leaves free: ${members.length === 0 ? "nothing" : members.join(", ")}`,
 } as const;
 
 export function AgentTasks({ agent }: { agent: string }) {
-  const loaded = useLoad(
-    (signal) => request("GET /v1/tasks", { query: { agent_id: agent, active: true, limit: 100 }, signal }),
-    [agent],
-  );
-  // Most agents have no task, and a card without content is noise.
-  if (loaded.error === null && (loaded.data?.tasks ?? []).length === 0) return null;
   return (
-    <LoadedCard id="tasks" title={TEXTS.title} what="tasks" loaded={loaded}>
-      {({ tasks }) => (
-        <>
-          <p class="quiet">{TEXTS.help}</p>
-          {tasks.map((task) => (
-            <ActiveTask key={task.id} task={task} onEnded={loaded.reload} />
-          ))}
-        </>
-      )}
-    </LoadedCard>
+    <PermissionsCard id="tasks" title={TEXTS.title} what="tasks" help={TEXTS.help} agent={agent} load={readTasks}>
+      {(tasks, reload) => tasks.map((task) => <ActiveTask key={task.id} task={task} onEnded={reload} />)}
+    </PermissionsCard>
   );
 }
 
-function ActiveTask({
-  task: { id, status, title, until, started_by, grants },
-  onEnded,
-}: {
-  task: Task;
-  onEnded(): void;
-}) {
-  const { error, isBusy, submit } = useSubmit(async () => {
+async function readTasks(agent: string, signal: AbortSignal): Promise<Task[]> {
+  return (await request("GET /v1/tasks", { query: { agent_id: agent, active: true, limit: 100 }, signal })).tasks;
+}
+
+function ActiveTask({ task, onEnded }: { task: Task; onEnded(): void }) {
+  const { id, status, title, until, started_by, grants } = task;
+  const end = async (): Promise<void> => {
     await request("POST /v1/tasks/{id}/end", { path: [encodeSegment(id)], body: {} });
     onEnded();
-  });
+  };
   return (
-    <article>
-      <p>
-        <strong>
-          <MarkedValue value={title} />
-        </strong>{" "}
-        by <PersonLink principal={started_by} />, <TimeLeft at={until} />
-      </p>
+    <Permission
+      title={
+        <>
+          <strong>
+            <MarkedValue value={title} />
+          </strong>{" "}
+          by <PersonLink principal={started_by} />, <TimeLeft at={until} />
+        </>
+      }
+      scope="grants:write"
+      label={TEXTS.end}
+      end={end}
+    >
       {status === "blocked" ? <p class="notice">{TEXTS.blocked}</p> : null}
       <ul>
         {grants.map((grant) => (
@@ -82,15 +72,7 @@ function ActiveTask({
           </li>
         ))}
       </ul>
-      {hasScope("grants:write") ? (
-        <form onSubmit={submit}>
-          <ErrorNotice error={error} />
-          <button type="submit" class="danger small" disabled={isBusy}>
-            End the task
-          </button>
-        </form>
-      ) : null}
-    </article>
+    </Permission>
   );
 }
 

@@ -41,3 +41,50 @@ test("groups name their members, where these are managed, and their limits", asy
     await service.close();
   }
 });
+
+test("limits of groups hide requests of a rule from a rota, a group and a quorum, and the list says how many are left", async () => {
+  const service = await startPeople({
+    policy: `policy: work
+rules:
+  - { name: pay, tool: bank, effect: require_approval, approval: { approvers: [{ group: night }] } }
+  - { name: ticket, tool: crm, agent: support-bot, effect: require_approval, approval: { approvers: [{ group: night }] } }
+  - { name: all, effect: require_approval, approval: { quorum: 2 } }
+  - { name: desk, tool: "*", effect: require_approval, approval: { approvers: [{ group: desk }] } }
+`,
+    change(config) {
+      config.groups = {
+        support: { members: [person("Ada")], agents: ["support-*"], tools: ["crm"] },
+        desk: { members: [person("Grace")], tools: ["mail"] },
+      };
+      config.rota = { night: { members: [person("Ada")], every: "7d", start: "2026-01-05T09:00", time_zone: "UTC" } };
+    },
+  });
+  try {
+    const { status, body } = await service.call("GET", "/v1/groups/hidden", { key: service.admin });
+    assert.equal(status, 200, JSON.stringify(body));
+    const found = (body.hidden as any[]).map(({ rule, group, needed, members, able, hidden_from }) => [
+      rule,
+      group,
+      [needed, members, able],
+      hidden_from.map(({ member, hides }: any) => [member, hides]),
+    ]);
+    const [ada, grace] = [person("Ada"), person("Grace")];
+    assert.deepEqual(found.slice(0, 1), [["pay", "night", [1, 1, 0], [[ada, "all"]]]]);
+    assert.deepEqual(
+      found.find(([rule]) => rule === "desk"),
+      ["desk", "desk", [1, 1, 1], [[grace, "some"]]],
+    );
+    const [, group, [needed, , able], hidden] = found.find(([rule]) => rule === "all") as any;
+    assert.deepEqual([group, needed, able >= 2], [null, 2, true]);
+    assert.deepEqual(Object.fromEntries(hidden), { [ada]: "some", [grace]: "some" });
+    assert.equal(
+      found.some(([rule]) => rule === "ticket"),
+      false,
+      "Ada sees all of them",
+    );
+    const { key } = await makeKey(service, { name: "reader", scopes: ["users:read"] });
+    assert.equal((await service.call("GET", "/v1/groups/hidden", { key })).body.code, "INSUFFICIENT_SCOPE");
+  } finally {
+    await service.close();
+  }
+});

@@ -3,7 +3,7 @@ import { MarkedValue } from "../ui/elements.tsx";
 import { formatCounted } from "../ui/format.ts";
 import { useNow } from "../ui/hooks.ts";
 import { castAt, castHeldVotes, heldVotes, repeatFailedVotes, undoVote, type HeldVote } from "./held-votes.ts";
-import { RequestHeadline } from "./list.tsx";
+import { RequestHeadline } from "../ui/request-view.tsx";
 
 /** @param onUndone called with a vote that was taken back */
 export function HeldTray({ onUndone }: { onUndone(vote: HeldVote): void }) {

@@ -1,13 +1,10 @@
 /** The list of requests. Renders only the rows in view, however many are loaded. */
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Action } from "../core/api-types.ts";
 import { hasScope } from "../core/me.ts";
 import { Age, MarkedValue, TimeLeft } from "../ui/elements.tsx";
 import { Panels } from "../ui/panels.tsx";
-import { findHeadlineMember } from "../ui/params.tsx";
-import { PreviewText } from "../ui/preview-text.tsx";
-import { RiskBadge } from "../ui/request-view.tsx";
+import { RequestHeadline, RiskBadge } from "../ui/request-view.tsx";
 import { findHeldVote } from "./held-votes.ts";
 import { uniqueRequestLabel, OwnVoteBadge } from "./request-pane.tsx";
 import type { RequestOutcome } from "./outcome.tsx";
@@ -159,24 +156,6 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
 function describeOutcome({ kind, isMine }: RequestOutcome): string {
   const word = { good: "approved", bad: "denied", busy: "closed" }[kind];
   return isMine === true && kind !== "busy" ? `${word} by you` : word;
-}
-
-/** Renders what will happen: the policy's preview, or else the operation with the value that distinguishes the request. */
-export function RequestHeadline({ action }: { action: Action }) {
-  const { preview } = action;
-  if (typeof preview === "string" && preview !== "") return <PreviewText text={preview} />;
-  const value = action.erased_at ? null : findHeadlineMember(action);
-  return (
-    <>
-      <MarkedValue value={`${action.tool} ${action.operation}`} />
-      {value === null ? null : (
-        <span class="row-value">
-          {" "}
-          <MarkedValue value={value.value} />
-        </span>
-      )}
-    </>
-  );
 }
 
 function useVirtualizer(

@@ -7,7 +7,7 @@ import { encodeSegment } from "../core/api.ts";
 import type { Action } from "../core/api-types.ts";
 import { Badge, MarkedValue, TimeLeft } from "../ui/elements.tsx";
 import { formatCounted, renderPlain } from "../ui/format.ts";
-import { RequestHeadline } from "./list.tsx";
+import { RequestHeadline } from "../ui/request-view.tsx";
 import { uniqueRequestLabel } from "./request-pane.tsx";
 import type { RequestGroup } from "./group-requests.ts";
 

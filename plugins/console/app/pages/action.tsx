@@ -27,7 +27,7 @@ import {
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { Panels } from "../ui/panels.tsx";
-import { FullRequest, MachineReviews } from "../ui/request-view.tsx";
+import { ActionTitle, describeRequest, FullRequest, MachineReviews, RequestHeadline } from "../ui/request-view.tsx";
 
 const TEXTS = {
   title: "Action",
@@ -73,10 +73,10 @@ export function ActionDetail({ id }: { id: string }) {
     });
     return () => over.abort();
   }, [id]);
-  const title = data === null ? TEXTS.title : `${data.action.tool} ${data.action.operation}`;
   return (
     <LoadedPage
-      title={title}
+      title={data === null ? TEXTS.title : describeRequest(data.action)}
+      {...(data === null ? {} : { heading: <RequestHeadline action={data.action} /> })}
       back={{ href: "#/actions", text: TEXTS.all }}
       what="the action"
       loaded={loaded}
@@ -139,6 +139,9 @@ function Detail({ action, events, reload }: DetailProps) {
       />
       <section class="card" aria-labelledby="request">
         <h2 id="request">Request</h2>
+        <p>
+          <ActionTitle action={action} />
+        </p>
         <FullRequest action={action} />
         <p class="quiet">
           Action <Hash value={action.id} />

@@ -55,11 +55,18 @@ export function PaletteDialog({ pages, commands, onCommand, onClose }: Props) {
       open: () => void (location.hash = address),
     })),
   ];
-  const open = (target: Target | undefined): void => {
-    if (target === undefined) return;
+  const open = (target: Target): void => {
     onClose();
     target.open();
   };
+  // Enter can arrive before the search has found what it opens.
+  const [isEntered, setEntered] = useState(false);
+  const target = targets[chosen];
+  useEffect(() => {
+    if (!isEntered || (target === undefined && isSearching)) return;
+    setEntered(false);
+    if (target !== undefined) open(target);
+  });
   return (
     <Dialog title="Go to" onClose={onClose} hotkey={false}>
       <input
@@ -74,6 +81,7 @@ export function PaletteDialog({ pages, commands, onCommand, onClose }: Props) {
         onInput={(event) => {
           setText(event.currentTarget.value);
           setChosen(0);
+          setEntered(false);
         }}
         onKeyDown={(event) => {
           const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -82,7 +90,7 @@ export function PaletteDialog({ pages, commands, onCommand, onClose }: Props) {
             setChosen(Math.min(Math.max(chosen + step, 0), Math.max(targets.length - 1, 0)));
           } else if (event.key === "Enter") {
             event.preventDefault();
-            open(targets[chosen]);
+            setEntered(true);
           }
         }}
       />

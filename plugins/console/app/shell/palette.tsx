@@ -1,15 +1,13 @@
-/** Opens the command palette with Ctrl+K. Its code is loaded when it is first opened. */
+/** Opens the command palette with Ctrl+K. */
 import { useEffect, useState } from "preact/hooks";
 import type { Command, PageEntry } from "../core/parts.ts";
-import { LazyPart } from "../ui/panels.tsx";
+import { PaletteDialog } from "./palette-dialog.tsx";
 
 interface Props {
   pages: readonly PageEntry[];
   commands: readonly Command[];
   onCommand(command: Command): void;
 }
-
-const loadDialog = async () => (await import("./palette-dialog.tsx")).PaletteDialog;
 
 export function CommandPalette(props: Props) {
   const [isOpen, setOpen] = useState(false);
@@ -22,5 +20,5 @@ export function CommandPalette(props: Props) {
     addEventListener("keydown", listen);
     return () => removeEventListener("keydown", listen);
   }, []);
-  return isOpen ? <LazyPart load={loadDialog} props={{ ...props, onClose: () => setOpen(false) }} /> : null;
+  return isOpen ? <PaletteDialog {...props} onClose={() => setOpen(false)} /> : null;
 }

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 /**
  * The browser's own modal dialog: it traps the focus and closes on Escape.
@@ -17,7 +17,8 @@ export function Dialog({
   hotkey?: boolean;
 }) {
   const ref = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Before the next key arrives, so that the dialog gets it.
+  useLayoutEffect(() => {
     const before = document.activeElement;
     ref.current?.showModal();
     // Focus without scrolling, so that the top of the dialog stays in view.

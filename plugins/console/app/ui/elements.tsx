@@ -323,16 +323,19 @@ export interface BackLink {
 
 /**
  * A page with its title.
+ * @param props.heading the title with its values marked; default: `title`
  * @param props.back link to the list that the page belongs to, before the title
  * @param props.side content to the right of the title
  */
 export function Page({
   title,
+  heading = <MarkedValue value={title} />,
   back,
   side,
   children,
 }: {
   title: string;
+  heading?: ComponentChildren;
   back?: BackLink | undefined;
   side?: ComponentChildren;
   children?: ComponentChildren;
@@ -349,9 +352,7 @@ export function Page({
               {back.text}
             </a>
           )}
-          <h1 tabIndex={-1}>
-            <MarkedValue value={title} />
-          </h1>
+          <h1 tabIndex={-1}>{heading}</h1>
         </div>
         {side}
       </header>

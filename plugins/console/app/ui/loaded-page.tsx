@@ -5,6 +5,8 @@ import type { LoadState } from "./hooks.ts";
 
 interface Props<T> {
   title: string;
+  /** The title with its values marked. Default: `title`. */
+  heading?: ComponentChildren;
   /** Name of the data, for "Loading …". */
   what: string;
   loaded: LoadState<T>;
@@ -26,9 +28,9 @@ interface Props<T> {
  *     </LoadedPage>
  *   );
  */
-export function LoadedPage<T>({ title, what, loaded: { data, error, reload }, back, side, children }: Props<T>) {
+export function LoadedPage<T>({ what, loaded: { data, error, reload }, children, ...page }: Props<T>) {
   return (
-    <Page title={title} back={back} side={side}>
+    <Page {...page}>
       <ErrorNotice error={error} onRetry={reload} />
       {data === null ? error === null ? <Loading what={what} /> : null : children(data)}
     </Page>

@@ -6,6 +6,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import {
   findHeadline,
+  findUnit,
   formatMemberCount,
   MAX_LINES,
   formatHiddenLines,
@@ -84,6 +85,11 @@ function Value({ node, ...fold }: FoldProps & { node: Outline }) {
 
 function Members({ node, ...fold }: FoldProps & { node: Extract<Outline, { kind: "members" }> }) {
   const { pointer, unfold, isFull } = fold;
+  const texts = Object.fromEntries(
+    node.members.flatMap(({ name, value }) =>
+      value.kind === "value" || value.kind === "text" ? [[name, value.text]] : [],
+    ),
+  );
   return (
     <>
       {pointer !== "" && node.more > 0 ? <span class="quiet">{formatMemberCount(node)}</span> : null}
@@ -94,6 +100,7 @@ function Members({ node, ...fold }: FoldProps & { node: Extract<Outline, { kind:
               <dt>{node.list ? name : <MarkedValue value={name} />}</dt>
               <dd>
                 <Value node={value} pointer={at} of={name} unfold={unfold} isFull={isFull} />
+                {node.list ? null : <Unit of={name} texts={texts} />}
               </dd>
             </div>
           ))}
@@ -102,6 +109,12 @@ function Members({ node, ...fold }: FoldProps & { node: Extract<Outline, { kind:
       <Fold {...fold} more={node.more} />
     </>
   );
+}
+
+/** Renders the currency or unit of an amount, which another member states. */
+function Unit({ of, texts }: { of: string; texts: Readonly<Record<string, string>> }) {
+  const unit = findUnit(texts, of);
+  return unit === null ? null : <span class="quiet"> {renderPlain(unit)}</span>;
 }
 
 interface ParamsProps {

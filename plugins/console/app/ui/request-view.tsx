@@ -1,5 +1,4 @@
 /** Renders a complete request for the person who votes, in an order that the request's author cannot influence. */
-import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { encodeRequest } from "../../../../src/browser.ts";
 import type { Action, LinkedAction } from "../core/api-types.ts";
@@ -8,7 +7,7 @@ import { hasScope } from "../core/me.ts";
 import { Badge, FactList, Hash, Notice, MarkedValue, Time } from "./elements.tsx";
 import { formatCounted, renderPlain } from "./format.ts";
 import { Heading } from "./heading.tsx";
-import { JsonDisclosure, findHeadlineMember, Params } from "./params.tsx";
+import { JsonDisclosure, findHeadlineMember, formatHeadline, Params } from "./params.tsx";
 import { PageLink } from "./page-link.tsx";
 import { PreviewText } from "./preview-text.tsx";
 import { KeyName, PrincipalName } from "./person.tsx";
@@ -60,6 +59,31 @@ export function ActionPreview({ action }: { action: Shown }) {
       )}
     </div>
   );
+}
+
+/** Renders what will happen in one line, as `ActionPreview`. */
+export function RequestHeadline({ action }: { action: Shown }) {
+  const { preview } = action;
+  if (typeof preview === "string" && preview !== "") return <PreviewText text={preview} />;
+  const value = action.erased_at ? null : findHeadlineMember(action);
+  return (
+    <>
+      <MarkedValue value={`${action.tool} ${action.operation}`} />
+      {value === null ? null : (
+        <span class="row-value">
+          {" "}
+          <MarkedValue value={value.value} />
+        </span>
+      )}
+    </>
+  );
+}
+
+/** Returns what will happen as plain text, for titles. */
+export function describeRequest(action: Shown): string {
+  if (typeof action.preview === "string" && action.preview !== "") return action.preview;
+  const value = action.erased_at ? "" : formatHeadline(action);
+  return renderPlain(`${action.tool} ${action.operation}${value === "" ? "" : `, ${value}`}`);
 }
 
 /** Renders why approval is required: the rule, its reason, and a link to the policy. */
@@ -321,19 +345,15 @@ interface RequestProps {
   action: Shown;
   level?: 2 | 3;
   lines?: number;
-  /** Content below the preview. */
-  children?: ComponentChildren;
 }
 
 /**
- * Renders what a person reads before they vote, in order: preview, changes by an approver, reason, pinned facts, what
- * is unusual, parameters, context, questions.
+ * Renders what a person reads before they vote, below the preview, in order: changes by an approver, reason, pinned
+ * facts, what is unusual, parameters, context, questions.
  */
-export function RequestToVoteOn({ action, level = 3, lines = 40, children }: RequestProps) {
+export function RequestToVoteOn({ action, level = 3, lines = 40 }: RequestProps) {
   return (
     <>
-      <ActionPreview action={action} />
-      {children}
       <EditedParameters action={action} />
       <ApprovalReason action={action} />
       <PinnedFacts action={action} level={level} />

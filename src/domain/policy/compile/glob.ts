@@ -27,7 +27,8 @@ function codePoints(text: string): ArrayLike<string> {
   return SURROGATE.test(text) ? Array.from(text) : text;
 }
 
-function match(pattern: ArrayLike<string>, text: ArrayLike<string>): boolean {
+/** @param many a character of the text that `?` does not match */
+function match(pattern: ArrayLike<string>, text: ArrayLike<string>, many?: string): boolean {
   let p = 0;
   let t = 0;
   let star = -1;
@@ -37,7 +38,7 @@ function match(pattern: ArrayLike<string>, text: ArrayLike<string>): boolean {
     if (c === "*") {
       star = p++;
       resume = t;
-    } else if (c !== undefined && (c === "?" || c === text[t])) {
+    } else if (c !== undefined && ((c === "?" && text[t] !== many) || c === text[t])) {
       p++;
       t++;
     } else if (star >= 0) {
@@ -60,4 +61,30 @@ export function matchesAny(patterns: readonly string[], text: string): boolean {
     if (isGlob(pattern) ? matchGlob(pattern, text) : pattern === text) return true;
   }
   return false;
+}
+
+/** Returns true if some text matches both globs. At most O(a × b) steps. */
+export function doGlobsOverlap(a: string, b: string): boolean {
+  const [left, right] = [Array.from(a), Array.from(b)];
+  /** Whether the rests of both globs after `i` and `j` code points overlap, for each `j`. Computed from the ends. */
+  let next: boolean[] = [];
+  for (let i = left.length; i >= 0; i--) {
+    const row: boolean[] = [];
+    for (let j = right.length; j >= 0; j--) {
+      const [x, y] = [left[i], right[j]];
+      if (x === undefined && y === undefined) row[j] = true;
+      else if (x === "*") row[j] = (next[j] ?? false) || (y !== undefined && (row[j + 1] ?? false));
+      else if (y === "*") row[j] = (row[j + 1] ?? false) || (x !== undefined && (next[j] ?? false));
+      else row[j] = x !== undefined && y !== undefined && (x === y || x === "?" || y === "?") && (next[j + 1] ?? false);
+    }
+    next = row;
+  }
+  return next[0] === true;
+}
+
+/** Returns true if every text that matches `inner` matches `outer`. May return false for globs with several wildcards. */
+export function doesGlobInclude(outer: string, inner: string): boolean {
+  // A wildcard of `inner` stands for characters that only a wildcard of `outer` matches; `*` stands for any number of them.
+  const wildcard = (character: string): string => (character === "*" ? "\0" : character === "?" ? "\u0001" : character);
+  return match(codePoints(outer), Array.from(inner, wildcard), "\0");
 }

@@ -25,6 +25,7 @@ export interface IndexedRule<Each extends Rule> {
 export class RuleIndex<Each extends Rule> {
   /** All rules, in written order. */
   readonly all: readonly Each[];
+  readonly entries: readonly IndexedRule<Each>[];
   /** The exact names of the tools; null if a rule has a glob, or is for every tool. */
   readonly exactTools: ReadonlySet<string> | null;
   private readonly groups = new Map<string, IndexedRule<Each>[]>();
@@ -49,6 +50,7 @@ export class RuleIndex<Each extends Rule> {
         else group.push(indexed);
       }
     }
+    this.entries = rules;
     this.all = rules.map(({ rule }) => rule);
     this.exactTools = lengths.size > 0 ? null : tools;
     this.prefixLengths = [...lengths];
