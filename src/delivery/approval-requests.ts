@@ -73,7 +73,7 @@ function findEarlierTerms(entries: readonly ActionEntry[]): Decision["approval"]
  */
 function findExcludedPeople(
   { groups, users }: OutboxOptions,
-  entries: readonly ActionEntry[],
+  entries: readonly (ActionEntry | DecisionEntry)[],
   plans: readonly ApproverPlan[],
 ): (person: string) => boolean {
   const requesters = new Set<string>();

@@ -261,6 +261,10 @@ rules:
     await voteNow(first.page, "Approve");
     await requestPane(late.page, id).getByText("Ada approved it").waitFor();
     await requestPane(late.page, id).getByText("An admin can still cancel it").waitFor();
+    await requestPane(late.page, id).getByRole("button", { name: "Flag…" }).click();
+    await late.page.getByRole("dialog").getByLabel("Reason").fill("it is a duplicate");
+    await late.page.getByRole("dialog").getByRole("button", { name: "Flag", exact: true }).click();
+    await requestPane(late.page, id).getByText("You flagged it.").waitFor();
     const pane = requestPane(admin.page, id);
     await pane.getByText("Ada approved it").waitFor();
     await pane.getByRole("button", { name: "Stop this agent…" }).waitFor();

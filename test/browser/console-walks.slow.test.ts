@@ -1,6 +1,6 @@
 /**
  * The walks of docs/console-walks.md: how many clicks, keys and passkey gestures people need. `sign-in.slow.test.ts`
- * counts the walk of 20 decisions.
+ * counts the walk of 20 decisions. `WALK_TIMES=file` appends how long each walk takes.
  * @needs console, users
  */
 import "../support/on-disk.ts";
@@ -8,15 +8,16 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
+import type { Browser, BrowserContext } from "playwright-core";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
 import { inboxRow, requestPane } from "../support/console.ts";
 import { startPeople } from "../support/people.ts";
-import { startProcess, stopProcess } from "../support/process.ts";
+import { startCommand, stopProcess } from "../support/process.ts";
 import type { Service } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { addAuthenticator } from "../support/virtual-authenticator.ts";
+import { Hand } from "../support/walk.ts";
 
 const POLICY = `policy: payments
 rules:
@@ -35,34 +36,6 @@ rules:
 `;
 const DESKTOP = { width: 1440, height: 900 };
 
-/** Counts what a person does in a page. */
-class Hand {
-  clicks = 0;
-  keys = 0;
-  gestures = 0;
-  readonly page: Page;
-  constructor(page: Page) {
-    this.page = page;
-    page.on("request", (request) => {
-      if (request.method() === "POST" && /\/v1\/(?:votes|enrolment)$/.test(new URL(request.url()).pathname))
-        this.gestures++;
-    });
-  }
-  async click(target: Locator): Promise<void> {
-    this.clicks++;
-    await target.click();
-  }
-  async press(...keys: string[]): Promise<void> {
-    for (const key of keys) {
-      this.keys++;
-      await this.page.keyboard.press(key);
-    }
-  }
-  get used(): [clicks: number, keys: number, gestures: number] {
-    return [this.clicks, this.keys, this.gestures];
-  }
-}
-
 describe("walks through the console", { skip: withoutBrowser }, () => {
   let browser: Browser;
   before(async () => {
@@ -72,19 +45,26 @@ describe("walks through the console", { skip: withoutBrowser }, () => {
 
   it("the first minute: from the link of the first start to a verified proof on defaults", async () => {
     const data = temporaryFolder("assent-first-minute-");
-    const service = await startProcess({ ASSENT_DATA: join(data, "store"), ASSENT_AGENTS: "" });
+    const began = performance.now();
+    // What `npm start` runs.
+    const service = await startCommand([process.execPath, ["src/cli/assent.mjs", "serve"]], {
+      ASSENT_DATA: join(data, "store"),
+      ASSENT_AGENTS: "",
+    });
     const context = await browser.newContext({ viewport: DESKTOP });
     try {
       const link = /http:\/\/\S+#enrol=\S+/.exec(service.output())?.[0] ?? "";
       const { page, complaints, strayed } = await open(context, link);
       await addAuthenticator(context, page);
       const hand = new Hand(page);
+      hand.begin(began);
       await hand.click(page.getByRole("button", { name: "Create a passkey" }));
       await hand.click(page.getByRole("link", { name: "Continue" }));
       await hand.click(page.getByRole("button", { name: "Create an agent key" }));
       await hand.click(page.getByRole("button", { name: "Send a test request" }));
       await hand.click(page.getByRole("button", { name: "Approve", exact: true }));
-      await page.getByText("Verified in this browser.").waitFor();
+      await hand.read(page.getByText("Verified in this browser."));
+      hand.report("the first minute");
       assert.deepEqual(hand.used, [5, 0, 2]);
       assert.deepEqual([complaints.filter((line) => !/401/.test(line)), strayed], [[], []]);
     } finally {
@@ -136,12 +116,14 @@ describe("walks through the console", { skip: withoutBrowser }, () => {
       ];
       // Grace leaves: Jonas votes in her place.
       const away = grace.hand;
+      away.begin();
       await away.click(away.page.getByRole("link", { name: "Delegations" }));
       await away.click(away.page.getByRole("button", { name: "Delegate…" }));
       await away.page.getByLabel("Who approves on your behalf").selectOption({ label: "Jonas" });
       away.clicks++;
       await away.click(away.page.getByRole("dialog").getByRole("button", { name: "Delegate" }));
-      await away.page.getByText("Jonas can approve on your behalf until").waitFor();
+      await away.read(away.page.getByText("Jonas can approve on your behalf until"));
+      away.report("a staged payout: the absent approver delegates");
       assert.deepEqual(away.used, [4, 0, 0]);
       const params = { amount: 18_400, currency: "EUR", order: "4711", account: "DE02 1203 0000 0000 2020 51" };
       const body = { agent_id: "billing-bot", tool: "stripe", operation: "payout", params };
@@ -149,22 +131,26 @@ describe("walks through the console", { skip: withoutBrowser }, () => {
       // Ada sees the request at once, and approves it with one key for the request and one for the vote.
       const first = ada.hand;
       await inboxRow(first.page, id).waitFor();
+      first.begin();
       await first.press("j");
-      await requestPane(first.page, id).getByText("one of the group directors").waitFor();
+      await first.read(requestPane(first.page, id).getByText("one of the group directors"));
       await first.page.getByLabel("Reason").fill("matches the invoice");
       await first.click(requestPane(first.page, id).getByRole("button", { name: "Approve", exact: true }));
       await requestPane(first.page, id).getByText("Your approval is recorded").waitFor();
+      first.report("a staged payout: the first approver");
       assert.deepEqual(first.used, [1, 1, 1]);
       // Jonas sees for whom he votes, and who has agreed.
       const second = jonas.hand;
+      second.begin();
       await second.click(second.page.getByRole("link", { name: "Approvals" }));
       await inboxRow(second.page, id).waitFor();
       await second.press("j");
       const pane = requestPane(second.page, id);
-      await pane.getByText("You vote on behalf of Grace").waitFor();
-      await pane.getByText("Ada approved, signed with a passkey").waitFor();
+      await second.read(pane.getByText("You vote on behalf of Grace"));
+      await second.read(pane.getByText("Ada approved, signed with a passkey"));
       await second.press("a");
       await inboxRow(second.page, id).getByText("approved by you").waitFor();
+      second.report("a staged payout: the substitute");
       assert.deepEqual(second.used, [1, 2, 1]);
       for (const { context } of [ada, grace, jonas]) await context.close();
     });
@@ -172,14 +158,16 @@ describe("walks through the console", { skip: withoutBrowser }, () => {
     it("who approved order 4711, on what grounds, and what did they see", async () => {
       const { hand, context } = await signIn("Audra", ["auditor"], []);
       const { page } = hand;
+      hand.begin();
       await hand.press("Control+k");
       await hand.press("4", "7", "1", "1", "Enter");
-      await page.getByRole("heading", { level: 1, name: 'Pay out 18400 "EUR" for the order "4711"' }).waitFor();
+      await hand.read(page.getByRole("heading", { level: 1, name: 'Pay out 18400 "EUR" for the order "4711"' }));
       const main = page.getByRole("main");
-      await main.getByText("a payout needs finance, then a director").first().waitFor();
+      await hand.read(main.getByText("a payout needs finance, then a director").first());
       const votes = main.getByRole("region", { name: "Approvals" });
-      await votes.getByText("by Ada, signed with a passkey (1 of 2): matches the invoice").waitFor();
-      await votes.getByText("by Jonas, signed with a passkey, on behalf of Grace (2 of 2)").waitFor();
+      await hand.read(votes.getByText("by Ada, signed with a passkey (1 of 2): matches the invoice"));
+      await hand.read(votes.getByText("by Jonas, signed with a passkey, on behalf of Grace (2 of 2)"));
+      hand.report("who approved order 4711");
       assert.deepEqual(hand.used, [0, 6, 0]);
       // The export says the same.
       await page.evaluate(() => void (location.hash = "#/actions?q=4711"));

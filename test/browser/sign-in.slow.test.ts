@@ -20,6 +20,7 @@ import { startPeople } from "../support/people.ts";
 import { ASKED, makeKey, type Service, person } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/wait.ts";
+import { Hand } from "../support/walk.ts";
 import { addAuthenticator, attachAuthenticator, type VirtualAuthenticator } from "../support/virtual-authenticator.ts";
 
 /** Writes a picture into the folder that ASSENT_PICTURES names. */
@@ -349,15 +350,11 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       const order = await page
         .locator("[data-id]")
         .evaluateAll((rows) => rows.map((row) => row.getAttribute("data-id")));
-      let [keys, gestures] = [0, 0];
-      const press = (key: string): Promise<void> => (keys++, page.keyboard.press(key));
-      page.on("request", (request) => (gestures += request.url().endsWith("/v1/votes") ? 1 : 0));
-      await press("j");
+      const hand = new Hand(page);
+      await hand.press("j");
       for (const [i, id] of order.entries()) {
-        await requestPane(page, id ?? "")
-          .getByRole("button", { name: "Approve", exact: true })
-          .waitFor();
-        await press(i % 5 === 1 ? "d" : "a");
+        await hand.read(requestPane(page, id ?? "").getByRole("button", { name: "Approve", exact: true }));
+        await hand.press(i % 5 === 1 ? "d" : "a");
       }
       await page.getByText(/^16 approvals and 4 denials, recorded in/).waitFor();
       await page.evaluate("recordVotes()");
@@ -365,7 +362,8 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
         .getByText("approved by you")
         .waitFor();
       await page.evaluate(() => sessionStorage.removeItem("test.hold"));
-      assert.deepEqual([keys, gestures], [21, 1]);
+      assert.deepEqual(hand.used, [0, 21, 1]);
+      hand.report("20 decisions", 5);
       const votes = await Promise.all(
         order.map(async (id) => (await approvalEntries(id ?? "")).map(({ entry }) => entry.gesture?.votes)),
       );

@@ -46,6 +46,7 @@ const NAMES = [
   "tasks",
   "claims",
   "plans",
+  "flags",
   "sub-agents",
   "break-glass",
   "limits",

@@ -7,10 +7,10 @@ import {
   Card,
   EmptyState,
   encodeSegment,
-  formatHeadline,
   LoadedCard,
   MarkedValue,
   request,
+  RequestHeadline,
   SubmitSnippet,
   Table,
   useLoad,
@@ -69,18 +69,13 @@ function NoActions({ id }: { id: string }) {
 
 function Latest({ actions }: { actions: readonly Action[] }) {
   return (
-    <Table label={TEXTS.newest} head={["Action", "Value", "Status", "Age"]}>
+    <Table label={TEXTS.newest} head={["Action", "Status", "Age"]}>
       {actions.slice(0, LATEST).map((action) => (
         <tr key={action.id}>
           <td>
             <a href={`#/actions/${encodeSegment(action.id)}`}>
-              <strong>
-                <MarkedValue value={`${action.tool} ${action.operation}`} />
-              </strong>
+              <RequestHeadline action={action} />
             </a>
-          </td>
-          <td data-label="Value">
-            <MarkedValue value={action.erased_at === null ? formatHeadline(action) : ""} />
           </td>
           <td>
             <Badge value={action.status} />

@@ -98,7 +98,8 @@ export {
 } from "./ui/elements.tsx";
 export { MarkedText } from "./ui/marked-text.tsx";
 export { formatCounted, formatDuration, formatTime, renderPlain, splitList, toLocalInput } from "./ui/format.ts";
-export { formatHeadline, JsonDisclosure, Params } from "./ui/params.tsx";
+export { JsonDisclosure, Params } from "./ui/params.tsx";
+export { ActionName } from "./ui/entry-step.tsx";
 export { KeyName, personAddress, PersonLink, PrincipalName } from "./ui/person.tsx";
 export { PageLink } from "./ui/page-link.tsx";
 export { Snippet } from "./ui/snippet.tsx";
@@ -115,7 +116,14 @@ export { countApprovals } from "./inbox/vote-availability.ts";
 export { DIFFERENT_VOTES_MESSAGE, nullWithoutPasskey, signVotesWithPasskey } from "./inbox/signed-votes.ts";
 
 // Requests of agents
-export { ActionPreview, ActionTitle, ApprovalReason, RequestContent, RiskBadge } from "./ui/request-view.tsx";
+export {
+  ActionPreview,
+  ActionTitle,
+  ApprovalReason,
+  RequestContent,
+  RequestHeadline,
+  RiskBadge,
+} from "./ui/request-view.tsx";
 export { SubmitSnippet } from "./inbox/submit-snippet.tsx";
 export { findRuleLines } from "./ui/rule-lines.ts";
 

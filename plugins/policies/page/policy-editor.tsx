@@ -141,8 +141,14 @@ function PolicyEditor({ title, text, base, activeVersionText, shadowId, back, sa
   };
   return (
     <>
-      <Page title={title}>
-        <BackLink href={back} onClick={() => (draft.isChanged ? setDialog("discard") : leave())} />
+      <Page
+        title={title}
+        back={{
+          href: back,
+          text: EDITOR_TEXTS.back(shadowId === null),
+          onClick: () => (draft.isChanged ? setDialog("discard") : leave()),
+        }}
+      >
         <p>{activeVersionText}</p>
         <DraftNotices draft={draft} />
         <div class="policy-editor">
@@ -194,22 +200,6 @@ function PolicyEditor({ title, text, base, activeVersionText, shadowId, back, sa
         />
       ) : null}
     </>
-  );
-}
-
-function BackLink({ href, onClick }: { href: string; onClick: () => void }) {
-  return (
-    <p>
-      <a
-        href={href}
-        onClick={(event) => {
-          event.preventDefault();
-          onClick();
-        }}
-      >
-        {EDITOR_TEXTS.back}
-      </a>
-    </p>
   );
 }
 

@@ -120,7 +120,7 @@ export const SHADOW_TEXTS = {
 export const EDITOR_TEXTS = {
   newTitle: "New policy",
   editTitle: (name: string) => `Edit ${name}`,
-  back: "Back",
+  back: (isNew: boolean) => (isNew ? "Policies" : "Policy"),
   label: "Policy, as YAML",
   loading: "the editor",
   notLoaded: "the editor could not be loaded; if the service was updated, reload the console",

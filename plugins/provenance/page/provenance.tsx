@@ -1,6 +1,7 @@
 /** The ledger page: size, signature, and the verification of a proof, all computed in this browser. */
 import { useState } from "preact/hooks";
 import {
+  ActionName,
   Badge,
   CopyButton,
   encodeSegment,
@@ -48,7 +49,6 @@ const TEXTS = {
   notAHash: "a leaf hash has 64 hex digits, such as the decision_hash of an action",
   openEntry: "Open the entry",
   entryTitle: "Ledger entry",
-  toLedger: "The ledger",
   proof: "Proof",
   recorded: "What was recorded",
 };
@@ -269,12 +269,14 @@ function Entry({ hash }: { hash: string }) {
   const loaded = useLoad((signal) => request("GET /v1/provenance/{hash}", { path: [hash], signal }), [hash]);
   const action = loaded.data?.entry["action_id"];
   return (
-    <LoadedPage title={TEXTS.entryTitle} what="the entry" loaded={loaded}>
+    <LoadedPage
+      title={TEXTS.entryTitle}
+      what="the entry"
+      loaded={loaded}
+      back={{ href: "#/provenance", text: TEXTS.title }}
+    >
       {({ index, type, at: time, entry }) => (
         <>
-          <p>
-            <a href="#/provenance">{TEXTS.toLedger}</a>
-          </p>
           <section class="card">
             <h2>Entry {index}</h2>
             <FactList
@@ -283,7 +285,11 @@ function Entry({ hash }: { hash: string }) {
                 ["At", <Time at={time} />],
                 [
                   "Action",
-                  typeof action === "string" ? <a href={`#/actions/${encodeSegment(action)}`}>{action}</a> : null,
+                  typeof action === "string" ? (
+                    <a href={`#/actions/${encodeSegment(action)}`}>
+                      <ActionName id={action} />
+                    </a>
+                  ) : null,
                 ],
               ]}
             />

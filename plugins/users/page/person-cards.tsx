@@ -1,17 +1,16 @@
 /** Cards of the page about a person. */
 import { useState } from "preact/hooks";
 import {
-  ActionTitle,
   Ago,
   type Api,
   encodeSegment,
   ErrorNotice,
-  formatHeadline,
   hasScope,
   LoadedCard,
   MarkedValue,
   PersonLink,
   request,
+  RequestHeadline,
   ResultNotice,
   Table,
   TimeLeft,
@@ -88,9 +87,11 @@ export function PendingRequestsCard({ id, isOwn }: { id: string; isOwn: boolean 
                 <tr key={action.id}>
                   <td>
                     <a href={`#/approvals/${encodeSegment(action.id)}`}>
-                      <ActionTitle action={action} />
+                      <RequestHeadline action={action} />
                     </a>{" "}
-                    {action.erased_at ? null : <MarkedValue value={formatHeadline(action)} />}
+                    <span class="quiet">
+                      by <MarkedValue value={action.agent_id} />
+                    </span>
                   </td>
                   <td data-label="Time left">
                     {action.expires_at === null ? null : <TimeLeft at={action.expires_at} />}

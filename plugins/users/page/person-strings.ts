@@ -2,6 +2,7 @@
 
 export const PERSON_TEXTS = {
   title: "Person",
+  users: "Users",
   nobody: "You are signed in with an API key, which does not identify a person.",
   signIn: "Sign in as a user",
   review: "Open the access review",

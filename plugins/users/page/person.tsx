@@ -59,6 +59,7 @@ function UserPage({ id, isOwn }: { id: string; isOwn: boolean }) {
       title={title}
       what="the person"
       loaded={loaded}
+      {...(mayReadUsers() ? { back: { href: "#/users", text: TEXTS.users } } : {})}
       side={isOwn ? <Badge value="live" label="you" /> : null}
     >
       {({ user }) => (

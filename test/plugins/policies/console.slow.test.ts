@@ -173,7 +173,7 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual(asked, ["beforeunload"], "the browser asks before a draft is lost");
     await editorOf(page).waitFor();
     assert.equal(await readEditor(page), displayed.replace("# why", "# why not"));
-    await page.getByRole("link", { name: "Back", exact: true }).click();
+    await page.getByRole("link", { name: "Policy", exact: true }).click();
     await page.getByRole("button", { name: "Keep editing" }).click();
     await page.getByRole("button", { name: "Save", exact: true }).click();
     await page.getByRole("button", { name: "Show version 2" }).waitFor();

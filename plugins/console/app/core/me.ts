@@ -8,7 +8,7 @@ export type Me = Api["GET /v1/me"]["response"];
 
 /** Null until it is loaded. */
 const current = signal<Me | null>(null);
-/** Names of keys and users, keyed by id; null for an id that is unknown or is being requested. */
+/** Names of keys and users, keyed by id; null for an id that is unknown, "" while it is being requested. */
 const names = new Map<string, string | null>();
 const watchers = new Set<() => void>();
 let missingIds = new Set<string>();
@@ -57,17 +57,17 @@ export function hasScope(scope: string): boolean {
 }
 
 /**
- * Returns the name of a key or user. If the name is not known yet, requests it, returns null, and notifies the watchers
- * when it arrives. Also returns null if the credential cannot read names.
+ * Returns the name of a key or user; null if it is unknown or the credential cannot read names. If the name was not read
+ * yet, requests it, returns "", and notifies the watchers when it arrives.
  */
 export function nameOfKey(id: string): string | null {
   const name = names.get(id);
   if (name !== undefined) return name;
   if (!UUID.test(id) || !["actions:read", "provenance:read", "keys:manage"].some(hasScope)) return null;
-  names.set(id, null);
+  names.set(id, "");
   if (missingIds.size === 0) setTimeout(() => void fetchNames(), COLLECT_MS);
   missingIds.add(id);
-  return null;
+  return "";
 }
 
 export function watchKeyNames(watcher: () => void): () => void {
@@ -79,6 +79,8 @@ async function fetchNames(): Promise<void> {
   const ids = [...missingIds];
   missingIds = new Set();
   await readNames(ids);
+  // Without names, the page shows the ids.
+  for (const id of ids) if (names.get(id) === "") names.set(id, null);
   for (const watcher of watchers) watcher();
 }
 
@@ -89,7 +91,7 @@ async function fetchNames(): Promise<void> {
 export async function namesOfPrincipals(principals: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const idOf = (principal: string): string => principal.replace(/^(?:user|key):/, "");
   await readNames([...new Set(principals.map(idOf))].filter((id) => UUID.test(id) && !names.get(id)));
-  return new Map(principals.map((principal) => [principal, names.get(idOf(principal)) ?? principal]));
+  return new Map(principals.map((principal) => [principal, names.get(idOf(principal)) || principal]));
 }
 
 async function readNames(ids: readonly string[]): Promise<void> {

@@ -79,6 +79,8 @@ export interface Places {
   action: { action: Action };
   /** Above the request on the page about an action: what allowed the action without a vote. */
   "action-allowed": { action: Action; entries: readonly object[]; onChange(message: string): void };
+  /** Next to what is still possible with an action that someone let through, in the inbox and on its page. */
+  settled: { action: Action };
   /** After the agent in a row of the inbox; text only. */
   "request-row": { action: Action };
   /** Below the first line of a request that is pending. */

@@ -99,6 +99,7 @@ export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onA
         {outcome?.kind === "good" && outcome.isMine !== true ? (
           <div class="row">
             <Panels place="agent-title" agent={action.agent_id} />
+            <Panels place="settled" action={action} />
             {mayStart(action) && !hasScope("admin") ? <span class="quiet">{TEXTS.tooLate}</span> : null}
           </div>
         ) : null}

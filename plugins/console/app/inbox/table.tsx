@@ -7,7 +7,7 @@ import { encodeSegment } from "../core/api.ts";
 import type { Action } from "../core/api-types.ts";
 import { Badge, MarkedValue, TimeLeft } from "../ui/elements.tsx";
 import { formatCounted, renderPlain } from "../ui/format.ts";
-import { RequestHeadline } from "../ui/request-view.tsx";
+import { describeRequest, RequestHeadline } from "../ui/request-view.tsx";
 import { uniqueRequestLabel } from "./request-pane.tsx";
 import type { RequestGroup } from "./group-requests.ts";
 
@@ -80,7 +80,7 @@ export function RequestGroupTable({ group, selected, onSelect, canSelect, positi
                   </td>
                 ) : null}
                 <td>{action.risk_level === null ? "not rated" : <Badge value={action.risk_level} />}</td>
-                <td class="headline">
+                <td class="headline" title={renderPlain(describeRequest(action))}>
                   <RequestHeadline action={action} />
                 </td>
                 <td>

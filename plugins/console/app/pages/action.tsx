@@ -128,6 +128,9 @@ function Detail({ action, events, reload }: DetailProps) {
           reload();
         }}
       />
+      <div class="row">
+        <Panels place="settled" action={action} />
+      </div>
       <Panels
         place="action-allowed"
         action={action}

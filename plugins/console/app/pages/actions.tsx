@@ -18,8 +18,7 @@ import {
 } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { readFormValues } from "../ui/forms.tsx";
-import { findHeadlineMember } from "../ui/params.tsx";
-import { RiskBadge } from "../ui/request-view.tsx";
+import { describeRequest, RequestHeadline, RiskBadge } from "../ui/request-view.tsx";
 import { RowPages } from "../ui/row-pages.tsx";
 import { ActionDetail } from "./action.tsx";
 import { ActionViews } from "./action-views.tsx";
@@ -188,7 +187,7 @@ function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltere
 
 /**
  * Renders the actions. If all have the same shape, each parameter that differs has a column. Otherwise, one column has
- * the most distinctive value of each action.
+ * the sentence of each action.
  */
 function ActionTable({ rows }: { rows: readonly Action[] }) {
   const groups = groupByShape(rows);
@@ -199,7 +198,7 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
   const head = [
     "Action",
     "Agent",
-    ...(columns.length > 0 ? columns : ["Value"]),
+    ...(columns.length > 0 ? columns : ["What"]),
     "Status",
     ...(hasRisk ? ["Risk"] : []),
     "Reason",
@@ -228,8 +227,10 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
               </td>
             ))
           ) : (
-            <td data-label="Value">
-              <Headline action={row} />
+            <td class="part-line">
+              <span class="one-line" title={renderPlain(describeRequest(row))}>
+                <RequestHeadline action={row} />
+              </span>
             </td>
           )}
           <td>
@@ -251,19 +252,5 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
         </tr>
       ))}
     </Table>
-  );
-}
-
-/** Renders the parameter that distinguishes an action from others of its kind. */
-function Headline({ action }: { action: Action }) {
-  const value = action.erased_at ? null : findHeadlineMember(action);
-  if (value === null) return null;
-  return (
-    <span class="one-line short" title={renderPlain(`${value.name} ${value.value}`)}>
-      <span class="quiet">
-        <MarkedValue value={value.name} />
-      </span>{" "}
-      <MarkedValue value={value.value} />
-    </span>
   );
 }

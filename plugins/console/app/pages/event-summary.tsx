@@ -1,5 +1,6 @@
 /** Renders the one-line summaries of ledger entries in the list of events. */
 import type { ComponentChildren } from "preact";
+import { encodeSegment } from "../core/api.ts";
 import type { EntryBody } from "../core/api-types.ts";
 import { entryTextsOf } from "../core/parts.ts";
 import type { LedgerEvent } from "../core/live-events.ts";
@@ -18,8 +19,11 @@ function summarize(entry: EntryBody): ComponentChildren {
     case "decision":
       return (
         <>
-          <Badge value={entry.decision.effect} /> <MarkedValue value={entry.tool} />{" "}
-          <MarkedValue value={entry.operation} /> by <MarkedValue value={entry.agent_id} />
+          <Badge value={entry.decision.effect} />{" "}
+          <a href={`#/actions/${encodeSegment(entry.action_id)}`}>
+            <MarkedValue value={entry.tool} /> <MarkedValue value={entry.operation} />
+          </a>{" "}
+          by <MarkedValue value={entry.agent_id} />
         </>
       );
     case "approval":

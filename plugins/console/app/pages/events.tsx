@@ -25,7 +25,7 @@ const RENDER_EVERY_MS = 500;
 
 const TEXTS = {
   title: "Events",
-  types: "Types",
+  types: (chosen: readonly string[]) => `Types: ${chosen.length === 0 ? "all" : chosen.map(nameOfType).join(", ")}`,
   agent: "Agent",
   tool: "Tool",
   from: "From",
@@ -38,7 +38,6 @@ const TEXTS = {
   waiting: "Waiting for events.",
   none: "No events yet.",
   help: "Each decision, vote, execution and change appears here when it is recorded. To see earlier ones, choose “the beginning”.",
-  action: "Action",
   cut: `Only the newest ${MAX_EVENTS} events are shown.`,
 };
 
@@ -185,14 +184,14 @@ function Filters({ types, agent, tool, from }: TailFilters) {
         apply(event.currentTarget);
       }}
     >
-      <fieldset class="inline">
-        <legend>{TEXTS.types}</legend>
+      <details class="types">
+        <summary>{TEXTS.types(types)}</summary>
         {listTypes().map((type) => (
           <label class="check" key={type}>
             <input type="checkbox" name="type" value={type} defaultChecked={types.includes(type)} /> {nameOfType(type)}
           </label>
         ))}
-      </fieldset>
+      </details>
       <div class="field">
         <label for="e-agent">{TEXTS.agent}</label>
         <input id="e-agent" name="agent_id" defaultValue={agent} autocomplete="off" spellcheck={false} />
@@ -233,9 +232,9 @@ function renderRow(event: LedgerEvent): VNode {
       <div class="row">
         <PageLink href={`#/provenance/${encodeSegment(event.hash)}`}>#{event.seq}</PageLink>
         <Badge value={event.type} label={nameOfType(event.type)} /> <EventSummary event={event} />
-        {event.action_id === null ? null : (
+        {event.action_id === null || event.type === "decision" ? null : (
           <a href={`#/actions/${encodeSegment(event.action_id)}`}>
-            {event.type === "decision" ? TEXTS.action : <ActionName id={event.action_id} />}
+            <ActionName id={event.action_id} />
           </a>
         )}
       </div>

@@ -4,7 +4,6 @@ import uPlot from "uplot";
 
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const WHEN = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const HEIGHT = 280;
 /** Possible intervals between the marks on the axis of counts. */
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000, 1_000_000];
@@ -66,6 +65,8 @@ function optionsOf(node: HTMLElement, { times, lines }: Omit<Props, "label">): u
   return {
     width: node.clientWidth,
     height: HEIGHT,
+    // The legend has values only while a pointer is over the chart; the table below it has the numbers.
+    legend: { live: false },
     cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (_plot, _min, max) => [0, Math.max(4, Math.ceil(max * 1.05))] } },
     // uPlot's default formats are American.
@@ -74,7 +75,7 @@ function optionsOf(node: HTMLElement, { times, lines }: Omit<Props, "label">): u
       { ...axis, incrs: STEPS },
     ],
     series: [
-      { label: "From", value: (_plot, second) => (second === null ? "–" : WHEN.format(second * 1000)) },
+      {},
       ...lines.map((line) => ({
         label: line.name,
         stroke: color(line.color),

@@ -319,6 +319,8 @@ export function CopyButton({ value, label = "Copy" }: { value: string; label?: s
 export interface BackLink {
   href: string;
   text: string;
+  /** Called instead of following the link, for example to ask before a draft is lost. */
+  onClick?(): void;
 }
 
 /**
@@ -348,7 +350,15 @@ export function Page({
       <header class="page-head">
         <div class="page-name">
           {back === undefined ? null : (
-            <a class="back" href={back.href}>
+            <a
+              class="back"
+              href={back.href}
+              onClick={(event) => {
+                if (back.onClick === undefined) return;
+                event.preventDefault();
+                back.onClick();
+              }}
+            >
               {back.text}
             </a>
           )}

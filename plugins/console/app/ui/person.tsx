@@ -5,12 +5,13 @@ import { currentMe, nameOfKey, watchKeyNames } from "../core/me.ts";
 import { hasPage } from "../core/parts.ts";
 import { MarkedValue } from "./elements.tsx";
 
-/** Renders the name of a key; its id if the name is unknown. */
+/** Renders the name of a key; its id if the name is unknown, and an ellipsis until the name is read. */
 export function KeyName({ id }: { id: string }) {
   const [, redraw] = useState(0);
   useEffect(() => watchKeyNames(() => redraw((n) => n + 1)), []);
   const name = nameOfKey(id);
   if (name === null) return <code class="hash">{id}</code>;
+  if (name === "") return <span class="quiet">…</span>;
   return (
     <span title={id}>
       <MarkedValue value={name} />
