@@ -1,13 +1,14 @@
 /** Selects the entries of a pack, and writes them with the hashes that connect them to the checkpoint. */
 import { CommandError } from "../../src/command.ts";
 import { createProofReader, decodeUtf8, readFollowedPages, toHex } from "../../src/core.ts";
-import type { EntryRow, StorageReader } from "../../src/storage/index.ts";
+import type { EntryRow } from "../../src/storage/index.ts";
 import type { BoundaryLine, SubtreeLine } from "./pack-format.ts";
+import type { PackStore } from "./pack-store.ts";
 
 const PAGE = 256;
 
 /** Yields entries in order. Throws CommandError if the store lacks an entry. */
-export async function* readEntries(store: StorageReader, from: number, to: number): AsyncIterable<EntryRow> {
+export async function* readEntries(store: PackStore, from: number, to: number): AsyncIterable<EntryRow> {
   for (let seq = from; seq < to; seq += PAGE) {
     const rows = await store.entries(seq, Math.min(seq + PAGE, to));
     if (rows.length < Math.min(PAGE, to - seq))
@@ -21,7 +22,7 @@ export async function* readEntries(store: StorageReader, from: number, to: numbe
  * the window, and the first change of the log's key, which can be later; null if the key never changed.
  */
 export async function readContext(
-  store: StorageReader,
+  store: PackStore,
   first: number,
 ): Promise<{ context: number[]; keyChange: EntryRow | null }> {
   const context: number[] = [];
@@ -43,7 +44,7 @@ export async function readContext(
  * @param others sequence numbers of entries outside the window, sorted
  */
 export async function* renderEntriesFile(
-  store: StorageReader,
+  store: PackStore,
   { first, end, size }: { first: number; end: number; size: number },
   others: readonly number[],
 ): AsyncIterable<string> {

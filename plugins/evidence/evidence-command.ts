@@ -10,6 +10,7 @@ import {
   usageError,
   type Command,
 } from "../../src/command.ts";
+import { createPackWriter } from "./pack-writer.ts";
 import { renderVerificationPage } from "./page.ts";
 import { writePack } from "./write-pack.ts";
 
@@ -47,7 +48,7 @@ examples:
     const report = createProgressReporter(io);
     const { manifest, digest, actions } = await readStore(values.config, (storage, optionsOf) =>
       writePack(storage, {
-        folder: out,
+        writer: createPackWriter(out),
         from,
         to,
         checkpoint,

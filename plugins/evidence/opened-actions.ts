@@ -14,8 +14,9 @@ import {
   presentRequest,
 } from "../../src/core.ts";
 import { type JsonObject, toRfc3339 } from "../../src/plugin.ts";
-import type { ActionRow, EntryRow, StorageReader } from "../../src/storage/index.ts";
+import type { ActionRow, EntryRow } from "../../src/storage/index.ts";
 import type { OpenedAction } from "./pack-format.ts";
+import type { PackStore } from "./pack-store.ts";
 
 const ERASURES = ["erasure", "part_erasure"];
 
@@ -23,7 +24,7 @@ const ERASURES = ["erasure", "part_erasure"];
  * Returns the entries of an action that the pack contains: entries before the end of the window, and all erasure
  * entries.
  */
-export async function readActionEntries(store: StorageReader, id: string, end: number): Promise<EntryRow[]> {
+export async function readActionEntries(store: PackStore, id: string, end: number): Promise<EntryRow[]> {
   return (await store.entriesOfAction(id)).filter(({ seq, type }) => seq < end || ERASURES.includes(type));
 }
 

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { CommandError } from "../../src/command.ts";
 import type { Manifest } from "./pack-format.ts";
 
-interface PackWriter {
+export interface PackWriter {
   /** Writes one file from pieces of text. Waits for the disk between the pieces, so that memory use stays bounded. */
   write(name: string, pieces: AsyncIterable<string> | Iterable<string>): Promise<void>;
   /** Returns the files that were written so far, sorted by name. */

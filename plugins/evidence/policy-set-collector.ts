@@ -9,8 +9,8 @@ import {
   type PolicySetDocument,
 } from "../../src/core.ts";
 import type { JsonObject } from "../../src/plugin.ts";
-import type { StorageReader } from "../../src/storage/index.ts";
 import type { PolicySetLine } from "./pack-format.ts";
+import type { PackStore } from "./pack-store.ts";
 
 /** Maximum number of compiled sets in memory. */
 const MAX_COMPILED = 8;
@@ -19,11 +19,13 @@ export interface PolicySetCollector {
   /** Records that a decision refers to the set. */
   addUsed(digest: string | null): void;
   compiled(digest: string | null): Promise<CompiledPolicySet>;
+  /** Throws CommandError if the set redacts parameters and the collector refuses this. */
+  assertShown(digest: string | null): Promise<void>;
   /** Yields a line for each set that was recorded, in the order of activation. */
   render(): AsyncIterable<string>;
 }
 
-export function createPolicySetCollector(store: StorageReader): PolicySetCollector {
+export function createPolicySetCollector(store: PackStore, refusesRedacted: boolean): PolicySetCollector {
   const seen = new Set<string>();
   const cache = new Map<string, CompiledPolicySet>();
 
@@ -33,18 +35,26 @@ export function createPolicySetCollector(store: StorageReader): PolicySetCollect
     return { document: JSON.parse(row.document) as PolicySetDocument, created_at: row.created_at };
   }
 
+  async function compiled(digest: string | null): Promise<CompiledPolicySet> {
+    if (digest === null) return emptyPolicySet();
+    const cached = cache.get(digest);
+    if (cached !== undefined) return cached;
+    const set = compilePolicySet((await read(digest)).document);
+    cache.set(digest, set);
+    for (const oldest of cache.keys()) if (cache.size > MAX_COMPILED) cache.delete(oldest);
+    return set;
+  }
+
   return {
+    compiled,
+    async assertShown(digest) {
+      if (refusesRedacted && (await compiled(digest)).redacts)
+        throw new CommandError(
+          `policies of the set ${digest} redact parameters, and a pack contains parameters in clear; run assent evidence on the machine of the service`,
+        );
+    },
     addUsed(digest) {
       if (digest !== null) seen.add(digest);
-    },
-    async compiled(digest) {
-      if (digest === null) return emptyPolicySet();
-      const cached = cache.get(digest);
-      if (cached !== undefined) return cached;
-      const set = compilePolicySet((await read(digest)).document);
-      cache.set(digest, set);
-      for (const oldest of cache.keys()) if (cache.size > MAX_COMPILED) cache.delete(oldest);
-      return set;
     },
     async *render() {
       const times = new Map<string, number>();

@@ -11,7 +11,8 @@ import {
   type UserEntry,
   userOfPrincipal,
 } from "../../src/core.ts";
-import type { EntryRow, StorageReader } from "../../src/storage/index.ts";
+import type { EntryRow } from "../../src/storage/index.ts";
+import type { PackStore } from "./pack-store.ts";
 import { readEntries } from "./entries.ts";
 import { readActionEntries } from "./opened-actions.ts";
 
@@ -79,7 +80,7 @@ const VOTE_COLUMNS = [
 
 /** Yields one row for each vote in the window. */
 export async function* renderVotes(
-  store: StorageReader,
+  store: PackStore,
   { first, end }: { first: number; end: number },
   { users, keys }: UsersAndKeys,
 ): AsyncIterable<string> {
@@ -114,7 +115,7 @@ export async function* renderVotes(
 }
 
 /** Returns the newest decision about an action before the entry `end`; the action's row can have a later decision. */
-async function readDecision(store: StorageReader, actionId: string, end: number): Promise<Decision | null> {
+async function readDecision(store: PackStore, actionId: string, end: number): Promise<Decision | null> {
   const rows = await readActionEntries(store, actionId, end);
   const row = rows.findLast(({ type }) => type === "decision" || type === "redecision");
   return row === undefined ? null : decodeEntry<DecisionEntry | RedecisionEntry>(row.bytes).decision;

@@ -12,19 +12,20 @@ import {
   utf8,
 } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
-import type { ActionRow, EntryRow, StorageReader } from "../../src/storage/index.ts";
+import type { ActionRow, EntryRow } from "../../src/storage/index.ts";
 import { CONTROLS } from "./controls.ts";
 import { readContext, readEntries, renderEntriesFile } from "./entries.ts";
 import { openAction, readActionEntries } from "./opened-actions.ts";
 import { PACK_FORMAT, type Control, type Manifest } from "./pack-format.ts";
-import { createPackWriter } from "./pack-writer.ts";
+import type { PackStore } from "./pack-store.ts";
+import type { PackWriter } from "./pack-writer.ts";
 import { createPolicySetCollector, type PolicySetCollector } from "./policy-set-collector.ts";
 import { computePeople, renderPeople, renderVotes } from "./tables.ts";
 
 const PAGE = 64;
 
 interface PackOptions {
-  folder: string;
+  writer: PackWriter;
   /** Start of the window (inclusive) in milliseconds. `to` is its end (exclusive). */
   from: number;
   to: number;
@@ -34,6 +35,8 @@ interface PackOptions {
   /** HTML of the page that verifies the pack. */
   page: string;
   progress(done: number, total: number): void;
+  /** Whether to refuse actions with parameters that a policy redacts. A pack contains the parameters in clear. */
+  refusesRedacted?: boolean;
 }
 
 interface WrittenPack {
@@ -43,7 +46,7 @@ interface WrittenPack {
   actions: number;
 }
 
-export async function writePack(store: StorageReader, options: PackOptions): Promise<WrittenPack> {
+export async function writePack(store: PackStore, options: PackOptions): Promise<WrittenPack> {
   const head = await store.head();
   const first = await findFirstEntry(store, options.from, head.size);
   const end = await findFirstEntry(store, options.to, head.size);
@@ -54,8 +57,8 @@ export async function writePack(store: StorageReader, options: PackOptions): Pro
     throw new CommandError(
       `the checkpoint covers ${size} entries, and the window ends at entry ${end}; use a newer one, or try again in a moment`,
     );
-  const writer = createPackWriter(options.folder);
-  const sets = createPolicySetCollector(store);
+  const { writer, refusesRedacted = false } = options;
+  const sets = createPolicySetCollector(store, refusesRedacted);
   const { context, keyChange } = await readContext(store, first);
   const extra = new Set(context);
   const counts = new Map<string, number>();
@@ -117,7 +120,7 @@ export async function writePack(store: StorageReader, options: PackOptions): Pro
 }
 
 /** Returns the newest checkpoint that witnesses cosigned, if it covers the window; otherwise the newest checkpoint. */
-async function readNewestCheckpoint(store: StorageReader, end: number): Promise<string> {
+async function readNewestCheckpoint(store: PackStore, end: number): Promise<string> {
   const witnessed = await store.meta("cosigned_checkpoint");
   if (witnessed !== null && parseCheckpoint(readNote(witnessed).text).size >= end) return witnessed;
   const stored = await store.checkpoint();
@@ -129,7 +132,7 @@ async function readNewestCheckpoint(store: StorageReader, end: number): Promise<
  * Returns the first key of the log. Entries introduce the later keys.
  * @param keyChange the first of these entries; null if there is none
  */
-async function readFirstKey(store: StorageReader, keyChange: EntryRow | null): Promise<string> {
+async function readFirstKey(store: PackStore, keyChange: EntryRow | null): Promise<string> {
   const vkey = keyChange === null ? await store.meta("log_vkey") : decodeEntry<LogKeyEntry>(keyChange.bytes).previous;
   if (vkey === null) throw new CommandError("the store does not name the log's key; run assent audit");
   return vkey;
@@ -144,7 +147,7 @@ interface Listeners {
 
 /** Yields a line for each action that has an entry in the window, in the order of these entries. */
 async function* renderActions(
-  store: StorageReader,
+  store: PackStore,
   { first, end }: { first: number; end: number },
   sets: PolicySetCollector,
   listeners: Listeners,
@@ -173,7 +176,7 @@ async function* renderActions(
 }
 
 async function* renderPage(
-  store: StorageReader,
+  store: PackStore,
   ids: readonly string[],
   { first, end }: { first: number; end: number },
   sets: PolicySetCollector,
@@ -187,8 +190,10 @@ async function* renderPage(
     const entries = await readActionEntries(store, id, end);
     for (const entry of entries) {
       if (entry.seq < first || entry.seq >= end) onOutside(entry);
-      if (entry.type === "decision" || entry.type === "redecision")
-        sets.addUsed(decodeEntry<{ policy_set: string | null } & Record<string, JsonValue>>(entry.bytes).policy_set);
+      if (entry.type !== "decision" && entry.type !== "redecision") continue;
+      const { policy_set } = decodeEntry<{ policy_set: string | null } & Record<string, JsonValue>>(entry.bytes);
+      sets.addUsed(policy_set);
+      await sets.assertShown(policy_set);
     }
     onAction();
     yield `${canonicalText((await openAction(row, entries, sets.compiled)) as unknown as JsonValue)}\n`;
@@ -196,7 +201,7 @@ async function* renderPage(
 }
 
 async function* readSelected(
-  store: StorageReader,
+  store: PackStore,
   others: readonly number[],
   first: number,
   end: number,

@@ -8,11 +8,13 @@ import {
   effectiveRequest,
   Evaluation,
   findDeniedBy,
+  findFreeMembers,
   findScopeFault,
+  matchGrant,
   presentRequest,
   renderMarkedText,
 } from "../../src/core.ts";
-import { toRfc3339 } from "../../src/plugin.ts";
+import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionFilter, ActionRow } from "../../src/storage/index.ts";
 import type { VaryingMember } from "./scope-words.ts";
 import { type EarlierRequest, suggestScopes } from "./suggest-scopes.ts";
@@ -42,16 +44,29 @@ export interface GrantSuggestions {
     /** The newest requests that the grant would have covered. */
     requests: CoveredRequest[];
   }[];
+  /** What the scope that the caller wrote would cover; null without one. */
+  written: WrittenScope | null;
+}
+
+interface WrittenScope {
+  /** Whether it covers the request itself. */
+  covers_request: boolean;
+  /** As `findFreeMembers` returns it. */
+  free: string[];
+  covered: number;
+  requests: CoveredRequest[];
 }
 
 /**
  * Suggests scopes, and evaluates them on earlier requests of the same agent, tool and operation. Returns null if the
  * request of the action was erased.
+ * @param written a scope that the caller wrote; null without one. Throws VALIDATION_FAILED if it is not valid
  * @param readEarlier a function that reads the newest earlier requests that the caller can see
  */
 export async function suggestGrants(
   compiled: CompiledPolicySet,
   row: ActionRow,
+  written: string | null,
   readEarlier: (filter: Omit<ActionFilter, "visibility" | "limit">) => Promise<ActionRow[]>,
 ): Promise<GrantSuggestions | null> {
   const request = toEarlierAction(compiled, row);
@@ -61,13 +76,31 @@ export async function suggestGrants(
   const earlier = rows.flatMap((each) => toEarlierAction(compiled, each) ?? []);
   // A scope must not read redacted parameters. A request that has some can therefore not be expressed as a scope.
   const isValid = (scope: string): boolean => findScopeFault(compiled, row, scope, "condition") === null;
+  const fault = written === null ? null : findScopeFault(compiled, row, written, "condition");
+  if (fault !== null)
+    throw new Refusal("VALIDATION_FAILED", `the scope is not valid: ${fault}`, {
+      errors: [{ parameter: "scope", detail: fault }],
+    });
   const suggestions = suggestScopes(request.evaluation, earlier, isValid).map(({ scope, varying, covered }) => ({
     scope,
     varying,
     covered: covered.length,
     requests: covered.slice(0, MAX_NAMED).map((each) => describeRequest(compiled, each)),
   }));
-  return { considered: earlier.length, suggestions };
+  if (written === null) return { considered: earlier.length, suggestions, written: null };
+  const isCovered = ({ evaluation }: EarlierRequest): boolean =>
+    matchGrant({ id: written, scope: written, sum: null }, evaluation) !== null;
+  const covered = earlier.filter(isCovered);
+  return {
+    considered: earlier.length,
+    suggestions,
+    written: {
+      covers_request: isCovered(request),
+      free: findFreeMembers(written, request.evaluation.request),
+      covered: covered.length,
+      requests: covered.slice(0, MAX_NAMED).map((each) => describeRequest(compiled, each)),
+    },
+  };
 }
 
 /** Statuses of an action that was approved after it required approval. */

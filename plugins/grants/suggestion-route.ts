@@ -1,6 +1,6 @@
 /** The route that suggests scopes for a grant with the vote on a pending action. */
 import { Type } from "@sinclair/typebox";
-import { closed, type CoreHost, countSchema, textSchema, timeSchema } from "../../src/core.ts";
+import { closed, type CoreHost, countSchema, orNull, textSchema, timeSchema } from "../../src/core.ts";
 import { defineRoute, Refusal } from "../../src/plugin.ts";
 import {
   ActionRecord,
@@ -11,6 +11,7 @@ import {
   visibleAction,
 } from "../actions/api.ts";
 import { suggestGrants } from "./suggest-grants.ts";
+import { MAX_SCOPE } from "./suggest-scopes.ts";
 
 /** Maximum number of earlier requests against which each suggested scope is tried. */
 const MAX_EARLIER = 200;
@@ -57,6 +58,26 @@ const Answer = Type.Object(
           "The narrowest first, at most two. None would have covered a request that a person rejected. Empty if the request cannot be expressed as a scope: it is too long, or a policy redacts a parameter.",
       },
     ),
+    written: orNull(
+      Type.Object(
+        {
+          covers_request: Type.Boolean({ description: "Whether the scope covers the request itself." }),
+          free: Type.Array(Type.String(), { description: "What the scope leaves free, as in a grant." }),
+          covered: countSchema("Number of the compared requests that it would have covered."),
+          requests: Type.Array(Covered, { description: "The newest of them, at most five." }),
+        },
+        { ...closed, description: "What the scope in the query would cover; null without one." },
+      ),
+    ),
+  },
+  closed,
+);
+
+const ScopeQuery = Type.Object(
+  {
+    scope: Type.Optional(
+      Type.String({ minLength: 1, maxLength: MAX_SCOPE, description: "A scope to try, as a condition in CEL." }),
+    ),
   },
   closed,
 );
@@ -70,9 +91,10 @@ export function suggestionRoute(host: CoreHost, tag: string) {
     description: `Suggests what to grant together with the approval of a pending action, from its parameters and the last ${MAX_EARLIER} requests of its agent with the same tool and operation that this key may see.`,
     scope: "grants:write",
     params: IdParams,
+    query: ScopeQuery,
     responses: { 200: { description: "The suggestions.", schema: Answer } },
     errors: ["ACTION_NOT_FOUND", "ACTION_NOT_PENDING", "ACTION_ERASED", "RECORD_ALTERED"],
-    async handle({ params, credential }) {
+    async handle({ params, query, credential }) {
       const row = await visibleAction(host.storage, params.id, credential);
       assertNotErased(row);
       if (row.status !== "pending_approval" || isOverdue(row, host.clock()))
@@ -80,7 +102,7 @@ export function suggestionRoute(host: CoreHost, tag: string) {
       await host.waitForReadSlot();
       const { compiled } = await host.policies.current();
       const { visibility } = credential;
-      const answer = await suggestGrants(compiled, row, (filter) =>
+      const answer = await suggestGrants(compiled, row, query.scope ?? null, (filter) =>
         host.storage.actions({ ...filter, visibility, limit: MAX_EARLIER }),
       );
       if (answer === null) throw recordAlteredError(row, ["request"]);

@@ -29,7 +29,7 @@ export const voteAddition: VoteAddition<CoreHost> = {
   },
   async listOffers(storage, action, policies, { grants }) {
     if (grants === undefined) return [];
-    const offers = await suggestGrants(policies, action, (filter) =>
+    const offers = await suggestGrants(policies, action, null, (filter) =>
       // Everyone who can see the action can see the earlier requests of the same agent and tool.
       storage.actions({ ...filter, visibility: { all: true }, limit: MAX_EARLIER }),
     );

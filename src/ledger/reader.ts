@@ -8,6 +8,9 @@ import { TILE_WIDTH } from "../domain/tiles.ts";
 /** Number of levels of the tree that one tile covers. */
 const TILE_LEVELS = 8;
 
+/** The stored hashes of the ledger's tree. */
+type HashReader = Pick<StorageReader, "leafHashes" | "tile" | "tileRoots">;
+
 export interface ProofReader {
   inclusion(index: number, size: number): Promise<Uint8Array[]>;
   consistency(first: number, second: number): Promise<Uint8Array[]>;
@@ -16,7 +19,7 @@ export interface ProofReader {
   node(level: number, index: number): Promise<Uint8Array>;
 }
 
-export function createProofReader(reader: StorageReader): ProofReader {
+export function createProofReader(reader: HashReader): ProofReader {
   const node = (level: number, index: number): Promise<Uint8Array> => readNode(reader, level, index);
   return {
     node,
@@ -26,7 +29,7 @@ export function createProofReader(reader: StorageReader): ProofReader {
   };
 }
 
-async function readNode(reader: StorageReader, level: number, index: number): Promise<Uint8Array> {
+async function readNode(reader: HashReader, level: number, index: number): Promise<Uint8Array> {
   const tileLevel = Math.floor(level / TILE_LEVELS);
   const width = 2 ** (level % TILE_LEVELS);
   const from = index * width;
@@ -40,7 +43,7 @@ async function readNode(reader: StorageReader, level: number, index: number): Pr
   return hashes[0] as Uint8Array;
 }
 
-async function hashesOf(reader: StorageReader, tileLevel: number, from: number, width: number): Promise<Uint8Array[]> {
+async function hashesOf(reader: HashReader, tileLevel: number, from: number, width: number): Promise<Uint8Array[]> {
   if (width > 1) {
     const tile = await reader.tile(tileLevel, Math.floor(from / TILE_WIDTH));
     if (tile !== null) {

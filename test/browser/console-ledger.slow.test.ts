@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { after, before, describe, it } from "node:test";
 import { renderVerificationPage } from "../../plugins/evidence/page.ts";
+import { createPackWriter } from "../../plugins/evidence/pack-writer.ts";
 import { writePack } from "../../plugins/evidence/write-pack.ts";
 import { definePlugin } from "../../src/plugin.ts";
 import { serve } from "../../src/serve/index.ts";
@@ -234,11 +235,41 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
+  it("makes an evidence pack with a progress bar, which verifies after it was unpacked", async () => {
+    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/evidence");
+    const [saved] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Make the pack" }).click(),
+    ]);
+    await page.getByText("The pack is saved.").waitFor();
+    const digest = await page.locator(".facts code.hash").textContent();
+    const folder = temporaryFolder("assent-evidence-");
+    const file = join(folder, "pack.zip");
+    await saved.saveAs(file);
+    for (const [name, content] of readStoredZip(readFileSync(file))) writeFileSync(join(folder, name), content);
+    rmSync(file);
+    const context = await console_.browser.newContext({ offline: true });
+    const verifier = await context.newPage();
+    await verifier.goto(pathToFileURL(join(folder, "verify.html")).href);
+    await verifier.getByLabel("Files of the pack").setInputFiles(readdirSync(folder).map((name) => join(folder, name)));
+    await verifier.getByRole("heading", { name: "Verified", exact: true }).waitFor();
+    await verifier
+      .getByText(digest ?? "no digest")
+      .first()
+      .waitFor();
+    await context.close();
+    await page.getByLabel("Until (not included)").fill("2020-01-01");
+    await page.getByRole("button", { name: "Make the pack" }).click();
+    await page.getByRole("alert").getByText("must be after").waitFor();
+    assert.deepEqual([complaints.filter((line) => !/422/.test(line)), strayed], [[], []]);
+    await page.close();
+  });
+
   it("an evidence pack verifies in a browser without a network, and not with one altered byte", async () => {
     const { service, browser } = console_;
     const folder = join(service.folder, "pack");
     const { digest } = await writePack(service.storage, {
-      folder,
+      writer: createPackWriter(folder),
       from: 0,
       to: Date.now() + 3_600_000,
       checkpoint: null,
@@ -411,3 +442,20 @@ describe("the ledger in a browser, after its key was changed", { skip: withoutBr
     }
   });
 });
+
+/** Returns the files of an archive without compression, from its central directory. */
+function readStoredZip(archive: Buffer): [name: string, content: Buffer][] {
+  const end = archive.lastIndexOf("PK\x05\x06");
+  const files: [string, Buffer][] = [];
+  for (let at = archive.readUInt32LE(end + 16); at < end && archive.readUInt32LE(at) === 0x0201_4b50;) {
+    const [size, length, from] = [
+      archive.readUInt32LE(at + 24),
+      archive.readUInt16LE(at + 28),
+      archive.readUInt32LE(at + 42),
+    ];
+    const start = from + 30 + archive.readUInt16LE(from + 26) + archive.readUInt16LE(from + 28);
+    files.push([archive.toString("utf8", at + 46, at + 46 + length), archive.subarray(start, start + size)]);
+    at += 46 + length;
+  }
+  return files;
+}

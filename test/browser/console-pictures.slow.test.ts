@@ -11,6 +11,7 @@ import { after, before, describe, it } from "node:test";
 import { pathToFileURL } from "node:url";
 import type { Page } from "playwright-core";
 import { renderVerificationPage } from "../../plugins/evidence/page.ts";
+import { createPackWriter } from "../../plugins/evidence/pack-writer.ts";
 import { writePack } from "../../plugins/evidence/write-pack.ts";
 import { NotifierError, type ApprovalMessage } from "../../src/contract/notifier.ts";
 import { open, withoutBrowser } from "../support/browser.ts";
@@ -236,7 +237,7 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
     const { service, browser } = console_;
     const folder = join(service.folder, "evidence");
     await writePack(service.storage, {
-      folder,
+      writer: createPackWriter(folder),
       from: 0,
       to: Date.now() + service.clock.now + 3_600_000,
       checkpoint: null,

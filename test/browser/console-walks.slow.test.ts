@@ -161,7 +161,7 @@ describe("walks through the console", { skip: withoutBrowser }, () => {
       hand.begin();
       await hand.press("Control+k");
       await hand.press("4", "7", "1", "1", "Enter");
-      await hand.read(page.getByRole("heading", { level: 1, name: 'Pay out 18400 "EUR" for the order "4711"' }));
+      await hand.read(page.locator("h1", { hasText: 'Pay out 18400 "EUR" for the order "4711"' }));
       const main = page.getByRole("main");
       await hand.read(main.getByText("a payout needs finance, then a director").first());
       const votes = main.getByRole("region", { name: "Approvals" });

@@ -88,6 +88,7 @@ export {
   Ago,
   Badge,
   CopyButton,
+  downloadBlob,
   downloadText,
   Hash,
   JsonBlock,

@@ -18,11 +18,15 @@ import {
   type VoteAddition,
   type VoteTerms,
 } from "../../console/app/kit.ts";
+import { describeFreeMembers } from "../scope-words.ts";
 import { DURATIONS, TEXTS } from "./strings.ts";
 
-type Suggestion = Api["GET /v1/actions/{id}/grant-suggestions"]["response"]["suggestions"][number];
+type Suggestions = Api["GET /v1/actions/{id}/grant-suggestions"]["response"];
+type Suggestion = Suggestions["suggestions"][number];
 
 const USUAL_COUNT = 20;
+/** Position of the scope that the approver writes, in place of a position among the suggestions. */
+const OWN = -2;
 
 interface Props {
   id: string;
@@ -61,30 +65,36 @@ function Offer({ id, limits, onChoose }: Props) {
   const [chosen, setChosen] = useState(-1);
   const [duration, setDuration] = useState(durations.at(-1)?.value ?? longest);
   const [count, setCount] = useState(String(Math.min(USUAL_COUNT, limits.count)));
-  const suggestion = data?.suggestions[chosen];
+  const [written, setWritten] = useState<string | null>(null);
+  const scope = chosen === OWN ? written : (data?.suggestions[chosen]?.scope ?? null);
   const isValid = /^[1-9]\d*$/.test(count) && Number(count) <= limits.count;
   useEffect(() => {
-    if (suggestion === undefined || !isValid) return onChoose(null);
-    const terms = { count: Number(count), scope: suggestion.scope };
+    if (scope === null || !isValid) return onChoose(null);
+    const terms = { count: Number(count), scope };
     const seconds = durations.find(({ value }) => value === duration)?.seconds ?? limits.for_seconds;
     onChoose({
       body: { ...terms, for: duration },
       signed: { ...terms, for_ms: seconds * 1000, ends_on_failure: false, sum: null },
       label: TEXTS.approve,
     });
-  }, [suggestion, duration, count]);
+  }, [scope, duration, count]);
   if (data === null)
     return error === null ? <Loading what="suggestions" /> : <ErrorNotice error={error} onRetry={reload} />;
-  if (data.suggestions.length === 0) return <p class="quiet">{TEXTS.noScope}</p>;
+  const { suggestions } = data;
   return (
     <fieldset class="grant-scopes">
       <legend>{TEXTS.considered(data.considered)}</legend>
       <label class="check">
         <input type="radio" name={name} checked={chosen === -1} onChange={() => setChosen(-1)} /> {TEXTS.onlyThis}
       </label>
-      {data.suggestions.map((each, i) => (
+      {suggestions.length === 0 ? <p class="quiet">{TEXTS.noScope}</p> : null}
+      {suggestions.map((each, i) => (
         <Scope key={each.scope} name={name} {...each} isChosen={chosen === i} onChoose={() => setChosen(i)} />
       ))}
+      <label class="check">
+        <input type="radio" name={name} checked={chosen === OWN} onChange={() => setChosen(OWN)} /> {TEXTS.own}
+      </label>
+      {chosen === OWN ? <OwnScope id={id} text={suggestions[0]?.scope ?? ""} onChecked={setWritten} /> : null}
       <p class="row">
         <label>
           For{" "}
@@ -114,6 +124,73 @@ function Offer({ id, limits, onChoose }: Props) {
       {isValid ? null : <p class="said">{TEXTS.count(limits.count)}</p>}
       <p class="quiet">{TEXTS.ends}</p>
     </fieldset>
+  );
+}
+
+interface OwnScopeProps {
+  id: string;
+  /** The narrowest suggestion, to start from. */
+  text: string;
+  /** Receives the scope that was checked; null after a change. */
+  onChecked(scope: string | null): void;
+}
+
+/** Lets the approver write a scope. It can be granted only after its effect was displayed. */
+function OwnScope({ id, text: start, onChecked }: OwnScopeProps) {
+  const field = useId();
+  const [text, setText] = useState(start);
+  const [result, setResult] = useState<Suggestions | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  useEffect(() => () => onChecked(null), []);
+  const check = async (): Promise<void> => {
+    setError(null);
+    try {
+      const scope = text.trim();
+      const found = await request("GET /v1/actions/{id}/grant-suggestions", { path: [id], query: { scope } });
+      setResult(found);
+      onChecked(found.written?.covers_request === true ? scope : null);
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  const written = result?.written ?? null;
+  return (
+    <div class="grant-own">
+      <label for={field}>{TEXTS.ownLabel}</label>
+      <textarea
+        id={field}
+        class="wide"
+        rows={3}
+        maxLength={2000}
+        spellcheck={false}
+        value={text}
+        onInput={(event) => {
+          setText(event.currentTarget.value);
+          setResult(null);
+          onChecked(null);
+        }}
+      />
+      <p class="row">
+        <button type="button" class="small" disabled={text.trim() === ""} onClick={() => void check()}>
+          {TEXTS.check}
+        </button>
+        {written === null ? <span class="quiet">{TEXTS.unchecked}</span> : null}
+      </p>
+      <ErrorNotice error={error} />
+      {written === null ? null : (
+        <div role="status">
+          {written.covers_request ? null : <p class="said">{TEXTS.misses}</p>}
+          <p>
+            Leaves free:{" "}
+            <strong>
+              <MarkedValue value={describeFreeMembers(written.free)} />
+            </strong>
+            . <span class="quiet">It {TEXTS.covered(written.covered)}.</span>
+          </p>
+          <PastRequests requests={written.requests} />
+        </div>
+      )}
+    </div>
   );
 }
 
@@ -150,24 +227,30 @@ function Scope({
           <MarkedValue value={scope} />
         </code>
       </details>
-      {requests.length === 0 ? null : (
-        <details class="grant-past">
-          <summary>{TEXTS.newest(requests.length)}</summary>
-          <ul>
-            {requests.map(({ id, status, created_at, summary }) => (
-              <li key={id}>
-                <Badge value={status} /> {/* In a new tab: a vote is being prepared here. */}
-                <a href={`/#/actions/${encodeSegment(id)}`} target="_blank" rel="noreferrer">
-                  <MarkedValue value={summary} />
-                </a>{" "}
-                <span class="quiet">
-                  <Time at={created_at} />
-                </span>
-              </li>
-            ))}
-          </ul>
-        </details>
-      )}
+      <PastRequests requests={requests} />
     </div>
+  );
+}
+
+/** Renders the newest requests that a scope would have covered. */
+function PastRequests({ requests }: Pick<Suggestion, "requests">) {
+  if (requests.length === 0) return null;
+  return (
+    <details class="grant-past">
+      <summary>{TEXTS.newest(requests.length)}</summary>
+      <ul>
+        {requests.map(({ id, status, created_at, summary }) => (
+          <li key={id}>
+            <Badge value={status} /> {/* In a new tab: a vote is being prepared here. */}
+            <a href={`/#/actions/${encodeSegment(id)}`} target="_blank" rel="noreferrer">
+              <MarkedValue value={summary} />
+            </a>{" "}
+            <span class="quiet">
+              <Time at={created_at} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }

@@ -104,6 +104,13 @@ describe("grants in a browser", { skip: withoutBrowser }, () => {
       .nth(1)
       .check();
     await page.getByRole("button", { name: "Approve and grant" }).waitFor();
+    // A scope of their own can be granted only after its effect was displayed.
+    await page.getByLabel("Requests that match a condition of your own").check();
+    await page.getByRole("button", { name: "Approve and grant" }).waitFor({ state: "detached" });
+    await page.getByLabel("Condition, in CEL").fill('params.app == "shop"');
+    await page.getByRole("button", { name: "Check it" }).click();
+    await page.getByText("Leaves free: any other parameter, any other context.").waitFor();
+    await page.getByRole("button", { name: "Approve and grant" }).waitFor();
     await page.getByRole("button", { name: "Deny", exact: true }).click();
     await until("the denial is recorded", async () => (await statusOf(id as string)) === "denied");
     const grants = await console_.service.call("GET", "/v1/grants?agent_id=release-bot&active=true", { key: ada });

@@ -465,6 +465,30 @@ describe("suggestions", () => {
     assert.deepEqual(voted.body.new_grant.free, ["params.amount"]);
   });
 
+  test("an approver can try a scope of their own, which says what it covers and leaves free", async () => {
+    const agent_id = freshAgent();
+    for (const amount of [5, 50])
+      await vote((await submit({ agent_id, params: { repo: "web", amount } })).body.id, { approve: true });
+    const { id } = (await submit({ agent_id, params: { repo: "web", amount: 7 } })).body;
+    const attempt = (scope: string): Promise<Answer> =>
+      service.call("GET", `/v1/actions/${id}/grant-suggestions?scope=${encodeURIComponent(scope)}`, { key: alice });
+    const { written } = (await attempt('params.repo == "web" && params.amount < 10')).body;
+    assert.deepEqual(
+      [written.covers_request, written.covered, written.free, written.requests.length],
+      [true, 1, ["params.amount", "params.*", "context.*"], 1],
+    );
+    assert.equal((await attempt("params.amount > 10")).body.written.covers_request, false);
+    assert.equal((await suggest(id)).written, null);
+    for (const [scope, detail] of [
+      ["params.amount <", /scope/],
+      ["1 + 1", /scope/],
+    ] as const) {
+      const { status, body } = await attempt(scope);
+      assert.deepEqual([status, body.code, body.errors[0].parameter], [422, "VALIDATION_FAILED", "scope"]);
+      assert.match(body.detail, detail);
+    }
+  });
+
   test("suggestions would have covered no request that a person rejected", async () => {
     const agent_id = freshAgent();
     const params = { repo: "web", force: true };

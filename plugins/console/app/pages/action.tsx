@@ -107,7 +107,7 @@ function Detail({ action, events, reload }: DetailProps) {
   };
   return (
     <>
-      <p class="row">
+      <div class="row">
         <Badge value={action.status} />
         {availability === "settled" || action.expires_at === null ? null : <TimeLeft at={action.expires_at} />}
         {(action.status === "allowed" || action.status === "approved") && action.approved_until !== null ? (
@@ -116,7 +116,8 @@ function Detail({ action, events, reload }: DetailProps) {
           </span>
         ) : null}
         {isPending ? <a href={`#/approvals/${encodeSegment(action.id)}`}>{TEXTS.inInbox}</a> : null}
-      </p>
+        <Panels place="settled" action={action} />
+      </div>
       <div role="status">{message === "" ? null : <Notice>{message}</Notice>}</div>
       <ErrorNotice error={refused} />
       <Panels place="action-outcome" action={action} onChanged={reload} />
@@ -128,9 +129,6 @@ function Detail({ action, events, reload }: DetailProps) {
           reload();
         }}
       />
-      <div class="row">
-        <Panels place="settled" action={action} />
-      </div>
       <Panels
         place="action-allowed"
         action={action}

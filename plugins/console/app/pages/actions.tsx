@@ -18,6 +18,7 @@ import {
 } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { readFormValues } from "../ui/forms.tsx";
+import { findHeadlineMember } from "../ui/params.tsx";
 import { describeRequest, RequestHeadline, RiskBadge } from "../ui/request-view.tsx";
 import { RowPages } from "../ui/row-pages.tsx";
 import { ActionDetail } from "./action.tsx";
@@ -228,9 +229,7 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
             ))
           ) : (
             <td class="part-line">
-              <span class="one-line" title={renderPlain(describeRequest(row))}>
-                <RequestHeadline action={row} />
-              </span>
+              <What action={row} />
             </td>
           )}
           <td>
@@ -252,5 +251,25 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
         </tr>
       ))}
     </Table>
+  );
+}
+
+/** Renders the sentence of an action; without one, the parameter that distinguishes it from others of its kind. */
+function What({ action }: { action: Action }) {
+  const value = action.erased_at ? null : findHeadlineMember(action);
+  if (!action.preview && value === null) return null;
+  return (
+    <span class="one-line" title={renderPlain(describeRequest(action))}>
+      {action.preview || value === null ? (
+        <RequestHeadline action={action} />
+      ) : (
+        <>
+          <span class="quiet">
+            <MarkedValue value={value.name} />
+          </span>{" "}
+          <MarkedValue value={value.value} />
+        </>
+      )}
+    </span>
   );
 }

@@ -410,7 +410,12 @@ export function Table({
 
 /** Saves text as a file. */
 export function downloadText(name: string, text: string): void {
-  const address = URL.createObjectURL(new Blob([text], { type: "text/plain;charset=utf-8" }));
+  downloadBlob(name, new Blob([text], { type: "text/plain;charset=utf-8" }));
+}
+
+/** Saves a file. */
+export function downloadBlob(name: string, blob: Blob): void {
+  const address = URL.createObjectURL(blob);
   const link = document.createElement("a");
   link.href = address;
   link.download = name;

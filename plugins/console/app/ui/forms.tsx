@@ -6,7 +6,7 @@ import { MarkedValue } from "./elements.tsx";
 
 /** Attributes that the console's forms set on an input. */
 interface Input {
-  type?: "text" | "password" | "number" | "email" | "datetime-local";
+  type?: "text" | "password" | "number" | "email" | "date" | "datetime-local";
   value?: string;
   defaultValue?: string;
   placeholder?: string;

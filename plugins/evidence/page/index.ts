@@ -1,0 +1,16 @@
+/** Evidence in the console: a page that makes packs. */
+import type { ConsolePart } from "../../console/app/kit.ts";
+
+export default {
+  pages: [
+    {
+      name: "evidence",
+      title: "Evidence",
+      icon: "book",
+      section: "Record",
+      order: 25,
+      load: () => import("./evidence.tsx").then((module) => module.Evidence),
+      scopes: ["admin"],
+    },
+  ],
+} satisfies ConsolePart;
