@@ -53,6 +53,7 @@ const NAMES = [
   "analytics",
   "events",
   "provenance",
+  "evidence",
   "replay",
   "results",
   "well-known",
