@@ -5,7 +5,7 @@ import { defineRoute, parseRfc3339, Refusal, Type } from "../../src/plugin.ts";
 import type { PackWriter } from "./pack-writer.ts";
 
 const NDJSON = "application/x-ndjson";
-const BODY_BYTES = 1024;
+const BODY_BYTES = 4096;
 /** Number of characters that one line has at least, except the last line of a file. */
 const PIECE = 65_536;
 

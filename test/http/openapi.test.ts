@@ -413,6 +413,8 @@ describe("every operation", () => {
     await send("POST", "/v1/grants/{id}/revoke", { at: grant, body: { reason: "walk" } });
     await send("GET", "/v1/rotas");
     await send("GET", "/v1/groups");
+    await send("GET", "/v1/groups/hidden");
+    await send("POST", "/v1/evidence", { body: { from: "2026-01-01T00:00:00Z", to: "2026-01-02T00:00:00Z" } });
     await send("GET", "/v1/break-glass");
     await send("GET", "/v1/grants", { query: "?active=true" });
     await send("GET", "/v1/grants/{id}", { at: grant });
@@ -570,6 +572,9 @@ describe("every operation", () => {
     await send("PUT", "/v1/policies/{id}", { at: { id: "suggested" }, query: "?activate=true", body: suggested });
     const { id, decision } = (await send("POST", "/v1/actions", { key: service.agent, body: ASKED })).body;
     assert.equal(decision, "allow");
+    await send("POST", "/v1/actions/{id}/flag", { at: { id }, body: { reason: "a drill" } });
+    const again = await send("POST", "/v1/actions/{id}/flag", { at: { id }, body: { reason: "a drill" } });
+    if (hasFeature("flags")) assert.equal(again.body.code, "ALREADY_FLAGGED");
     const change = (verb: "flag" | "restore", policy: string, body: object): Promise<Sent> =>
       send("POST", `/v1/suggested-rules/{policy}/${verb}`, { at: { policy }, body: { reason: "a drill", ...body } });
     assert.equal((await change("flag", "unknown", { action_id: id })).body.code, "SUGGESTED_RULE_NOT_FOUND");
