@@ -1,7 +1,7 @@
 /**
  * Each way in names the authority under which an agent acts: the client, the command line, the hook with the keys of
  * sub-agents, the MCP proxy, and gateways.
- * @needs authzen
+ * @needs authzen, hook, mcp
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
