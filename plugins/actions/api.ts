@@ -5,7 +5,9 @@ export { readSession } from "./agent-sessions.ts";
 export { maySelfConfirm, readApproverEligibility } from "./approver-plans.ts";
 export { pendingAction } from "./ask-agent.ts";
 export { isUnderAuthority } from "./authority-inputs.ts";
+export { BarredError } from "./barred.ts";
 export {
+  approvalPeriodMs,
   cancelVisibleAction,
   findVotedPinChanges,
   type PreparedVote,
@@ -27,6 +29,7 @@ export {
 export { type ApproveAddition } from "./cli/approve-addition.ts";
 export { matchesTerminalCode, terminalChallenge } from "./cli/watch/terminal-code.ts";
 export { type PinChange } from "./compare-pins.ts";
+export { compareRequest } from "./compare-request.ts";
 export { countPeople, isNewPerson } from "./count-people.ts";
 export { digestSchema, GrantSum } from "./entry-parts.ts";
 export { LedgerEntry } from "./entry-schemas.ts";
@@ -42,11 +45,18 @@ export {
   submitAndStartAll,
 } from "./gateway/gate.ts";
 export { createGatewayFacade, GATEWAY_OPTIONS } from "./gateway/gateway-facade.ts";
-export { factsChangedError } from "./pins.ts";
+export { releaseLimitUses } from "./limit-usage.ts";
+export { factsChangedError, findPinChanges } from "./pins.ts";
 export { prefetchRedecision, readRequest } from "./prefetch-redecision.ts";
 export { createFactReadingHost } from "./read-inputs.ts";
 export { readRecordedName } from "./recorded-name.ts";
-export { noLongerAllowedError } from "./redecision.ts";
+export {
+  noLongerAllowedError,
+  recordDenial,
+  type Redecision,
+  reevaluateAction,
+  requireMoreApprovals,
+} from "./redecision.ts";
 export { ActionBody, ActionRecord, CancelBody, IdParams, SESSION_HEADER } from "./schemas.ts";
 export { coversChain, findSelfApproval } from "./self-approval.ts";
 export { readVoteStatement, requireVoteSigner } from "./signed-vote-routes.ts";
@@ -61,6 +71,7 @@ export {
 } from "./submit.ts";
 export {
   hasRecordedRequest,
+  matchesLedger,
   readVerifiedHistory,
   recordAlteredError,
   type VerifiedHistory,

@@ -15,7 +15,6 @@ import { holdRoutes } from "./hold-routes.ts";
 import { legalHoldState } from "./legal-holds.ts";
 import { readRoutes } from "./read-routes.ts";
 import { createRetentionTask } from "./retention.ts";
-import { createReviewWorker } from "./review-worker.ts";
 import { createUnknownOutcomeTask } from "./unknown-outcome.ts";
 import { submissionRoutes } from "./submission-routes.ts";
 import { voteRoutes } from "./vote-routes.ts";
@@ -55,7 +54,6 @@ export default defineCorePlugin({
     const waiters = createActionWaits(host, options.max_waits_per_key, waitTracker);
     const retention = createRetentionTask(host);
     const credentialEnding = createCredentialEndingTask(host);
-    const reviews = createReviewWorker(host);
     const factWrites = createFactWrites(host);
     const unknownOutcomes = createUnknownOutcomeTask(host, options.unknown_after_minutes * 60_000);
     return {
@@ -73,13 +71,11 @@ export default defineCorePlugin({
         retention.start();
         unknownOutcomes.start();
         credentialEnding.start();
-        reviews.start();
         factWrites.start();
       },
       async stop() {
         waiters.stop();
         factWrites.stop();
-        await reviews.stop();
         await waitTracker.stop();
         await credentialEnding.stop();
         await unknownOutcomes.stop();

@@ -24,10 +24,9 @@ import {
   type StorageReader,
   nullIfCorrupt,
 } from "../../src/storage/index.ts";
-import { principalOfReviewer } from "./reviewer-answer.ts";
 import { newSalt } from "./salt.ts";
 import { readRecordedName } from "./recorded-name.ts";
-import { verifyAgainstLedger } from "./verify-record.ts";
+import { principalOfReviewer, verifyAgainstLedger } from "./verify-record.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 
 /** Maximum length of the voter's comment in the reason of a later decision. The vote's entry has the whole comment. */

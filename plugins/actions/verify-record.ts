@@ -43,7 +43,11 @@ import {
   type StorageReader,
   nullIfCorrupt,
 } from "../../src/storage/index.ts";
-import { principalOfReviewer } from "./reviewer-answer.ts";
+
+/** Returns the principal that represents a machine reviewer instead of a person, for example in an earlier rejection. */
+export function principalOfReviewer(name: string): string {
+  return `reviewer:${name}`;
+}
 
 /** The person or machine reviewer who rejected an action, with the comment. */
 interface RecordedRejection {

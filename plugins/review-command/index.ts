@@ -29,6 +29,7 @@ const Options = Type.Object(
 
 export default definePlugin({
   name: "review-command",
+  needs: ["reviewers"],
   options: Type.Object(
     { reviewers: Type.Optional(Type.Record(Type.String({ pattern: REVIEWER_NAME_PATTERN }), Options)) },
     { additionalProperties: false },

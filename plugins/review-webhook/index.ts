@@ -27,6 +27,7 @@ const Options = Type.Object(
 
 export default definePlugin({
   name: "review-webhook",
+  needs: ["reviewers"],
   options: Type.Object(
     { reviewers: Type.Optional(Type.Record(Type.String({ pattern: REVIEWER_NAME_PATTERN }), Options)) },
     { additionalProperties: false },

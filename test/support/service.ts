@@ -47,6 +47,7 @@ const NAMES = [
   "claims",
   "plans",
   "flags",
+  "reviewers",
   "sub-agents",
   "break-glass",
   "limits",

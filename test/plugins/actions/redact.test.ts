@@ -70,7 +70,7 @@ const submit = async (amount: number, operation = "charge"): Promise<any> => {
 
 test(
   "no display or delivery contains a redacted value, and the key that runs the action receives it",
-  needs("analytics", "coverage", "deliveries", "grants", "provenance", "replay", "suggestions"),
+  needs("analytics", "coverage", "deliveries", "grants", "provenance", "replay", "reviewers", "suggestions"),
   async () => {
     const denied = await submit(901);
     assert.equal(denied.status, "denied");

@@ -16,14 +16,20 @@ import {
 } from "../../src/core.ts";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { BarredError } from "./barred.ts";
-import { approvalPeriodMs } from "./cast-vote.ts";
-import { releaseLimitUses } from "./limit-usage.ts";
-import { findPinChanges } from "./pins.ts";
-import { recordDenial, reevaluateAction, requireMoreApprovals, type Redecision } from "./redecision.ts";
-import type { ReviewOutcome } from "./review-calls.ts";
-import { isOverdue } from "./visible-action.ts";
-import { type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
+import {
+  approvalPeriodMs,
+  BarredError,
+  findPinChanges,
+  isOverdue,
+  recordDenial,
+  type Redecision,
+  reevaluateAction,
+  releaseLimitUses,
+  requireMoreApprovals,
+  type VerifiedHistory,
+  verifyAgainstLedger,
+} from "../actions/api.ts";
+import type { ReviewOutcome } from "./calls.ts";
 
 /** An outcome to record. */
 interface FinishedReview {

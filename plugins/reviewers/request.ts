@@ -14,7 +14,7 @@ import {
 } from "../../src/core.ts";
 import { requestSections, type ReviewRequest, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { compareRequest } from "./compare-request.ts";
+import { compareRequest } from "../actions/api.ts";
 
 /** Warning for a model that reads the request. A reviewer can pass it to the model unchanged. */
 const NOTICE =

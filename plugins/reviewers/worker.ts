@@ -15,12 +15,16 @@ import {
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow, EntryRow } from "../../src/storage/index.ts";
-import { createReviewCalls } from "./review-calls.ts";
-import { readReviewedAction, type ReviewedAction, buildReviewRequest } from "./review-request.ts";
-import { createFactReadingHost } from "./read-inputs.ts";
-import { recordReview } from "./record-review.ts";
-import { isOverdue } from "./visible-action.ts";
-import { hasRecordedRequest, matchesLedger, readVerifiedHistory } from "./verify-record.ts";
+import {
+  createFactReadingHost,
+  hasRecordedRequest,
+  isOverdue,
+  matchesLedger,
+  readVerifiedHistory,
+} from "../actions/api.ts";
+import { createReviewCalls } from "./calls.ts";
+import { recordReview } from "./record.ts";
+import { buildReviewRequest, readReviewedAction, type ReviewedAction } from "./request.ts";
 
 const PAGE = 100;
 /** Maximum number of actions under review at a time. */
@@ -30,17 +34,7 @@ const LEASE_INTERVAL_MS = 2_000;
 /** Delay before a review that could not be recorded is repeated. Long, because calls can be expensive. Milliseconds. */
 const RETRY_MS = 30_000;
 
-interface ReviewWorker {
-  start(): void;
-  /** Aborts running calls. The next worker repeats them. */
-  stop(): Promise<void>;
-}
-
-export function createReviewWorker(host: CoreHost): ReviewWorker {
-  return new LedgerReviewWorker(host);
-}
-
-class LedgerReviewWorker implements ReviewWorker {
+export class ReviewWorker {
   private readonly host: CoreHost;
   private readonly calls = createReviewCalls();
   private readonly leading: ReturnType<typeof createRepeatingTask>;
@@ -77,6 +71,7 @@ class LedgerReviewWorker implements ReviewWorker {
     this.leading.start();
   }
 
+  /** Aborts running calls. The next worker repeats them. */
   async stop(): Promise<void> {
     this.stopping.abort();
     this.unsubscribe();
