@@ -1,15 +1,29 @@
 /** `assent/actions`: what features that name `actions` in `needs` may use of this one. */
 export { type GatewayRequest } from "../../src/core.ts";
-export { commitPreview, createApprovalMac, readActionRecord } from "./action-record.ts";
+export {
+  ACTION_RESPONSE,
+  buildActionReply,
+  commitPreview,
+  createApprovalMac,
+  readActionRecord,
+} from "./action-record.ts";
 export { readSession } from "./agent-sessions.ts";
-export { maySelfConfirm, readApproverEligibility } from "./approver-plans.ts";
-export { pendingAction } from "./ask-agent.ts";
+export {
+  assertMeetsOversightMode,
+  findVoteIneligibility,
+  maySelfConfirm,
+  readApproverEligibility,
+  toCountedVotes,
+} from "./approver-plans.ts";
 export { isUnderAuthority } from "./authority-inputs.ts";
 export { BarredError } from "./barred.ts";
 export {
+  approvalExpiredError,
   approvalPeriodMs,
+  assertPending,
   cancelVisibleAction,
   findVotedPinChanges,
+  pendingAction,
   type PreparedVote,
   prepareVote,
   recordUnvotableAction,
@@ -31,6 +45,7 @@ export { matchesTerminalCode, terminalChallenge } from "./cli/watch/terminal-cod
 export { type PinChange } from "./compare-pins.ts";
 export { compareRequest } from "./compare-request.ts";
 export { countPeople, isNewPerson } from "./count-people.ts";
+export { decideByRules, findRejection } from "./decide-action.ts";
 export { digestSchema, GrantSum } from "./entry-parts.ts";
 export { LedgerEntry } from "./entry-schemas.ts";
 export { scheduleExpiry } from "./expiry.ts";
@@ -45,19 +60,31 @@ export {
   submitAndStartAll,
 } from "./gateway/gate.ts";
 export { createGatewayFacade, GATEWAY_OPTIONS } from "./gateway/gateway-facade.ts";
-export { releaseLimitUses } from "./limit-usage.ts";
+export { releaseLimitUses, writeLimitUses } from "./limit-usage.ts";
+export { writePastAction } from "./past-actions.ts";
 export { factsChangedError, findPinChanges } from "./pins.ts";
 export { prefetchRedecision, readRequest } from "./prefetch-redecision.ts";
 export { createFactReadingHost } from "./read-inputs.ts";
 export { readRecordedName } from "./recorded-name.ts";
 export {
+  collectCurrentFacts,
   noLongerAllowedError,
   recordDenial,
+  recordEdit,
   type Redecision,
   reevaluateAction,
   requireMoreApprovals,
 } from "./redecision.ts";
-export { ActionBody, ActionRecord, CancelBody, IdParams, SESSION_HEADER } from "./schemas.ts";
+export { newSalt } from "./salt.ts";
+export {
+  ActionBody,
+  ActionRecord,
+  ApprovalBody,
+  CancelBody,
+  IdParams,
+  MAX_QUESTIONS,
+  SESSION_HEADER,
+} from "./schemas.ts";
 export { coversChain, findSelfApproval } from "./self-approval.ts";
 export { readVoteStatement, requireVoteSigner } from "./signed-vote-routes.ts";
 export { Nonce, PasskeyResponse, VoteChallenge } from "./signed-vote-schemas.ts";
@@ -77,7 +104,15 @@ export {
   type VerifiedHistory,
   verifyAgainstLedger,
 } from "./verify-record.ts";
-export { assertNotErased, isOverdue, isStartable, visibleAction, withCurrentStatus } from "./visible-action.ts";
+export {
+  assertNotErased,
+  isOverdue,
+  isStartable,
+  rereadAction,
+  visibleAction,
+  withCurrentStatus,
+} from "./visible-action.ts";
 export { principalsBehindCredential, principalsBehindVote, principalsOfKeys } from "./vote-principals.ts";
-export { assertToken, type Vote } from "./voter.ts";
+export { assertNotSelf, assertToken, verifyTokenVoter, type Vote, type Voter } from "./voter.ts";
 export { findUserAsApprover, findVotingBlock, type PendingApprover } from "./voting-capacity.ts";
+export { isAgentOfAction } from "./wait-tracker.ts";

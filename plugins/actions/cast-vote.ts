@@ -594,6 +594,21 @@ async function expirePending(tx: LedgerTransaction, row: ActionRow): Promise<Act
   return rereadAction(tx, row.id);
 }
 
+/** Reads a pending action and verifies it against the ledger. Throws ACTION_NOT_PENDING or APPROVAL_EXPIRED. */
+export async function pendingAction(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  id: string,
+  caller: Credential,
+): Promise<ActionRow> {
+  const row = await visibleAction(tx, id, caller);
+  assertNotErased(row);
+  await verifyAgainstLedger(host, tx, row, await tx.approvals(id));
+  assertPending(row);
+  if (isOverdue(row, tx.now)) throw approvalExpiredError(row);
+  return row;
+}
+
 /**
  * Expires an approved action. The action keeps counting against limits, because a tool that verifies permits itself may
  * have run it.

@@ -16,8 +16,6 @@ import { MAX_COMPARED_ACTIONS, MAX_DIFFERENCES, MAX_UNUSUAL_SENTENCES } from "./
 /** Maximum number of questions about one action. Each question and each answer adds an entry to the ledger. */
 export const MAX_QUESTIONS = 5;
 /** Maximum number of characters of a question. */
-const MAX_QUESTION_LENGTH = 1000;
-const MAX_ANSWER_LENGTH = 2000;
 
 /** Names are compared, displayed and logged, so the format `name` excludes invisible and ambiguous characters. */
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
@@ -278,51 +276,6 @@ const QuestionRecord = Type.Object(
     question: Type.String(),
     answered_at: orNull(timeSchema("Time at which the question was answered; null until then.")),
     answer: orNull(Type.String({ description: "The agent's answer; null until it answers." })),
-  },
-  { additionalProperties: false },
-);
-
-export const QuestionBody = Type.Object(
-  {
-    question: Type.String({
-      minLength: 1,
-      maxLength: MAX_QUESTION_LENGTH,
-      description: "For the agent. The ledger contains a commitment to it.",
-    }),
-  },
-  { additionalProperties: false },
-);
-
-export const EditBody = Type.Object(
-  {
-    token: ApprovalBody.properties.token,
-    changes: Type.Record(
-      Type.String({ maxLength: 200, description: "Path, such as `params.amount`." }),
-      Type.Union([Type.String(), Type.Number(), Type.Boolean()]),
-      { minProperties: 1, maxProperties: 16, description: "New values, of the same types as before." },
-    ),
-    reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })),
-  },
-  {
-    additionalProperties: false,
-    examples: [{ token: "apt1_example", changes: { "params.amount": 90 }, reason: "the rest was paid already" }],
-  },
-);
-
-export const AnswerBody = Type.Object(
-  {
-    number: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: MAX_QUESTIONS,
-        description: "Default: the first question without an answer.",
-      }),
-    ),
-    answer: Type.String({
-      minLength: 1,
-      maxLength: MAX_ANSWER_LENGTH,
-      description: "For the approvers. The ledger contains a commitment to it.",
-    }),
   },
   { additionalProperties: false },
 );

@@ -7,8 +7,6 @@ import { signedVoteRoutes } from "./signed-vote-routes.ts";
 import { pendingRoute } from "./pending-route.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { createFactReadingHost } from "./read-inputs.ts";
-import { questionRoutes } from "./question-routes.ts";
-import { editRoute } from "./edit-route.ts";
 import { liftRejection } from "./lift-rejection.ts";
 import { LiftRejectionBody } from "./rejection-schemas.ts";
 import * as schema from "./schemas.ts";
@@ -77,8 +75,6 @@ export function voteRoutes(host: CoreHost, tag: string) {
       handle: async ({ credential, params, body }) =>
         buildActionReply(host, await liftRejection(host, credential, params.id, body.reason ?? null), credential),
     }),
-    editRoute(host, tag),
-    ...questionRoutes(host, tag),
     ...signedVoteRoutes(host, tag),
     pendingRoute(host, tag),
     ...linkRoutes(host, tag),

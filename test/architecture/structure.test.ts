@@ -59,11 +59,13 @@ describe("imports", () => {
   /** What pages of the console are built from: `assent/console`. */
   const KIT = "plugins/console/app/kit.ts";
   const isPage = (file: string): boolean => /^plugins\/[^/]+\/page\//.test(file);
-  /** Returns the `api.ts` of each plugin that the file's plugin names in `needs`. */
+  /** Returns the `api.ts` of each plugin that the file's plugin names in `needs`; for commands also its `cli/api.ts`. */
   const neededApis = (file: string): string[] => {
     const index = join(ROOT, file.split("/").slice(0, 2).join("/"), "index.ts");
     const [, names = ""] = existsSync(index) ? (/^  needs: \[([^\]]*)\]/m.exec(readFileSync(index, "utf8")) ?? []) : [];
-    return [...names.matchAll(/"([^"]+)"/g)].map(([, name]) => `plugins/${name}/api.ts`);
+    const folders = [...names.matchAll(/"([^"]+)"/g)].map(([, name]) => `plugins/${name}`);
+    const isCommand = /^plugins\/[^/]+\/cli\//.test(file);
+    return folders.flatMap((folder) => [`${folder}/api.ts`, ...(isCommand ? [`${folder}/cli/api.ts`] : [])]);
   };
   test("the core imports no plugin, and a plugin imports only the api.ts of another that it needs", () => {
     for (const file of sources) {

@@ -1,7 +1,7 @@
 /**
  * The inbox with many requests: their order, stable positions, the data in the list, and the number of nodes and API
  * requests.
- * @needs console
+ * @needs console, questions
  */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";

@@ -432,20 +432,24 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       );
     });
 
-    it("signs nothing if a question was asked after the page read the request, and before the service chose what is signed", async () => {
-      const id = await submit({ tool: "postgres", operation: "copy" });
-      await openRequest(page, id);
-      await page.route("**/v1/votes/challenge", async (route) => {
-        const body = { question: "Which table?" };
-        const asked = await service.call("POST", `/v1/actions/${id}/questions`, { key: service.admin, body });
-        assert.equal(asked.status, 200, JSON.stringify(asked.body));
-        await route.continue();
-      });
-      await voteNow(page, "Approve", "a copy");
-      await page.getByText("a question was asked or answered since").waitFor();
-      await page.unroute("**/v1/votes/challenge");
-      assert.deepEqual([(await read(id)).status, await approvalEntries(id)], ["pending_approval", []]);
-    });
+    it(
+      "signs nothing if a question was asked after the page read the request, and before the service chose what is signed",
+      needs("questions"),
+      async () => {
+        const id = await submit({ tool: "postgres", operation: "copy" });
+        await openRequest(page, id);
+        await page.route("**/v1/votes/challenge", async (route) => {
+          const body = { question: "Which table?" };
+          const asked = await service.call("POST", `/v1/actions/${id}/questions`, { key: service.admin, body });
+          assert.equal(asked.status, 200, JSON.stringify(asked.body));
+          await route.continue();
+        });
+        await voteNow(page, "Approve", "a copy");
+        await page.getByText("a question was asked or answered since").waitFor();
+        await page.unroute("**/v1/votes/challenge");
+        assert.deepEqual([(await read(id)).status, await approvalEntries(id)], ["pending_approval", []]);
+      },
+    );
 
     it("tells a person with an API key to sign in if a rule requires a signature", async () => {
       const id = await submit({ tool: "postgres", operation: "archive old" });

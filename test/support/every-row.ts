@@ -1,6 +1,6 @@
 /**
  * Fills a store with a row of every kind: everything that a feature writes, and every state of an action.
- * @needs agents, authority, grants, plans, reviewers, stop, sub-agents, suggestions, tasks, users
+ * @needs agents, authority, grants, plans, questions, reviewers, stop, sub-agents, suggestions, tasks, users
  */
 import { ok } from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";

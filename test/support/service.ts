@@ -48,6 +48,8 @@ const NAMES = [
   "plans",
   "flags",
   "reviewers",
+  "questions",
+  "edits",
   "sub-agents",
   "break-glass",
   "limits",

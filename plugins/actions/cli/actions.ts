@@ -134,84 +134,6 @@ export async function createApprove(): Promise<Command> {
 
 export const deny = voteCommand(false, []);
 
-export const edit: Command = {
-  help: `usage: assent edit ID PATH=VALUE... [--reason TEXT] [--json]
-
-Changes the request before another person approves it (approval.editable in policies). Earlier votes are void. VALUE is JSON,
-or an unquoted string.
-
-examples:
-  assent edit 019346a0-0000-7000-8000-000000000000 params.amount=90 --reason "the rest was paid already"
-`,
-  async run(args, io) {
-    const { values, positionals } = parseArguments(args, { reason: { type: "string" }, json: { type: "boolean" } });
-    const [id, ...given] = positionals;
-    if (id === undefined || given.length === 0) throw usageError("assent edit takes one action id and PATH=VALUE");
-    const changes = Object.fromEntries(given.map(toChange));
-    const service = await createPrivilegedClient();
-    const action = await withServiceErrors(async () =>
-      service.edit(await completeId(service, id), changes, { reason: values.reason }),
-    );
-    printAction(io, action, values.json === true);
-    return EXIT_CODES.ok;
-  },
-};
-
-function toChange(text: string): [path: string, value: string | number | boolean] {
-  const [, path, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
-  if (path === undefined || value === undefined)
-    throw usageError(`"${text}" is not PATH=VALUE, such as params.amount=90`);
-  try {
-    const parsed: unknown = JSON.parse(value);
-    if (typeof parsed === "string" || typeof parsed === "number" || typeof parsed === "boolean") return [path, parsed];
-  } catch {
-    // The value is not JSON, so it is a string without quotes.
-  }
-  return [path, value];
-}
-
-export const ask: Command = {
-  help: `usage: assent ask ID QUESTION [--json]
-
-The agent receives the question when it next submits or waits for the action. "assent actions ID" shows its answer.
-ID can be the beginning of the id of one pending action, of 8 characters or more.
-
-examples:
-  assent ask 019346a0-0000-7000-8000-000000000000 "Which customer asked for this?"
-`,
-  async run(args, io) {
-    const { values, positionals } = parseArguments(args, { json: { type: "boolean" } });
-    const [id, question] = idAndText(positionals, "ask", "a question");
-    const service = await createPrivilegedClient();
-    const action = await withServiceErrors(async () => service.ask(await completeId(service, id), question));
-    printAction(io, action, values.json === true);
-    return EXIT_CODES.ok;
-  },
-};
-
-export const answer: Command = {
-  help: `usage: assent answer ID TEXT [--question N] [--json]
-
-Answers the first question without an answer, or question N. The key must be the one that submitted the action, or a key of
-its agent. A coding agent behind "assent hook" runs this command as it is: the hook sends the answer with its own key.
-
-examples:
-  assent answer 019346a0-0000-7000-8000-000000000000 "Customer 4711, ticket T-1001"
-`,
-  async run(args, io) {
-    const { values, positionals } = parseArguments(args, { question: { type: "string" }, json: { type: "boolean" } });
-    const [id, text] = idAndText(positionals, "answer", "a text");
-    const { question } = values;
-    if (question !== undefined && !/^[1-9]$/.test(question))
-      throw usageError(`--question must be the number of a question (1 to 9); got "${question}"`);
-    const number = question === undefined ? undefined : Number(question);
-    const service = await createClient();
-    const action = await withServiceErrors(async () => service.answer(await completeId(service, id), text, { number }));
-    printAction(io, action, values.json === true);
-    return EXIT_CODES.ok;
-  },
-};
-
 export const liftRejection: Command = {
   help: `usage: assent lift ID [--reason TEXT] [--json]
 
@@ -278,7 +200,7 @@ function row(action: ActionRecord): string[] {
  * Returns the id of the only pending action whose id begins with `prefix`. Throws CommandError unless there is exactly
  * one. Returns a full id, and a prefix of fewer than 8 characters, unchanged.
  */
-async function completeId(service: Awaited<ReturnType<typeof createClient>>, prefix: string): Promise<string> {
+export async function completeId(service: Awaited<ReturnType<typeof createClient>>, prefix: string): Promise<string> {
   if (!/^[0-9a-f]{8}[0-9a-f-]{0,27}$/.test(prefix)) return prefix;
   const matches: string[] = [];
   for await (const { id } of service.actions({ status: "pending_approval" }))
@@ -286,13 +208,6 @@ async function completeId(service: Awaited<ReturnType<typeof createClient>>, pre
   if (matches.length === 1) return matches[0] as string;
   if (matches.length === 0) throw new CommandError(`no pending action has an id that begins with "${prefix}"`);
   throw usageError(`${matches.length} pending actions have an id that begins with "${prefix}"; give more characters`);
-}
-
-function idAndText(positionals: string[], verb: string, what: string): [id: string, text: string] {
-  const [id, text, ...more] = positionals;
-  if (id === undefined || text === undefined || more.length > 0)
-    throw usageError(`assent ${verb} takes one action id and ${what}; put the text in quotes`);
-  return [id, text];
 }
 
 function onlyId(positionals: string[], verb: string): string {

@@ -58,6 +58,7 @@ export { type Shortcut, useShortcuts } from "./core/shortcuts.ts";
 // Loading
 export { type LoadState, useLoad, useNow } from "./ui/hooks.ts";
 export { type PagedRows, usePaged } from "./ui/paged.ts";
+export { listLeaves } from "./ui/edited.tsx";
 export { Panels } from "./ui/panels.tsx";
 export { FlagUse } from "./ui/flag-use.tsx";
 

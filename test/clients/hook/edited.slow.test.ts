@@ -1,4 +1,7 @@
-/** Clients that cannot run the parameters that an approver changed: the call does not run, and the agent learns which were approved. */
+/**
+ * Clients that cannot run the parameters that an approver changed: the call does not run, and the agent learns which were approved.
+ * @needs edits
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { inspect } from "node:util";

@@ -1,6 +1,7 @@
 /** `assent mcp proxy` on standard input and output, with the official client and a server of the official package. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { startStdioProxy, setUp, type Proxied, type Refused, type Setup } from "../../support/mcp.ts";
 import { until } from "../../support/wait.ts";
 
@@ -79,25 +80,29 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       assert.ok(!setup.record().some(({ given }) => (given as { n?: number } | undefined)?.n === 101));
     });
 
-    test("an approver's question refuses the call at once, and the model answers it with the proxy's own tool", async () => {
-      const action_id = (await call("write", { n: 103 })).structuredContent?.action_id as string;
-      const { admin: key } = setup.service;
-      await setup.service.call("POST", `/v1/actions/${action_id}/questions`, {
-        key,
-        body: { question: "Why so many?" },
-      });
-      const asked = await call("write", { n: 103 });
-      assert.equal(asked.structuredContent?.action_id, action_id);
-      assert.match(asked.content[0]?.text as string, /asks about it \(question 1\): "Why so many\?".*assent_answer/);
-      const names = (await proxy.client.listTools()).tools.map(({ name }) => name);
-      assert.equal(names.at(-1), "assent_answer");
-      const answered = await call("assent_answer", { approval: action_id, answer: "a year's worth" });
-      assert.equal(answered.isError, false);
-      const { body } = await setup.service.call("GET", `/v1/actions/${action_id}`, { key });
-      assert.equal(body.questions[0].answer, "a year's worth");
-      assert.equal((await call("assent_answer", { approval: action_id, answer: "more" })).isError, true);
-      await setup.service.call("POST", `/v1/actions/${action_id}/cancel`, { key });
-    });
+    test(
+      "an approver's question refuses the call at once, and the model answers it with the proxy's own tool",
+      needs("questions"),
+      async () => {
+        const action_id = (await call("write", { n: 103 })).structuredContent?.action_id as string;
+        const { admin: key } = setup.service;
+        await setup.service.call("POST", `/v1/actions/${action_id}/questions`, {
+          key,
+          body: { question: "Why so many?" },
+        });
+        const asked = await call("write", { n: 103 });
+        assert.equal(asked.structuredContent?.action_id, action_id);
+        assert.match(asked.content[0]?.text as string, /asks about it \(question 1\): "Why so many\?".*assent_answer/);
+        const names = (await proxy.client.listTools()).tools.map(({ name }) => name);
+        assert.equal(names.at(-1), "assent_answer");
+        const answered = await call("assent_answer", { approval: action_id, answer: "a year's worth" });
+        assert.equal(answered.isError, false);
+        const { body } = await setup.service.call("GET", `/v1/actions/${action_id}`, { key });
+        assert.equal(body.questions[0].answer, "a year's worth");
+        assert.equal((await call("assent_answer", { approval: action_id, answer: "more" })).isError, true);
+        await setup.service.call("POST", `/v1/actions/${action_id}/cancel`, { key });
+      },
+    );
 
     test("a tool's error is passed on and reported", async () => {
       assert.equal((await call("broken")).content[0]?.text, "it broke");

@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { parsePolicies } from "../../../src/domain/policy/parse/parse.ts";
 import { addUser, startPeople } from "../../support/people.ts";
 import { makeKey, plainVotes, type Service } from "../../support/service.ts";
@@ -169,20 +170,24 @@ test("many failures of a rule with a shorter period cannot hide an earlier succe
   assert.equal(replayed.equal, true);
 });
 
-test("an approved action that holds its effect starts, and an edit cannot take the effect of another", async () => {
-  const approved = await submit("pi_5", { amount: 200 });
-  assert.equal((await vote(approved.id, true)).status, "approved");
-  assert.equal((await submit("pi_5")).reason_code, "EFFECT_REPEATED");
-  const edited = await submit("pi_6", { amount: 200 });
-  const { body } = await service.call("GET", `/v1/actions/${edited.id}`, { key: bob });
-  const edit = (payment: string, token = body.approval_token) =>
-    post(edited.id, "edit", { token, changes: { "params.payment": payment }, reason: "r" }, bob);
-  assert.match((await edit("pi_5")).body.detail, /the action .* with this effect is approved/);
-  assert.equal((await edit("pi_7")).status, 200);
-  assert.equal((await submit("pi_6")).decision, "allow", "the edit freed the earlier effect");
-  assert.equal((await submit("pi_7")).reason_code, "EFFECT_REPEATED");
-  assert.equal((await post(approved.id, "start", {})).status, 200);
-});
+test(
+  "an approved action that holds its effect starts, and an edit cannot take the effect of another",
+  needs("edits"),
+  async () => {
+    const approved = await submit("pi_5", { amount: 200 });
+    assert.equal((await vote(approved.id, true)).status, "approved");
+    assert.equal((await submit("pi_5")).reason_code, "EFFECT_REPEATED");
+    const edited = await submit("pi_6", { amount: 200 });
+    const { body } = await service.call("GET", `/v1/actions/${edited.id}`, { key: bob });
+    const edit = (payment: string, token = body.approval_token) =>
+      post(edited.id, "edit", { token, changes: { "params.payment": payment }, reason: "r" }, bob);
+    assert.match((await edit("pi_5")).body.detail, /the action .* with this effect is approved/);
+    assert.equal((await edit("pi_7")).status, 200);
+    assert.equal((await submit("pi_6")).decision, "allow", "the edit freed the earlier effect");
+    assert.equal((await submit("pi_7")).reason_code, "EFFECT_REPEATED");
+    assert.equal((await post(approved.id, "start", {})).status, 200);
+  },
+);
 
 test("values cannot imitate the separators of the key, and a value that is no text denies with a clear reason", async () => {
   assert.equal((await submit("x/y", { part: "z" })).decision, "allow");

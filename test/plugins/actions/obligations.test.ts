@@ -77,7 +77,7 @@ test("a request that satisfies the obligations is not changed", async () => {
   assert.equal((await post(`/v1/actions/${body.id}/start`, agent, {})).body.status, "executing");
 });
 
-test("approvers see both requests, and their approval binds the changed one", async () => {
+test("approvers see both requests, and their approval binds the changed one", needs("edits"), async () => {
   const { id } = await submit(800, "ask");
   const { body: shown } = await service.call("GET", `/v1/actions/${id}`, { key: bob });
   assert.deepEqual([shown.params.amount, shown.proposed.params.amount], [500, 800]);

@@ -156,7 +156,7 @@ const GUESSES = [
   '[params].exists(p, p.card.number == "4111-1111")',
 ];
 
-test("no one can find out a redacted value with a grant or an edit", needs("grants"), async () => {
+test("no one can find out a redacted value with a grant or an edit", needs("edits", "grants"), async () => {
   const { id } = await submit(300, "change");
   const read = (await service.call("GET", `/v1/actions/${id}`, { key: approver })).body;
   assert.deepEqual(read.approval_terms.editable, [{ path: "params.amount" }]);

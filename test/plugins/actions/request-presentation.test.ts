@@ -1,6 +1,7 @@
 /** The parameters that the policy names come first wherever a pending action is displayed, and in notifications. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { needs } from "../../support/features.ts";
 import type { ApprovalMessage } from "../../../src/contract/notifier.ts";
 import { listMessageFacts } from "../../../src/delivery/approval-message-text.ts";
 import { testNotifier } from "../../support/notifier.ts";
@@ -14,54 +15,58 @@ rules:
 const FIRST = ["/params/destination", "/params/amount", "/params/to"];
 const PREVIEW = "Pay 500 to (not given)";
 
-test("a pending action lists the parameters to display first, in every response and in messages", async () => {
-  const pigeon = testNotifier();
-  const service = await startService({
-    policy: POLICY,
-    plugins: [pigeon.plugin],
-    change: (config) =>
-      (config.channels = { finance: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }] } }),
-  });
-  try {
-    const submit = async (amount: number): Promise<Record<string, unknown>> =>
-      (
-        await service.call("POST", "/v1/actions", {
-          body: { agent_id: "b", tool: "t", operation: "o", params: { amount } },
-        })
-      ).body;
-    const submitted = await submit(500);
-    const [id, small] = [submitted.id as string, (await submit(5)).id];
-    const key = service.admin;
-    const ask = { key, body: { question: "Why?" } };
-    const [asked, read, waited] = [
-      (await service.call("POST", `/v1/actions/${id}/questions`, ask)).body,
-      (await service.call("GET", `/v1/actions/${id}`, { key })).body,
-      (await service.call("GET", `/v1/actions/${id}?wait=1`, { key })).body,
-    ];
-    // The token is bound to the preview, so a response with one also has the other.
-    for (const withToken of [asked, read, waited]) assert.ok(withToken.approval_token);
-    for (const shown of [
-      submitted,
-      asked,
-      read,
-      waited,
-      (await service.call("GET", "/v1/approvals", { key })).body.actions[0],
-    ])
-      assert.deepEqual([shown.preview, shown.shown_first], [PREVIEW, FIRST]);
-    const { actions } = (await service.call("GET", "/v1/actions", { key })).body;
-    assert.deepEqual(
-      actions.map((action: { id: string; shown_first?: string[] }) => [action.id, action.shown_first]),
-      [
-        [small, undefined],
-        [id, FIRST],
-      ],
-    );
-    const { link, action } = (await pigeon.next((one) => one.kind === "approval_requested")) as ApprovalMessage;
-    assert.deepEqual([action.preview, action.shown_first], [PREVIEW, FIRST]);
-    assert.deepEqual(listMessageFacts(action)[0], ["Request", PREVIEW]);
-    const linked = await service.call("POST", "/v1/approval-link", { body: { token: new URL(link).hash.slice(1) } });
-    assert.deepEqual([linked.body.action.preview, linked.body.action.shown_first], [PREVIEW, FIRST]);
-  } finally {
-    await service.close();
-  }
-});
+test(
+  "a pending action lists the parameters to display first, in every response and in messages",
+  needs("questions"),
+  async () => {
+    const pigeon = testNotifier();
+    const service = await startService({
+      policy: POLICY,
+      plugins: [pigeon.plugin],
+      change: (config) =>
+        (config.channels = { finance: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }] } }),
+    });
+    try {
+      const submit = async (amount: number): Promise<Record<string, unknown>> =>
+        (
+          await service.call("POST", "/v1/actions", {
+            body: { agent_id: "b", tool: "t", operation: "o", params: { amount } },
+          })
+        ).body;
+      const submitted = await submit(500);
+      const [id, small] = [submitted.id as string, (await submit(5)).id];
+      const key = service.admin;
+      const ask = { key, body: { question: "Why?" } };
+      const [asked, read, waited] = [
+        (await service.call("POST", `/v1/actions/${id}/questions`, ask)).body,
+        (await service.call("GET", `/v1/actions/${id}`, { key })).body,
+        (await service.call("GET", `/v1/actions/${id}?wait=1`, { key })).body,
+      ];
+      // The token is bound to the preview, so a response with one also has the other.
+      for (const withToken of [asked, read, waited]) assert.ok(withToken.approval_token);
+      for (const shown of [
+        submitted,
+        asked,
+        read,
+        waited,
+        (await service.call("GET", "/v1/approvals", { key })).body.actions[0],
+      ])
+        assert.deepEqual([shown.preview, shown.shown_first], [PREVIEW, FIRST]);
+      const { actions } = (await service.call("GET", "/v1/actions", { key })).body;
+      assert.deepEqual(
+        actions.map((action: { id: string; shown_first?: string[] }) => [action.id, action.shown_first]),
+        [
+          [small, undefined],
+          [id, FIRST],
+        ],
+      );
+      const { link, action } = (await pigeon.next((one) => one.kind === "approval_requested")) as ApprovalMessage;
+      assert.deepEqual([action.preview, action.shown_first], [PREVIEW, FIRST]);
+      assert.deepEqual(listMessageFacts(action)[0], ["Request", PREVIEW]);
+      const linked = await service.call("POST", "/v1/approval-link", { body: { token: new URL(link).hash.slice(1) } });
+      assert.deepEqual([linked.body.action.preview, linked.body.action.shown_first], [PREVIEW, FIRST]);
+    } finally {
+      await service.close();
+    }
+  },
+);

@@ -1,6 +1,7 @@
 /** The search of actions: by what people said and who they are, by rule, and never by what the searcher cannot see. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { join } from "node:path";
 import { memoryStorage } from "../../../src/testing/index.ts";
@@ -64,50 +65,54 @@ for (const [name, storage] of [
       return found.map(({ id }) => id).reverse();
     }
 
-    test("finds who voted, the comments, the rule, and all of these beside the order number", async () => {
-      const approved = await submit("order-4711");
-      const rejected = await submit("order-4712");
-      const lifted = await submit("order-4713");
-      const waiting = await submit("order-4714", { operation: "two" });
-      const untouched = await submit("order-4715");
-      await vote(approved, true, 'checked with "Zoë" by phone', keys["Ada Lovelace"]!);
-      await vote(rejected, false, "wrong beneficiary", keys["desk"]!);
-      await vote(lifted, false, "looks odd", keys["Bob"]!);
-      await call(`/v1/actions/${lifted}/lift-rejection`, { reason: "the customer confirmed" }, keys["Ada Lovelace"]!);
-      await vote(waiting, true, "first look is fine", keys["Bob"]!);
-      await call(`/v1/actions/${waiting}/questions`, { question: "Which iban?" }, keys["Ada Lovelace"]!);
-      await call(`/v1/actions/${waiting}/answers`, { answer: "The Dutch one" }, service.agent);
-      for (const [q, ...found] of [
-        ["lovelace", approved, lifted, waiting],
-        ["ada 4711", approved],
-        ["Ada phone", approved],
-        ["BOB", lifted, waiting],
-        ["night desk", rejected],
-        ['"zoë"', approved],
-        ["beneficiary", rejected],
-        ["customer confirmed", lifted],
-        ["odd", lifted],
-        ["iban", waiting],
-        ["dutch", waiting],
-        ["payouts over", approved, rejected, lifted, untouched],
-        ["two people", waiting],
-        ["controller 4715", untouched],
-        ["ada 4712"],
-        ["linus"],
-        ["null"],
-      ] as const)
-        assert.deepEqual(await search(q), found, q);
-      // An edit voids the vote, which the ledger still contains.
-      const body = {
-        token: await token(waiting, keys["desk"]!),
-        changes: { "params.amount": 9 },
-        reason: "typing error",
-      };
-      await call(`/v1/actions/${waiting}/edit`, body, keys["desk"]!);
-      assert.deepEqual(await search("first look"), [waiting]);
-      assert.deepEqual(await search("bob 4714"), [waiting]);
-      assert.deepEqual(await search("typing desk"), [waiting]);
-    });
+    test(
+      "finds who voted, the comments, the rule, and all of these beside the order number",
+      needs("edits", "questions"),
+      async () => {
+        const approved = await submit("order-4711");
+        const rejected = await submit("order-4712");
+        const lifted = await submit("order-4713");
+        const waiting = await submit("order-4714", { operation: "two" });
+        const untouched = await submit("order-4715");
+        await vote(approved, true, 'checked with "Zoë" by phone', keys["Ada Lovelace"]!);
+        await vote(rejected, false, "wrong beneficiary", keys["desk"]!);
+        await vote(lifted, false, "looks odd", keys["Bob"]!);
+        await call(`/v1/actions/${lifted}/lift-rejection`, { reason: "the customer confirmed" }, keys["Ada Lovelace"]!);
+        await vote(waiting, true, "first look is fine", keys["Bob"]!);
+        await call(`/v1/actions/${waiting}/questions`, { question: "Which iban?" }, keys["Ada Lovelace"]!);
+        await call(`/v1/actions/${waiting}/answers`, { answer: "The Dutch one" }, service.agent);
+        for (const [q, ...found] of [
+          ["lovelace", approved, lifted, waiting],
+          ["ada 4711", approved],
+          ["Ada phone", approved],
+          ["BOB", lifted, waiting],
+          ["night desk", rejected],
+          ['"zoë"', approved],
+          ["beneficiary", rejected],
+          ["customer confirmed", lifted],
+          ["odd", lifted],
+          ["iban", waiting],
+          ["dutch", waiting],
+          ["payouts over", approved, rejected, lifted, untouched],
+          ["two people", waiting],
+          ["controller 4715", untouched],
+          ["ada 4712"],
+          ["linus"],
+          ["null"],
+        ] as const)
+          assert.deepEqual(await search(q), found, q);
+        // An edit voids the vote, which the ledger still contains.
+        const body = {
+          token: await token(waiting, keys["desk"]!),
+          changes: { "params.amount": 9 },
+          reason: "typing error",
+        };
+        await call(`/v1/actions/${waiting}/edit`, body, keys["desk"]!);
+        assert.deepEqual(await search("first look"), [waiting]);
+        assert.deepEqual(await search("bob 4714"), [waiting]);
+        assert.deepEqual(await search("typing desk"), [waiting]);
+      },
+    );
 
     test("compares comments as they were written, with quotes, backslashes, wildcards and line breaks", async () => {
       const id = await submit("order-71");
@@ -119,7 +124,7 @@ for (const [name, storage] of [
         assert.deepEqual(await search(q), [], q);
     });
 
-    test("finds nothing by what the searcher cannot see, and nothing that was erased", async () => {
+    test("finds nothing by what the searcher cannot see, and nothing that was erased", needs("questions"), async () => {
       const hidden = await submit("order-81", { agent_id: "billing-bot" });
       const seen = await submit("order-82");
       for (const id of [hidden, seen]) {

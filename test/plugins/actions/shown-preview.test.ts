@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { digestShownQuestions } from "../../../plugins/actions/action-record.ts";
 import { readVerifiedHistory } from "../../../plugins/actions/verify-record.ts";
 import { questionsDigest } from "../../../src/domain/questions.ts";
@@ -101,7 +102,7 @@ test("a vote on an outdated preview is rejected, and a vote by link that does no
   assert.deepEqual(await recordedPreviews(id), [await commitmentTo(id, "Give away 6")]);
 });
 
-test("a vote by link counts only for the questions and answers that its page showed", async () => {
+test("a vote by link counts only for the questions and answers that its page showed", needs("questions"), async () => {
   const id = await submit(8);
   const token = await linkOf(id);
   const { shown } = (await call("POST", "/v1/approval-link", { token }, null)).body;
@@ -111,16 +112,20 @@ test("a vote by link counts only for the questions and answers that its page sho
   assert.equal((await voteByLink(service, token, false)).body.action.status, "denied");
 });
 
-test("a page whose row was read before a question, and its history after, names no question", async () => {
-  const { storage } = service;
-  const id = await submit(9);
-  const before = (await storage.action(id)) ?? assert.fail();
-  assert.equal((await call("POST", `/v1/actions/${id}/questions`, { question: "Why?" }, approver)).status, 200);
-  const after = (await storage.action(id)) ?? assert.fail();
-  const history = (await readVerifiedHistory(storage, after)) ?? assert.fail();
-  assert.equal(digestShownQuestions(before, history), null);
-  assert.equal(digestShownQuestions(after, history), questionsDigest(history.questions));
-});
+test(
+  "a page whose row was read before a question, and its history after, names no question",
+  needs("questions"),
+  async () => {
+    const { storage } = service;
+    const id = await submit(9);
+    const before = (await storage.action(id)) ?? assert.fail();
+    assert.equal((await call("POST", `/v1/actions/${id}/questions`, { question: "Why?" }, approver)).status, 200);
+    const after = (await storage.action(id)) ?? assert.fail();
+    const history = (await readVerifiedHistory(storage, after)) ?? assert.fail();
+    assert.equal(digestShownQuestions(before, history), null);
+    assert.equal(digestShownQuestions(after, history), questionsDigest(history.questions));
+  },
+);
 
 test("without a preview none is recorded", async () => {
   await show(null);

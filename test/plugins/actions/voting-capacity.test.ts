@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { rawSqlite, type RawStore } from "../../support/raw-store.ts";
 import { createGroupService } from "../../../src/identity/groups.ts";
@@ -223,56 +224,61 @@ rules:
   - { name: pay, effect: require_approval, approval: { editable: { params.amount: { min: 1, max: 100 } } } }
 `;
 
-test("an edit that no one else could approve is refused, and each refusal after an edit gives the true reason", async (t) => {
-  const fresh = await startService({ policy: EDITABLE });
-  t.after(() => fresh.close());
-  const submitPay = async (): Promise<string> => {
-    const body = { agent_id: "bot", tool: "t", operation: "pay", params: { amount: 50 } };
-    return (await fresh.call("POST", "/v1/actions", { body })).body.id as string;
-  };
-  const read = async (id: string, key: string) => (await fresh.call("GET", `/v1/actions/${id}`, { key })).body;
-  const edit = async (id: string, key: string): Promise<Answer> => {
-    const { approval_token: token } = await read(id, key);
-    return fresh.call("POST", `/v1/actions/${id}/edit`, { key, body: { token, changes: { "params.amount": 5 } } });
-  };
-  const approve = async (id: string, key: string): Promise<Answer> => {
-    const { approval_token: token } = await read(id, key);
-    return fresh.call("POST", `/v1/actions/${id}/approval`, { key, body: { token, approve: true } });
-  };
-  const make = async (name: string, maker: string): Promise<string> =>
-    (await makeKeyOn(fresh, { name, preset: "approver" }, maker)).key;
+test(
+  "an edit that no one else could approve is refused, and each refusal after an edit gives the true reason",
+  needs("edits"),
+  async (t) => {
+    const fresh = await startService({ policy: EDITABLE });
+    t.after(() => fresh.close());
+    const submitPay = async (): Promise<string> => {
+      const body = { agent_id: "bot", tool: "t", operation: "pay", params: { amount: 50 } };
+      return (await fresh.call("POST", "/v1/actions", { body })).body.id as string;
+    };
+    const read = async (id: string, key: string) => (await fresh.call("GET", `/v1/actions/${id}`, { key })).body;
+    const edit = async (id: string, key: string): Promise<Answer> => {
+      const { approval_token: token } = await read(id, key);
+      return fresh.call("POST", `/v1/actions/${id}/edit`, { key, body: { token, changes: { "params.amount": 5 } } });
+    };
+    const approve = async (id: string, key: string): Promise<Answer> => {
+      const { approval_token: token } = await read(id, key);
+      return fresh.call("POST", `/v1/actions/${id}/approval`, { key, body: { token, approve: true } });
+    };
+    const make = async (name: string, maker: string): Promise<string> =>
+      (await makeKeyOn(fresh, { name, preset: "approver" }, maker)).key;
 
-  // A new installation: the admin key, and keys that it created.
-  const [child, sibling] = [await make("child", fresh.admin), await make("sibling", fresh.admin)];
-  const first = await submitPay();
-  for (const key of [fresh.admin, child]) {
-    const { status, body } = await edit(first, key);
-    assert.deepEqual([status, body.code], [403, "EDIT_NOT_ALLOWED"]);
-    assert.match(
-      body.detail,
-      /no one else could approve the changed request: no other user has enrolled, and each other key/,
-    );
-  }
-  assert.equal((await approve(first, fresh.admin)).body.status, "approved", "the refused edit left no trace");
-
-  const other = (await fresh.runtime.createAdminKey("other")).key;
-  const ONE = /you and the person who changed this request count as one: one key created the other, both have a common/;
-  for (const [editor, voter, reason] of [
-    [fresh.admin, fresh.admin, /^you changed this request, so someone else must approve it$/],
-    [fresh.admin, child, ONE],
-    [child, fresh.admin, ONE],
-    [child, sibling, ONE],
-  ] as const) {
-    const id = await submitPay();
-    const edited = await edit(id, editor);
-    assert.equal(edited.status, 200, JSON.stringify(edited.body));
-    const { approval_terms } = await read(id, voter);
-    const voted = await approve(id, voter);
-    assert.deepEqual([voted.status, voted.body.code], [403, "APPROVER_NOT_ELIGIBLE"], JSON.stringify(voted.body));
-    for (const detail of [approval_terms.blocked.detail, voted.body.detail]) {
-      assert.match(detail, reason);
-      assert.doesNotMatch(detail, /groups/);
+    // A new installation: the admin key, and keys that it created.
+    const [child, sibling] = [await make("child", fresh.admin), await make("sibling", fresh.admin)];
+    const first = await submitPay();
+    for (const key of [fresh.admin, child]) {
+      const { status, body } = await edit(first, key);
+      assert.deepEqual([status, body.code], [403, "EDIT_NOT_ALLOWED"]);
+      assert.match(
+        body.detail,
+        /no one else could approve the changed request: no other user has enrolled, and each other key/,
+      );
     }
-    assert.equal((await approve(id, other)).body.status, "approved");
-  }
-});
+    assert.equal((await approve(first, fresh.admin)).body.status, "approved", "the refused edit left no trace");
+
+    const other = (await fresh.runtime.createAdminKey("other")).key;
+    const ONE =
+      /you and the person who changed this request count as one: one key created the other, both have a common/;
+    for (const [editor, voter, reason] of [
+      [fresh.admin, fresh.admin, /^you changed this request, so someone else must approve it$/],
+      [fresh.admin, child, ONE],
+      [child, fresh.admin, ONE],
+      [child, sibling, ONE],
+    ] as const) {
+      const id = await submitPay();
+      const edited = await edit(id, editor);
+      assert.equal(edited.status, 200, JSON.stringify(edited.body));
+      const { approval_terms } = await read(id, voter);
+      const voted = await approve(id, voter);
+      assert.deepEqual([voted.status, voted.body.code], [403, "APPROVER_NOT_ELIGIBLE"], JSON.stringify(voted.body));
+      for (const detail of [approval_terms.blocked.detail, voted.body.detail]) {
+        assert.match(detail, reason);
+        assert.doesNotMatch(detail, /groups/);
+      }
+      assert.equal((await approve(id, other)).body.status, "approved");
+    }
+  },
+);

@@ -1,6 +1,6 @@
 /**
  * `assent evidence`: the pack verifies offline, is the same each time, and any change of it is found.
- * @needs stop, users
+ * @needs edits, questions, stop, users
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,6 +1,7 @@
 /**
  * Four processes on one Postgres count the uses of a grant exactly, and a revocation takes effect in all of them at
  * once. Changing a request and voting on a plan conflict with concurrent operations of other processes.
+ * @needs edits
  */
 import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";

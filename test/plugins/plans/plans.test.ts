@@ -265,31 +265,36 @@ test("votes on a list that has changed since do not start anything", async () =>
   assert.equal(code(await start(plan, 1)), "executing");
 });
 
-test("a change of a request voids the votes on the plan, and the editor does not approve it", async () => {
-  const plan = await submit(["twice", "edit"]);
-  const stale = (await read(plan.id, eve)).approval_token;
-  await answer(plan.id, eve, {});
-  const [, { id }] = plan.actions;
-  const other = await submit(["twice", "edit"]);
-  const [first, second] = other.actions;
-  await answer(other.id, eve, { strikes: [] });
-  assert.deepEqual(statuses(await read(other.id)), ["pending_approval", "approved"]);
-  assert.ok(first.id !== second.id && id !== second.id);
-  const late = await submit(["twice", "edit"]);
-  const { approval_token: token } = (await service.call("GET", `/v1/actions/${late.actions[1].id}`, { key: bob })).body;
-  const before = (await read(late.id, eve)).approval_token;
-  const edited = await post(`/v1/actions/${late.actions[1].id}/edit`, bob, { token, changes: { "params.n": 1 } });
-  assert.equal(edited.status, 200, JSON.stringify(edited.body));
-  const vote = (by: string): Promise<Answer> =>
-    post(`/v1/plans/${late.id}/approval`, eve, { token: by, approve: true });
-  assert.equal(code(await vote(before)), "TOKEN_INVALID");
-  assert.equal(code(await vote(stale)), "TOKEN_OTHER_ACTION");
-  assert.deepEqual(statuses((await answer(late.id, bob)).body), ["pending_approval", "pending_approval"]);
-  assert.deepEqual(statuses((await answer(late.id, eve)).body), ["approved", "approved"]);
-  assert.equal(code(await start(late, 1)), "REQUEST_EDITED");
-  const { request_hash } = (await read(late.id)).actions[1];
-  assert.equal(code(await start(late, 1, { request_hash })), "executing");
-});
+test(
+  "a change of a request voids the votes on the plan, and the editor does not approve it",
+  needs("edits"),
+  async () => {
+    const plan = await submit(["twice", "edit"]);
+    const stale = (await read(plan.id, eve)).approval_token;
+    await answer(plan.id, eve, {});
+    const [, { id }] = plan.actions;
+    const other = await submit(["twice", "edit"]);
+    const [first, second] = other.actions;
+    await answer(other.id, eve, { strikes: [] });
+    assert.deepEqual(statuses(await read(other.id)), ["pending_approval", "approved"]);
+    assert.ok(first.id !== second.id && id !== second.id);
+    const late = await submit(["twice", "edit"]);
+    const { approval_token: token } = (await service.call("GET", `/v1/actions/${late.actions[1].id}`, { key: bob }))
+      .body;
+    const before = (await read(late.id, eve)).approval_token;
+    const edited = await post(`/v1/actions/${late.actions[1].id}/edit`, bob, { token, changes: { "params.n": 1 } });
+    assert.equal(edited.status, 200, JSON.stringify(edited.body));
+    const vote = (by: string): Promise<Answer> =>
+      post(`/v1/plans/${late.id}/approval`, eve, { token: by, approve: true });
+    assert.equal(code(await vote(before)), "TOKEN_INVALID");
+    assert.equal(code(await vote(stale)), "TOKEN_OTHER_ACTION");
+    assert.deepEqual(statuses((await answer(late.id, bob)).body), ["pending_approval", "pending_approval"]);
+    assert.deepEqual(statuses((await answer(late.id, eve)).body), ["approved", "approved"]);
+    assert.equal(code(await start(late, 1)), "REQUEST_EDITED");
+    const { request_hash } = (await read(late.id)).actions[1];
+    assert.equal(code(await start(late, 1, { request_hash })), "executing");
+  },
+);
 
 test("a plan is seen and approved only by those who see every action", async () => {
   const { key: nora } = await makeKey(service, { name: "nora", owner: "nora", preset: "approver" });

@@ -217,30 +217,34 @@ describe("a machine reviewer", () => {
     assert.equal((await reviewed("both", {}, 2)).status, "approved");
   });
 
-  test("never approves a request that a person changed, even if it is called again after the change", async () => {
-    answers["triage"] = always({ answer: "escalate" });
-    const { id, approval_token: token } = await reviewed("edited", { amount: 500 });
-    answers["triage"] = always({ answer: "approve" });
-    const post = (path: string, body: object, key = service.admin): Promise<Answer> =>
-      service.call("POST", path, { key, body });
-    const edited = await post(`/v1/actions/${id}/edit`, { token, changes: { "params.amount": 90 } });
-    assert.equal(edited.status, 200, JSON.stringify(edited.body));
-    const reviewsAre = (count: number): Promise<void> =>
-      until("the reviews are recorded", async () => (await read(id)).reviews.length === count);
-    await reviewsAre(2);
-    const { key: other } = await makeKey(service, { name: "bea", preset: "approver", owner: "bea" });
-    const shown = (await service.call("GET", `/v1/actions/${id}`, { key: other })).body;
-    const voted = await post(`/v1/actions/${id}/approval`, { token: shown.approval_token, approve: true }, other);
-    assert.equal(voted.body.status, "approved");
-    const approval = { approvers: [{ group: "security" }], reviewers: [{ name: "triage", may_approve: true }] };
-    const rules = [{ name: "other", operation: "edited", effect: "require_approval", approval }];
-    const activated = await post("/v1/policies?activate=true", { policy: "later", rules });
-    assert.equal(activated.status, 201, JSON.stringify(activated.body));
-    const start = { request_hash: edited.body.request_hash };
-    assert.equal((await post(`/v1/actions/${id}/start`, start, service.agent)).body.code, "MORE_APPROVALS_NEEDED");
-    await reviewsAre(3);
-    assert.equal((await read(id)).status, "pending_approval");
-  });
+  test(
+    "never approves a request that a person changed, even if it is called again after the change",
+    needs("edits"),
+    async () => {
+      answers["triage"] = always({ answer: "escalate" });
+      const { id, approval_token: token } = await reviewed("edited", { amount: 500 });
+      answers["triage"] = always({ answer: "approve" });
+      const post = (path: string, body: object, key = service.admin): Promise<Answer> =>
+        service.call("POST", path, { key, body });
+      const edited = await post(`/v1/actions/${id}/edit`, { token, changes: { "params.amount": 90 } });
+      assert.equal(edited.status, 200, JSON.stringify(edited.body));
+      const reviewsAre = (count: number): Promise<void> =>
+        until("the reviews are recorded", async () => (await read(id)).reviews.length === count);
+      await reviewsAre(2);
+      const { key: other } = await makeKey(service, { name: "bea", preset: "approver", owner: "bea" });
+      const shown = (await service.call("GET", `/v1/actions/${id}`, { key: other })).body;
+      const voted = await post(`/v1/actions/${id}/approval`, { token: shown.approval_token, approve: true }, other);
+      assert.equal(voted.body.status, "approved");
+      const approval = { approvers: [{ group: "security" }], reviewers: [{ name: "triage", may_approve: true }] };
+      const rules = [{ name: "other", operation: "edited", effect: "require_approval", approval }];
+      const activated = await post("/v1/policies?activate=true", { policy: "later", rules });
+      assert.equal(activated.status, 201, JSON.stringify(activated.body));
+      const start = { request_hash: edited.body.request_hash };
+      assert.equal((await post(`/v1/actions/${id}/start`, start, service.agent)).body.code, "MORE_APPROVALS_NEEDED");
+      await reviewsAre(3);
+      assert.equal((await read(id)).status, "pending_approval");
+    },
+  );
 
   test("sees and approves what obligations changed, and only this starts", async () => {
     answers["triage"] = always({ answer: "approve" });
@@ -267,7 +271,7 @@ describe("a machine reviewer", () => {
     assert.deepEqual([record.status, record.denied_by, record.reviews], ["denied", "person", undefined]);
   });
 
-  test("approves nothing once a person has asked the agent a question", async () => {
+  test("approves nothing once a person has asked the agent a question", needs("questions"), async () => {
     const gate = gated();
     answers["triage"] = () => gate.promise;
     const { body } = await submit("triaged");

@@ -85,6 +85,10 @@ export interface Places {
   "request-row": { action: Action };
   /** Below the first line of a request that is pending. */
   request: { action: Action };
+  /** Below the questions about a request that is open. `onChanged` displays the changed action. */
+  "request-questions": { action: Action; onChanged(action: Action): void };
+  /** Below the content of a request that is open. */
+  "request-changes": { action: Action; onChanged(action: Action): void };
   /** Above the vote buttons of a request. */
   vote: { id: string; terms: VoteTerms; onChoose(addition: VoteAddition | null): void };
   /** Below why the person cannot approve a pending request: other ways to vote. */

@@ -5,7 +5,6 @@ import { LazyPart } from "../ui/panels.tsx";
 
 const loadFirstSteps = async () => (await import("./first-steps.tsx")).FirstSteps;
 const loadHistory = async () => (await import("../ui/action-history.tsx")).ActionHistory;
-const loadEditForm = async () => (await import("./edit-form.tsx")).EditForm;
 
 export function FirstSteps(props: ComponentProps<Awaited<ReturnType<typeof loadFirstSteps>>>) {
   return <LazyPart load={loadFirstSteps} props={props} waiting={<Loading what="the first steps" />} />;
@@ -13,8 +12,4 @@ export function FirstSteps(props: ComponentProps<Awaited<ReturnType<typeof loadF
 
 export function ActionHistory(props: ComponentProps<Awaited<ReturnType<typeof loadHistory>>>) {
   return <LazyPart load={loadHistory} props={props} waiting={<Loading what="the history" />} />;
-}
-
-export function EditForm(props: ComponentProps<Awaited<ReturnType<typeof loadEditForm>>>) {
-  return <LazyPart load={loadEditForm} props={props} />;
 }

@@ -6,7 +6,7 @@ import type { ComponentChildren, Ref } from "preact";
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
-import { findVoteElsewhere } from "../core/parts.ts";
+import { findVoteElsewhere, hasPanels } from "../core/parts.ts";
 import { hasScope } from "../core/me.ts";
 import { isUserSession, userSignInAddress } from "../core/session.ts";
 import { Age, Badge, CopyButton, Notice, ErrorNotice, MarkedValue, TimeLeft } from "../ui/elements.tsx";
@@ -29,11 +29,9 @@ import {
 } from "../ui/request-view.tsx";
 import { AgentQuestions } from "../ui/agent-questions.tsx";
 import { EditedParameters } from "../ui/edited.tsx";
-import { QuestionForm } from "./ask.tsx";
 import { readDraft, writeDraft } from "./drafts.ts";
 import { canHold, findHeldVote, heldVotes, holdVote } from "./held-votes.ts";
 import { RequestHistory } from "./history.tsx";
-import { EditForm } from "./lazy-parts.tsx";
 import { OutcomeText } from "./outcome.tsx";
 import type { QueueItem } from "./queue-state.ts";
 import { mayStart, Recall } from "./recall.tsx";
@@ -113,11 +111,11 @@ export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onA
           <UnusualFindings action={action} level={2} />
           <RequestContent action={action} level={2} />
           <AgentQuestions action={action} level={2}>
-            {availability === "open" ? <QuestionForm action={action} onAsked={onAsked} /> : undefined}
+            {availability === "open" && hasPanels("request-questions") ? (
+              <Panels place="request-questions" action={action} onChanged={onAsked} />
+            ) : undefined}
           </AgentQuestions>
-          {availability === "open" && (action.approval_terms?.editable.length ?? 0) > 0 ? (
-            <EditForm action={action} onEdited={onAsked} />
-          ) : null}
+          {availability === "open" ? <Panels place="request-changes" action={action} onChanged={onAsked} /> : null}
           <h2 class="part">{TEXTS.whoAgrees}</h2>
           <RequiredApprovals action={action} />
           <MachineReviews action={action} level={3} />

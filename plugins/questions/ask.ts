@@ -12,14 +12,16 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { newSalt } from "./salt.ts";
-import { MAX_QUESTIONS } from "./schemas.ts";
-import { findSelfApproval } from "./self-approval.ts";
-import { verifyAgainstLedger } from "./verify-record.ts";
-import { assertNotSelf } from "./voter.ts";
-import { isAgentOfAction } from "./wait-tracker.ts";
-import { approvalExpiredError, assertPending } from "./cast-vote.ts";
-import { assertNotErased, isOverdue, rereadAction, visibleAction } from "./visible-action.ts";
+import {
+  assertNotSelf,
+  findSelfApproval,
+  isAgentOfAction,
+  MAX_QUESTIONS,
+  newSalt,
+  pendingAction,
+  rereadAction,
+} from "../actions/api.ts";
+import { ERRORS } from "./schemas.ts";
 
 /**
  * Once an action has this many questions, the person behind the agent can no longer ask. The rest are reserved for
@@ -46,12 +48,12 @@ export function askQuestion(host: CoreHost, credential: Credential, id: string, 
     if (questions.some(isOpen)) return row;
     if (questions.length >= MAX_QUESTIONS)
       throw new Refusal(
-        "TOO_MANY_QUESTIONS",
+        ERRORS.tooMany,
         `${MAX_QUESTIONS} questions were asked about the action, which is the limit; vote on it`,
       );
     if (self !== null && questions.length >= MAX_QUESTIONS_BEFORE_OWNER)
       throw new Refusal(
-        "TOO_MANY_QUESTIONS",
+        ERRORS.tooMany,
         `the other ${MAX_QUESTIONS - MAX_QUESTIONS_BEFORE_OWNER} questions are reserved for approvers other than the person behind the agent`,
       );
     const question = { salt: newSalt(), text };
@@ -86,7 +88,7 @@ export function answerQuestion(
     if (question?.answer?.text === text) return row;
     if (question === undefined || question.answer !== null)
       throw new Refusal(
-        "QUESTION_NOT_OPEN",
+        ERRORS.notOpen,
         number === undefined
           ? "the action has no question without an answer"
           : `the action has no question ${number} without an answer`,
@@ -96,21 +98,6 @@ export function answerQuestion(
     const entry = { phase: "answer", number: open, text: commitQuestionText(answer) } as const;
     return record(tx, caller, row, entry, questions.with(open - 1, answered));
   });
-}
-
-/** Reads a pending action and verifies it against the ledger. Throws ACTION_NOT_PENDING or APPROVAL_EXPIRED. */
-export async function pendingAction(
-  host: CoreHost,
-  tx: LedgerTransaction,
-  id: string,
-  caller: Credential,
-): Promise<ActionRow> {
-  const row = await visibleAction(tx, id, caller);
-  assertNotErased(row);
-  await verifyAgainstLedger(host, tx, row, await tx.approvals(id));
-  assertPending(row);
-  if (isOverdue(row, tx.now)) throw approvalExpiredError(row);
-  return row;
 }
 
 async function record(

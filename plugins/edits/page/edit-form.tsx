@@ -1,13 +1,9 @@
 /** The form with which an approver changes parameters of the open request, if its rules allow changes. */
-import { useState } from "preact/hooks";
-import type { Action } from "../core/api-types.ts";
-import { request } from "../core/api.ts";
-import { ErrorNotice } from "../ui/elements.tsx";
-import { listLeaves } from "../ui/edited.tsx";
+import { type Action, ErrorNotice, listLeaves, request, useState } from "../../console/app/kit.ts";
 
 type Editable = NonNullable<Action["approval_terms"]>["editable"][number];
 
-export function EditForm({ action, onEdited }: { action: Action; onEdited(action: Action): void }) {
+export function EditForm({ action, onChanged }: { action: Action; onChanged(action: Action): void }) {
   const [values, setValues] = useState<Readonly<Record<string, string>>>({});
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
@@ -31,7 +27,7 @@ export function EditForm({ action, onEdited }: { action: Action; onEdited(action
     setBusy(true);
     setError(null);
     try {
-      onEdited(await request("POST /v1/actions/{id}/edit", { path: [action.id], body: { token, changes } }));
+      onChanged(await request("POST /v1/actions/{id}/edit", { path: [action.id], body: { token, changes } }));
       setValues({});
     } catch (problem) {
       setError(problem);

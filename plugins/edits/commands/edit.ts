@@ -4,5 +4,5 @@ export default {
   group: "actions",
   position: 6,
   summary: "change parameters of a pending action, where its rules allow it",
-  load: async () => (await import("../cli/actions.ts")).edit,
+  load: async () => (await import("../cli/edit.ts")).edit,
 } satisfies CommandEntry;

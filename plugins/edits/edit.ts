@@ -26,31 +26,37 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import {
+  approvalExpiredError,
   assertMeetsOversightMode,
-  toCountedVotes,
-  findVoteIneligibility,
-  readApproverEligibility,
-} from "./approver-plans.ts";
-import { approvalExpiredError, assertPending } from "./cast-vote.ts";
-import { isNewPerson } from "./count-people.ts";
-import { decideByRules, findRejection } from "./decide-action.ts";
-import { type EditedValue, editRequest } from "./edit-parameters.ts";
-import { writeLimitUses } from "./limit-usage.ts";
-import { writePastAction } from "./past-actions.ts";
-import {
+  assertNotErased,
+  assertPending,
   collectCurrentFacts,
+  coversChain,
+  decideByRules,
+  findRejection,
+  findVoteIneligibility,
+  isNewPerson,
+  isOverdue,
+  newSalt,
   noLongerAllowedError,
+  principalsBehindVote,
+  readApproverEligibility,
   recordDenial,
   recordEdit,
   type Redecision,
   reevaluateAction,
-} from "./redecision.ts";
-import { coversChain } from "./self-approval.ts";
-import { newSalt } from "./salt.ts";
-import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
-import { verifyTokenVoter, type Voter } from "./voter.ts";
-import { assertNotErased, isOverdue, rereadAction, visibleAction } from "./visible-action.ts";
-import { principalsBehindVote } from "./vote-principals.ts";
+  rereadAction,
+  toCountedVotes,
+  type VerifiedHistory,
+  verifyAgainstLedger,
+  verifyTokenVoter,
+  visibleAction,
+  type Voter,
+  writeLimitUses,
+  writePastAction,
+} from "../actions/api.ts";
+import { ERRORS } from "./errors.ts";
+import { type EditedValue, editRequest } from "./parameters.ts";
 
 interface Edit {
   /** The approval token from the action's record. */
@@ -161,7 +167,7 @@ async function changeRequest(
   const editable = omitRedactedEditable(tx.activePolicies.compiled, row, both);
   const request = editRequest(proposed, changes, editable);
   if ("path" in request)
-    throw new Refusal("EDIT_NOT_ALLOWED", `${request.path === "" ? "" : `${request.path}: `}${request.detail}`);
+    throw new Refusal(ERRORS.notAllowed, `${request.path === "" ? "" : `${request.path}: `}${request.detail}`);
   const facts = await collectCurrentFacts(host, tx, row, basis);
   const rejection = await findRejection(host, tx, request, { obliged: null, facts });
   if (rejection !== null)
@@ -193,5 +199,5 @@ async function changeRequest(
 }
 
 function editRefusal(detail: string): Refusal {
-  return new Refusal("EDIT_NOT_ALLOWED", detail);
+  return new Refusal(ERRORS.notAllowed, detail);
 }

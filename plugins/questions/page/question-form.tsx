@@ -1,12 +1,9 @@
 /** The form for an approver's question to the agent of the open request. */
-import { useState } from "preact/hooks";
-import type { Action } from "../core/api-types.ts";
-import { request } from "../core/api.ts";
-import { ErrorNotice } from "../ui/elements.tsx";
+import { type Action, ErrorNotice, request, useState } from "../../console/app/kit.ts";
 
 const MAX_QUESTIONS = 5;
 
-export function QuestionForm({ action, onAsked }: { action: Action; onAsked(action: Action): void }) {
+export function QuestionForm({ action, onChanged }: { action: Action; onChanged(action: Action): void }) {
   const [text, setText] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
@@ -17,7 +14,7 @@ export function QuestionForm({ action, onAsked }: { action: Action; onAsked(acti
     setError(null);
     try {
       const body = { question: text.trim() };
-      onAsked(await request("POST /v1/actions/{id}/questions", { path: [action.id], body }));
+      onChanged(await request("POST /v1/actions/{id}/questions", { path: [action.id], body }));
       setText("");
     } catch (problem) {
       setError(problem);
