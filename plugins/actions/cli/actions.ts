@@ -199,7 +199,8 @@ function row(action: ActionRecord): string[] {
 /**
  * Returns the id of the only pending action whose id begins with `prefix`. Throws CommandError unless there is exactly
  * one. Returns a full id, and a prefix of fewer than 8 characters, unchanged.
- * @example await completeId(service, "019346a0")
+ * @example
+ * await completeId(service, "019346a0")
  */
 export async function completeId(service: Awaited<ReturnType<typeof createClient>>, prefix: string): Promise<string> {
   if (!/^[0-9a-f]{8}[0-9a-f-]{0,27}$/.test(prefix)) return prefix;

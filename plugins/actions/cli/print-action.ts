@@ -17,7 +17,8 @@ type Rejection = NonNullable<ActionRecord["rejection"]>;
 /**
  * Prints an action with its request.
  * @param isComplete whether to print all lines of the request instead of collapsing it
- * @example printAction(io, await service.action(id), values.json === true)
+ * @example
+ * printAction(io, await service.action(id), values.json === true)
  */
 export function printAction(io: Output, action: ActionRecord, json: boolean, isComplete = false): void {
   if (json) {
