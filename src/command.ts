@@ -38,6 +38,7 @@ export {
 } from "./cli/command.ts";
 export { findAvailableKey, readLogin, serviceUrl, type StoredLogin } from "./cli/credentials.ts";
 export type { DoctorCheck } from "./cli/doctor.ts";
+export type { EntryCheck } from "./cli/verify.ts";
 export { isTemporaryInstall, programArguments, programCommand } from "./cli/invocation.ts";
 export { withJsonReport } from "./cli/json-report.ts";
 export { loadServeConfig } from "./cli/load-config.ts";

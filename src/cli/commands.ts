@@ -46,7 +46,7 @@ const CORE: Readonly<Record<CoreCommand, CommandEntry>> = {
   verify: {
     group: "record",
     summary: "check a proof, offline",
-    load: async () => (await import("./verify.ts")).verify,
+    load: async () => (await import("./verify.ts")).loadVerify(),
   },
   audit: {
     group: "record",

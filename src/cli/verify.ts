@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { listBuiltInCommands } from "../config/built-in-plugins.ts";
 import { fromBase64, fromHex, toHex, equalBytes } from "../domain/hash.ts";
 import { parseVkey, NoteError } from "../domain/checkpoint.ts";
 import { currentVkey, openCheckpointFromPin, type LogKeyProof, type LogKeys } from "../domain/log-keys.ts";
@@ -8,25 +9,19 @@ import type { ActionRequest } from "../domain/actions.ts";
 import { commitDigest, encodeRequest } from "../domain/request.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { parseTlogProof, ProofError, verifyTlogProof } from "../domain/tlog-proof.ts";
-import type { ApprovalEntry, UserEntry } from "../domain/entries.ts";
-import { findGestureFault, type VoteGrantTerms } from "../domain/gesture.ts";
-import { principalOfUser } from "../domain/principals.ts";
-import type { Passkey } from "../domain/users.ts";
-import { verifyPasskeySignature } from "../identity/passkey-signature.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import {
   CommandError,
   EXIT_CODES,
   colourText,
   parseArguments,
-  toPrintable,
   usageError,
   printJson,
   type Command,
 } from "./command.ts";
 import { readTextFlag } from "./remote.ts";
 
-interface Verified {
+export interface Verified {
   leaf_hash: string;
   index: number;
   size: number;
@@ -49,8 +44,30 @@ interface Verified {
   request: ActionRequest | null;
 }
 
-export const verify: Command = {
-  help: `usage: assent verify PROOF --key VKEY [--witness VKEY]... [--entry FILE] [--json]
+/** What a feature adds to `assent verify`: a check of the entries that it knows. */
+export interface EntryCheck {
+  /** Names of options with a value, and their lines in the help text. */
+  options: readonly string[];
+  help: string;
+  /**
+   * Resolves to members of the JSON output, with a text for people or null. Throws CommandError if the entry is not what
+   * it claims.
+   * @param values of all options
+   * @param verifyFile verifies the proof in a file with the same key
+   */
+  check(
+    verified: Pick<Verified, "entry" | "origin">,
+    values: Readonly<Record<string, unknown>>,
+    verifyFile: (path: string) => Promise<Verified>,
+  ): Promise<Record<string, string | null>>;
+}
+
+/** Returns the command, with the checks that features add. */
+export async function loadVerify(): Promise<Command> {
+  const loads = Object.values(listBuiltInCommands("verify"));
+  const checks = await Promise.all(loads.map(async (load) => (await load()).default as EntryCheck));
+  return {
+    help: `usage: assent verify PROOF --key VKEY [--witness VKEY]... [--entry FILE] [--json]
 
 PROOF is a file (or - for standard input): the JSON of GET /v1/provenance/{hash}/proof, or a .tlog-proof.
 Does not contact any service. If the proof contains the request that the entry commits to, that is checked too. Pin the key: get it once from GET /v1/provenance/keys, or from
@@ -60,9 +77,7 @@ your operator, and store it.
                   old key is enough: the proof contains the rotation, and the key to pin from now on is printed
   --witness VKEY  verifier key of a witness that must have cosigned the checkpoint, or @file; may be repeated.
                   Request the proof with ?witnessed=true
-  --enrolment FILE  proof of the approver's newest user entry before a signed vote. With it, the passkey's signature is
-                  checked. Whether the passkey was removed in between, only assent audit can tell
-  --entry FILE    the entry's bytes; required for a .tlog-proof, which does not contain them
+${checks.map(({ help }) => help).join("")}  --entry FILE    the entry's bytes; required for a .tlog-proof, which does not contain them
 
 exits 0 if the entry is in the log of that key, 6 if the proof does not verify.
 
@@ -70,101 +85,48 @@ examples:
   assent verify decision.json --key "$VKEY"
   assent verify decision.tlog-proof --entry entry.json --key @log.vkey
 `,
-  async run(args, io) {
-    const { values, positionals } = parseArguments(args, {
-      key: { type: "string" },
-      witness: { type: "string", multiple: true },
-      entry: { type: "string" },
-      enrolment: { type: "string" },
-      json: { type: "boolean" },
-    });
-    const [file, ...more] = positionals;
-    if (file === undefined || more.length > 0) throw usageError("assent verify takes one proof file, or -");
-    if (values.key === undefined) throw usageError("--key is required: without a pinned key, a proof shows nothing");
-    const vkey = (await readTextFlag(values.key, (key) => key)).trim();
-    const proof = await readTextFlag(file === "-" ? "-" : `@${file}`, (text) => text);
-    const entry = values.entry === undefined ? null : await entryIn(values.entry);
-    const witnesses = await Promise.all((values.witness ?? []).map((given) => readTextFlag(given, (key) => key)));
-    const verified = verifyProofText(
-      proof,
-      vkey,
-      entry,
-      witnesses.map((witness) => witness.trim()),
-    );
-    const signature = await checkVote(verified, values.enrolment, vkey);
-    if (values.json === true) printJson(io, { verified: true, ...verified, signature });
-    else {
-      io.out(
-        `${colourText(io, "green", "verified")}: entry ${verified.index} is in the log ${verified.origin} of size ${verified.size}`,
+    async run(args, io) {
+      const { values, positionals } = parseArguments(args, {
+        key: { type: "string" },
+        witness: { type: "string", multiple: true },
+        entry: { type: "string" },
+        ...Object.fromEntries(
+          checks.flatMap(({ options }) => options.map((name) => [name, { type: "string" } as const])),
+        ),
+        json: { type: "boolean" },
+      });
+      const [file, ...more] = positionals;
+      if (file === undefined || more.length > 0) throw usageError("assent verify takes one proof file, or -");
+      if (values.key === undefined) throw usageError("--key is required: without a pinned key, a proof shows nothing");
+      const vkey = (await readTextFlag(values.key, (key) => key)).trim();
+      const proof = await readTextFlag(file === "-" ? "-" : `@${file}`, (text) => text);
+      const entry = values.entry === undefined ? null : await entryIn(values.entry);
+      const witnesses = await Promise.all((values.witness ?? []).map((given) => readTextFlag(given, (key) => key)));
+      const verified = verifyProofText(
+        proof,
+        vkey,
+        entry,
+        witnesses.map((witness) => witness.trim()),
       );
-      for (const { vkey: next, index } of verified.moved)
-        io.out(`at entry ${index} the log's previous key authorized the new key ${next}`);
-      if (verified.moved.length > 0) io.out(`pin this key from now on: ${verified.vkey}`);
-      for (const { name, at } of verified.witnesses) io.out(`cosigned by ${name} at ${at}`);
-      if (verified.entry !== null) printJson(io, verified.entry);
-      if (signature !== null) io.out(signature);
-      if (verified.request !== null) io.out(`the entry commits to this request: ${JSON.stringify(verified.request)}`);
-    }
-    return EXIT_CODES.ok;
-  },
-};
-
-/**
- * Verifies the passkey signature of a vote. Returns the result as text for people; null if the entry is not a signed
- * vote.
- */
-async function checkVote(verified: Verified, enrolment: string | undefined, vkey: string): Promise<string | null> {
-  const entry = verified.entry as (ApprovalEntry & { seq: number }) | null;
-  if (entry?.type !== "approval" || entry.gesture === null || entry.by === null) {
-    if (enrolment !== undefined)
-      throw usageError("--enrolment is for the proof of a vote that was signed with a passkey");
-    return null;
-  }
-  if (enrolment === undefined)
-    return `the vote has a signature of the passkey ${entry.gesture.credential_id}, which was not checked; give --enrolment`;
-  const { entry: user } = verifyProofText(await readTextFlag(`@${enrolment}`, (text) => text), vkey, null);
-  const passkey = findEnrolledPasskey(user as (UserEntry & { seq: number }) | null, entry.by.principal, entry);
-  const fault = findGestureFault(
-    verified.origin,
-    { ...entry, gesture: entry.gesture },
-    entry.by.principal,
-    passkey,
-    verifyPasskeySignature,
-  );
-  if (fault !== null)
-    throw new CommandError(`NOT VERIFIED: the signature of the vote is not valid: ${fault}`, EXIT_CODES.unverified);
-  const signer = `signed by ${entry.by.principal} with the passkey ${passkey.id}`;
-  return entry.grant === null ? signer : `${signer}\nthe signature covers a grant of ${describeGrant(entry.grant)}`;
-}
-
-function describeGrant({ count, for_ms, scope, sum, ends_on_failure }: VoteGrantTerms): string {
-  const minutes = Math.round(for_ms / 60_000);
-  return [
-    `up to ${count} later actions for ${minutes} minutes`,
-    scope === null ? "" : `, where ${toPrintable(scope)}`,
-    sum === null ? "" : `, with at most ${sum.at_most} as the sum of ${toPrintable(sum.of)}`,
-    ends_on_failure ? ", until one fails" : "",
-  ].join("");
-}
-
-function findEnrolledPasskey(
-  user: (UserEntry & { seq: number }) | null,
-  principal: string,
-  vote: ApprovalEntry & { seq: number },
-): Passkey {
-  const passkey =
-    user?.type === "user" ? user.user.passkeys.find(({ id }) => id === vote.gesture?.credential_id) : undefined;
-  if (
-    user?.type !== "user" ||
-    principalOfUser(user.user.id) !== principal ||
-    user.seq >= vote.seq ||
-    passkey === undefined
-  )
-    throw new CommandError(
-      `NOT VERIFIED: --enrolment is not an entry of ${principal} before the vote that has the passkey`,
-      EXIT_CODES.unverified,
-    );
-  return passkey;
+      const verifyFile = async (path: string): Promise<Verified> =>
+        verifyProofText(await readTextFlag(`@${path}`, (text) => text), vkey, null);
+      const found = await Promise.all(checks.map(({ check }) => check(verified, values, verifyFile)));
+      if (values.json === true) printJson(io, Object.assign({ verified: true, ...verified }, ...found));
+      else {
+        io.out(
+          `${colourText(io, "green", "verified")}: entry ${verified.index} is in the log ${verified.origin} of size ${verified.size}`,
+        );
+        for (const { vkey: next, index } of verified.moved)
+          io.out(`at entry ${index} the log's previous key authorized the new key ${next}`);
+        if (verified.moved.length > 0) io.out(`pin this key from now on: ${verified.vkey}`);
+        for (const { name, at } of verified.witnesses) io.out(`cosigned by ${name} at ${at}`);
+        if (verified.entry !== null) printJson(io, verified.entry);
+        for (const text of found.flatMap((each) => Object.values(each))) if (text !== null) io.out(text);
+        if (verified.request !== null) io.out(`the entry commits to this request: ${JSON.stringify(verified.request)}`);
+      }
+      return EXIT_CODES.ok;
+    },
+  };
 }
 
 async function entryIn(path: string): Promise<Uint8Array> {

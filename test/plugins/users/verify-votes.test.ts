@@ -5,14 +5,14 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { EXIT_CODES } from "../../src/cli/command.ts";
-import { hashLeaf } from "../../src/domain/merkle.ts";
-import { toHex } from "../../src/domain/hash.ts";
-import { needs } from "../support/features.ts";
-import { assentInProcess, folderWith } from "../support/cli.ts";
-import { addUser, invite, startPeople } from "../support/people.ts";
-import { makeKey, plainVotes } from "../support/service.ts";
-import { signVotes } from "../support/signed-votes.ts";
+import { EXIT_CODES } from "../../../src/cli/command.ts";
+import { hashLeaf } from "../../../src/domain/merkle.ts";
+import { toHex } from "../../../src/domain/hash.ts";
+import { needs } from "../../support/features.ts";
+import { assentInProcess, folderWith } from "../../support/cli.ts";
+import { addUser, invite, startPeople } from "../../support/people.ts";
+import { makeKey, plainVotes } from "../../support/service.ts";
+import { signVotes } from "../../support/signed-votes.ts";
 
 const POLICY = `
 policy: ask
