@@ -35,7 +35,18 @@ import { effectiveRequest } from "../domain/edited-request.ts";
 import { prefixFaults, reportDifferences, checkEachRow, type AuditedStore, type ReportFault } from "./report.ts";
 import type { PoliciesAuditor } from "./policies.ts";
 import { createProofReader } from "../ledger/reader.ts";
-import { UNRECORDED_META_NAMES } from "./unrecorded-columns.ts";
+
+/** Names in `meta` whose values the ledger does not record. A name that ends in a colon is a prefix. */
+export const UNRECORDED_META_NAMES = [
+  "secret_fingerprint",
+  "environment",
+  "settled_incarnation",
+  "permit_key",
+  "policy_source:",
+  "policy_source_refused:",
+  "unfinished_copy",
+  "repairs",
+] as const;
 
 export type Created = NonNullable<FeatureAuditor["created"]>;
 

@@ -4,7 +4,8 @@
 import { deepEqual, ok } from "node:assert/strict";
 import type { Vault } from "../../src/contract/core-host.ts";
 import type { Storage } from "../../src/contract/storage.ts";
-import { UNRECORDED_COLUMNS, UNRECORDED_META_NAMES } from "../../src/audit/unrecorded-columns.ts";
+import { UNRECORDED_META_NAMES } from "../../src/audit/audit-rows.ts";
+import { UNRECORDED_COLUMNS } from "./unrecorded-columns.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import type { RawRow, RawStore, RawTable, RawValue } from "./raw-store.ts";
 

@@ -114,8 +114,6 @@ const HARMLESS_VARIABLES: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-export const isHarmlessVariable = (name: string): boolean => HARMLESS_VARIABLES.has(name);
-
 /** Variables with these values contain no secrets. */
 const SHOWN_VARIABLES: ReadonlySet<string> = new Set(
   "PATH SHELL TERM USER LOGNAME LANG LC_ALL EDITOR OLDPWD HOSTNAME".split(" "),

@@ -60,15 +60,3 @@ export const UNRECORDED_COLUMNS: readonly UnrecordedColumn[] = [
   { table: "liveness", column: "*", why: "written to test that the store accepts writes" },
   { table: "schema_migrations", column: "*", why: "the applied migrations of the store" },
 ];
-
-/** Names in `meta` whose values the ledger does not record. A name that ends in a colon is a prefix. */
-export const UNRECORDED_META_NAMES = [
-  "secret_fingerprint",
-  "environment",
-  "settled_incarnation",
-  "permit_key",
-  "policy_source:",
-  "policy_source_refused:",
-  "unfinished_copy",
-  "repairs",
-] as const;
