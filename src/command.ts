@@ -66,6 +66,7 @@ export { reachesSite, siteOrigin } from "./domain/loopback.ts";
 export { displayPrincipal } from "./domain/principals.ts";
 export { parseDuration, toRfc3339 } from "./domain/time.ts";
 export { renderMarkedText } from "./domain/visible-text.ts";
+export { VERSION } from "./version.ts";
 
 /**
  * Loads what plugins add to a command: the default exports of `plugins/<folder>/commands/<command>/<name>`, by name.

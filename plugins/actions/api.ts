@@ -41,9 +41,12 @@ export {
   openButtons,
 } from "./chat-vote.ts";
 export { type ApproveAddition } from "./cli/approve-addition.ts";
-export { matchesTerminalCode, terminalChallenge } from "./cli/watch/terminal-code.ts";
 export { type PinChange } from "./compare-pins.ts";
 export { compareRequest } from "./compare-request.ts";
+/** Loads the client only when a command calls it. */
+export const readSignInOrigin: typeof import("./cli/watch/terminal-session.ts").readSignInOrigin = async (...args) =>
+  (await import("./cli/watch/terminal-session.ts")).readSignInOrigin(...args);
+export { matchesTerminalCode, terminalChallenge, terminalCode } from "./cli/watch/terminal-code.ts";
 export { countPeople, isNewPerson } from "./count-people.ts";
 export { decideByRules, findRejection } from "./decide-action.ts";
 export { digestSchema, GrantSum } from "./entry-parts.ts";

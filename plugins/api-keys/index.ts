@@ -33,6 +33,7 @@ import {
   toRfc3339,
 } from "../../src/plugin.ts";
 import type { KeyRow } from "../../src/storage/index.ts";
+import { revokeKey } from "./api.ts";
 import { meRoutes } from "./me.ts";
 import * as schema from "./schemas.ts";
 
@@ -275,13 +276,8 @@ function warningsOf(host: CoreHost, { scopes, agent_id }: KeyRow): string[] {
   return warnings;
 }
 
-/** Revokes the key and cancels the open actions that it submitted, in as many transactions as needed. */
 async function revoke(host: CoreHost, id: string, credential: Credential): Promise<Reply> {
-  const {
-    row,
-    why,
-    more: moreLeft,
-  } = await host.ledger.transact(async (tx) => {
+  const { row, finish } = await host.ledger.transact(async (tx) => {
     const caller = await confirmCredential(tx, credential, "keys:manage");
     const key = await tx.key(id);
     if (key === null || key.revoked_at !== null || !canManage(caller, key))
@@ -311,15 +307,10 @@ async function revoke(host: CoreHost, id: string, credential: Credential): Promi
           `"${key.name}" is the last admin key that does not expire; create another admin key first: POST /v1/api-keys with the preset "admin"`,
         );
     }
-    await tx.revokeKey(id, tx.now);
-    const by = toActor(caller.key, caller.principal);
-    tx.record(buildKeyEntry("revoked", key, tx.now, by));
-    const why = { by, comment: `the key "${key.name}", which submitted it, was revoked` };
-    const more = await host.openActionCanceller.cancelPage(tx, { key_id: id }, why);
-    return { row: { ...key, revoked_at: tx.now }, why, more };
+    const cancelRest = await revokeKey(host, tx, key, toActor(caller.key, caller.principal));
+    return { row: { ...key, revoked_at: tx.now }, finish: cancelRest };
   });
-  for (let more = moreLeft; more;)
-    more = await host.ledger.transact((tx) => host.openActionCanceller.cancelPage(tx, { key_id: id }, why));
+  await finish();
   return { status: 200, json: renderKey(row) };
 }
 

@@ -39,6 +39,7 @@ const TAGS = {
   policies: "What is allowed, denied, or requires approval. Versions never change.",
   "api-keys": "Credentials of programs, and their scopes.",
   claims: "Who is looking at a pending request.",
+  devices: "Machines whose hooks report to the service.",
   stop: "Deny all actions, with precedence over policies.",
   coverage: "Results of comparisons between the logs of other systems and the ledger.",
   deliveries: "Messages to people and programs: sent, waiting, abandoned.",

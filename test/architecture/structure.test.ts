@@ -90,6 +90,9 @@ describe("imports", () => {
   ];
   /** Gateways refuse an agent in the words of the clients. */
   const GATEWAY_REFUSALS = "plugins/actions/gateway/gate.ts: clients/typescript/refusal.ts";
+  const COMMAND_CLIENTS = ["clients/typescript/index.ts"];
+  const DEVICES = "plugins/devices/cli/devices.ts";
+  const HOOK_SETUP = ["clients/hook/hook-config.ts", "clients/hook/install/report-hooks.ts"];
   /** Imports only types. */
   const CONSOLE_TYPES = "plugins/console/app/core/api-types.ts";
   test("a bundled plugin imports only the entries that a third party can import", () => {
@@ -100,8 +103,11 @@ describe("imports", () => {
         // Only this entry runs in browsers.
         const isBrowserCode = /^plugins\/[^/]+\/app\//.test(file) && file !== CONSOLE_TYPES;
         assert.ok(!isBrowserCode || to === "src/browser.ts", `${file} imports ${specifier}`);
-        // Commands talk to the service as any other client does, with the package's `assent/client`.
-        const isClientOfCommand = to === "clients/typescript/index.ts" && /^plugins\/[^/]+\/cli\//.test(file);
+        // Commands talk to the service as any other client does, with the package's `assent/client`. Those of devices set up
+        // the hook.
+        const isClientOfCommand =
+          /^plugins\/[^/]+\/cli\//.test(file) &&
+          [...COMMAND_CLIENTS, ...(file === DEVICES ? HOOK_SETUP : [])].includes(to);
         assert.ok(
           ENTRIES.includes(to) || isClientOfCommand || `${file}: ${to}` === GATEWAY_REFUSALS,
           `${file} imports ${specifier}: export it from an entry, or take it from the host`,
@@ -214,12 +220,13 @@ describe("imports", () => {
     }
   });
 
-  test("of the service, only the command line and the refusals of gateways import clients: the libraries", () => {
+  test("of the service, only the command line and the refusals of gateways import clients: the libraries, and for devices what sets up the hook", () => {
     for (const file of sources.filter((name) => !name.startsWith("clients/"))) {
       const isCommandLine = /^(?:src|plugins\/[^/]+)\/cli\//.test(file);
       for (const specifier of importsOf(file)) {
         const to = target(file, specifier);
         if (to?.startsWith("clients/") !== true || (isCommandLine && LIBRARIES.test(to))) continue;
+        if (file === DEVICES && HOOK_SETUP.includes(to)) continue;
         assert.equal(`${file}: ${to}`, GATEWAY_REFUSALS);
       }
     }

@@ -71,13 +71,16 @@ function tryWithout(named) {
   }
 }
 
-/** Adds the features whose definitions declare that they need one of these: `needs: ["grants"]`. */
+/**
+ * Adds the features whose definitions declare that they need one of these: `needs: ["grants"]`, or `@needs hook` for a
+ * client, which no service loads.
+ */
 function withDependants(features) {
   const more = readdirSync(join(ROOT, "plugins")).filter((name) => {
     const path = join(ROOT, "plugins", name, "index.ts");
     if (features.includes(name) || !existsSync(path)) return false;
     const [, list = ""] = /^ {2}needs: \[([^\]]*)\]/m.exec(readFileSync(path, "utf8")) ?? [];
-    return features.some((feature) => list.includes(`"${feature}"`));
+    return features.some((feature) => list.includes(`"${feature}"`) || readNeeds(path).includes(feature));
   });
   return more.length === 0 ? features : withDependants([...features, ...more]);
 }

@@ -122,7 +122,14 @@ async function textOf(response: Response): Promise<string> {
 const NOWHERE = "019346a0-0000-7000-8000-000000000000";
 
 /** Every key can read its own identity. */
-const OF_EVERY_KEY = ["GET /v1/me", "GET /v1/api-keys", "GET /v1/api-keys/{id}"];
+const OF_EVERY_KEY = [
+  "GET /v1/devices",
+  "POST /v1/devices/confirm",
+  "DELETE /v1/devices/{id}",
+  "GET /v1/me",
+  "GET /v1/api-keys",
+  "GET /v1/api-keys/{id}",
+];
 
 describe("the document", () => {
   it("every body and every response has an example that its own schema accepts", () => {
@@ -428,6 +435,7 @@ describe("every operation", () => {
     await send("GET", "/v1/limits");
     await send("GET", "/v1/limits/uses", { query: "?policy=granting&limit=uses" });
     await send("GET", "/v1/claims", { query: "?limit=1" });
+    await send("GET", "/v1/devices", { query: "?limit=1" });
     await send("GET", "/v1/actions/{id}/approvers", { at: handed, query: "?name=a" });
     await send("POST", "/v1/actions/{id}/release-claim", { at: handed, body: {} });
     await send("POST", "/v1/grants/{id}/flag", { at: doubtful, body: { action_id: use.id, reason: "walk" } });
@@ -586,13 +594,17 @@ describe("every operation", () => {
     await send("POST", "/v1/policies/{id}/deactivate", { at: { id: "suggested" } });
   });
 
-  /** They need the session of a user, as the tests of signed votes, plans and break-glass have. */
+  /** They need the session of a user, as the tests of signed votes, plans, break-glass and devices have. */
   const OF_SESSIONS = [
     "postVotes",
     "postVotesChallenge",
     "postPlansByIdChallenge",
     "postPlansByIdSignedApproval",
     "postBreakGlassByIdReview",
+    "postDevices",
+    "postDevicesConfirm",
+    "postDevicesReport",
+    "deleteDevicesById",
   ];
 
   it("every operation was reached with a success", () => {

@@ -50,6 +50,7 @@ const NAMES = [
   "reviewers",
   "questions",
   "edits",
+  "devices",
   "sub-agents",
   "break-glass",
   "limits",

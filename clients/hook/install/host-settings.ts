@@ -22,13 +22,27 @@ export interface SettingsFolders {
   project: string;
 }
 
+/**
+ * Returns the managed settings of a host, from its documentation: Claude Code "Settings files", Cursor "Hooks", Gemini CLI
+ * "Configuration". Null for Windows, where no one tried them.
+ */
+function managedFile(name: string, linux: string, platform: NodeJS.Platform): string | null {
+  if (platform === "darwin") return `/Library/Application Support/${name}`;
+  return platform === "win32" ? null : linux;
+}
+
 /** Returns the settings file of a scope; null if `install` does not support this scope of the host. */
-export function settingsFile(host: Host, scope: Scope, { home, project }: SettingsFolders): string | null {
+export function settingsFile(
+  host: Host,
+  scope: Scope,
+  { home, project }: SettingsFolders,
+  platform: NodeJS.Platform = process.platform,
+): string | null {
   const files: Readonly<Record<Host, Readonly<Record<Scope, string | null>>>> = {
     "claude-code": {
       project: `${project}/.claude/settings.json`,
       user: `${home}/.claude/settings.json`,
-      managed: "/etc/claude-code/managed-settings.json",
+      managed: managedFile("ClaudeCode/managed-settings.json", "/etc/claude-code/managed-settings.json", platform),
     },
     codex: { project: `${project}/.codex/hooks.json`, user: `${home}/.codex/hooks.json`, managed: null },
     copilot: {
@@ -40,12 +54,12 @@ export function settingsFile(host: Host, scope: Scope, { home, project }: Settin
     cursor: {
       project: `${project}/.cursor/hooks.json`,
       user: `${home}/.cursor/hooks.json`,
-      managed: "/etc/cursor/hooks.json",
+      managed: managedFile("Cursor/hooks.json", "/etc/cursor/hooks.json", platform),
     },
     gemini: {
       project: `${project}/.gemini/settings.json`,
       user: `${home}/.gemini/settings.json`,
-      managed: "/etc/gemini-cli/settings.json",
+      managed: managedFile("GeminiCli/settings.json", "/etc/gemini-cli/settings.json", platform),
     },
     kiro: { project: `${project}/.kiro/hooks/assent.json`, user: `${home}/.kiro/hooks/assent.json`, managed: null },
     opencode: {

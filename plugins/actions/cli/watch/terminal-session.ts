@@ -58,15 +58,10 @@ export async function signInTerminal(
   io: Output,
 ): Promise<TerminalSession> {
   const base = url.replace(/\/+$/, "");
-  const anonymous = createAssent({ url: base, apiKey: null, fetch: send, timeout: TIMEOUT, signal });
-  const { origin, passkey } = await withServiceErrors(() =>
-    anonymous.call<{ origin: string | null; passkey: { reason: string | null } }>("GET", "/v1/sign-in-methods"),
+  const origin = await readSignInOrigin(
+    createAssent({ url: base, apiKey: null, fetch: send, timeout: TIMEOUT, signal }),
+    base,
   );
-  if (origin === null) throw new CommandError(toPrintable(passkey.reason ?? "people cannot sign in at this address"));
-  // Require the address at which people sign in. A relay at another address could otherwise sign in with the
-  // confirmation that the person gives at `origin`.
-  if (!URL.canParse(origin) || !reachesSite(base, origin))
-    throw new CommandError(`people sign in at ${toPrintable(origin)}; set ASSENT_URL to it`);
   // Do not pass the signal, which would also abort the request that ends the session.
   const session = createSessionFetch(send, origin);
   const service = createAssent({ url: base, apiKey: null, fetch: session.fetch, timeout: TIMEOUT });
@@ -86,6 +81,20 @@ export async function signInTerminal(
         () => undefined,
       ),
   };
+}
+
+/**
+ * Returns the address at which people sign in. Throws CommandError unless the service was reached there: a relay at another
+ * address could otherwise use the confirmation that the person gives at the right one.
+ */
+export async function readSignInOrigin(service: Assent, url: string): Promise<string> {
+  const { origin, passkey } = await withServiceErrors(() =>
+    service.call<{ origin: string | null; passkey: { reason: string | null } }>("GET", "/v1/sign-in-methods"),
+  );
+  if (origin === null) throw new CommandError(toPrintable(passkey.reason ?? "people cannot sign in at this address"));
+  if (!URL.canParse(origin) || !reachesSite(url, origin))
+    throw new CommandError(`people sign in at ${toPrintable(origin)}; set ASSENT_URL to it`);
+  return origin;
 }
 
 async function waitForSession(

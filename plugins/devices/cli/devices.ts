@@ -1,0 +1,187 @@
+/** `assent devices`: enrols this machine, reports its hooks, lists devices and ends them. */
+import { randomBytes } from "node:crypto";
+import { homedir } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
+import { loadConfig } from "../../../clients/hook/hook-config.ts";
+import {
+  assertKeyIsWritable,
+  describeMachine,
+  readServiceUrl,
+  reportHosts,
+  writeKey,
+  type HostReport,
+} from "../../../clients/hook/install/report-hooks.ts";
+import { AssentError, createAssent, ServiceUnavailable, type Assent } from "../../../clients/typescript/index.ts";
+import {
+  colourText,
+  type Command,
+  CommandError,
+  createClient,
+  createPrivilegedClient,
+  EXIT_CODES,
+  type Output,
+  parseArguments,
+  printJson,
+  readAllPages,
+  toPrintable,
+  usageError,
+  VERSION,
+  withNames,
+  withServiceErrors,
+} from "../../../src/command.ts";
+import { readSignInOrigin, terminalChallenge, terminalCode } from "../../actions/api.ts";
+
+/** Request timeout in seconds. Short, because a timer repeats reports. */
+const TIMEOUT = 20;
+/** Poll interval until the person has confirmed the machine. Milliseconds. */
+const POLL_MS = 2000;
+/** Time limit for the person to confirm. Milliseconds. */
+const CONFIRM_MS = 10 * 60_000;
+
+interface DeviceView {
+  id: string;
+  status: "active" | "attention" | "silent" | "ended";
+  owner: string;
+  machine: { name: string; platform: string };
+  reported_at: string | null;
+  version: string | null;
+  hooks: HostReport[];
+}
+
+export const devices: Command = {
+  help: `usage: assent devices enrol [--url URL] [--json]
+       assent devices report [--command COMMAND] [--json]
+       assent devices list [--ended] [--json]
+       assent devices end ID [--json]
+
+enrol gives this machine a key of its own: you confirm it once in the console, and the key is written into
+~/.config/assent/hook.json, which the hook reads. It belongs to you and is bound to the agent of the service's configuration.
+Enrolling again replaces the key.
+report tells the service which hosts on this machine run the hook. Run it at regular times (docs/fleet.md): the service notifies
+when a hook is missing, or when a machine no longer reports.
+
+  --url URL          the service; when absent, the address in the hook's configuration
+  --command COMMAND  the command with which the hook was installed, if not by its path or as assent-hook
+  --ended            list the devices whose key was revoked
+  --json             print JSON
+
+list and end need a key with keys:manage; list also works with users:read.
+
+examples:
+  assent devices enrol --url https://assent.example.com
+  assent devices report
+  assent devices end 019346a0-0000-7000-8000-000000000000
+`,
+  async run(args, io) {
+    const { values, positionals } = parseArguments(args, {
+      url: { type: "string" },
+      command: { type: "string" },
+      ended: { type: "boolean" },
+      json: { type: "boolean" },
+    });
+    const [verb, target, ...more] = positionals;
+    const { json = false } = values;
+    if (more.length > 0) throw usageError(`unexpected argument "${more.join(" ")}"`);
+    if (verb === "enrol" && target === undefined) await enrol(io, values.url, json);
+    else if (verb === "report" && target === undefined) await report(io, values.command, json);
+    else if (verb === "list" && target === undefined) await list(io, values.ended === true, json);
+    else if (verb === "end" && target !== undefined) await end(io, target, json);
+    else throw usageError("assent devices takes enrol, report, list, or end with the id of a device");
+    return EXIT_CODES.ok;
+  },
+};
+
+async function enrol(io: Output, given: string | undefined, json: boolean): Promise<void> {
+  const { url, machine } = withConfigErrors(() => {
+    assertKeyIsWritable(process.env);
+    return { url: given ?? readServiceUrl(process.env), machine: describeMachine(process.env) };
+  });
+  const service = createAssent({ url, apiKey: null, timeout: TIMEOUT });
+  const origin = await readSignInOrigin(service, url);
+  const verifier = randomBytes(32).toString("base64url");
+  const challenge = terminalChallenge(verifier);
+  const about = new URLSearchParams({ challenge, ...machine });
+  io.err(
+    `Open this link in a browser, sign in if needed, and type the code ${terminalCode(challenge)}:\n\n  ${origin}/#/enrol-device?${about}\n`,
+  );
+  const { device, key } = await withServiceErrors(() => waitForKey(service, verifier));
+  const path = withConfigErrors(() => writeKey(process.env, url, key));
+  const reported = await sendReport(createAssent({ url, apiKey: key, timeout: TIMEOUT }), undefined);
+  if (json) return printJson(io, { device: reported, file: path });
+  io.out(
+    `${colourText(io, "green", "enrolled")} ${toPrintable(device.machine.name)} as ${device.id}; its key is in ${path}`,
+  );
+  printHooks(io, reported);
+}
+
+async function waitForKey(service: Assent, verifier: string): Promise<{ device: DeviceView; key: string }> {
+  for (const end = performance.now() + CONFIRM_MS; performance.now() < end; await delay(POLL_MS))
+    try {
+      return await service.call("POST", "/v1/devices", { verifier });
+    } catch (error) {
+      const isWaiting =
+        error instanceof ServiceUnavailable || (error instanceof AssentError && error.code === "DEVICE_UNCONFIRMED");
+      if (!isWaiting) throw error;
+    }
+  throw new CommandError("no one confirmed this machine within ten minutes", EXIT_CODES.failure);
+}
+
+async function report(io: Output, command: string | undefined, json: boolean): Promise<void> {
+  const { url, apiKey } = withConfigErrors(() => loadConfig(process.env));
+  const device = await sendReport(createAssent({ url, apiKey, timeout: TIMEOUT }), command);
+  if (json) printJson(io, device);
+  else printHooks(io, device);
+}
+
+function sendReport(service: Assent, command: string | undefined): Promise<DeviceView> {
+  const hooks = withConfigErrors(() => reportHosts(process.env, homedir(), command));
+  const { id } = withConfigErrors(() => describeMachine(process.env));
+  return withServiceErrors(() =>
+    service.call<DeviceView>("POST", "/v1/devices/report", { machine_id: id, version: VERSION, hooks }),
+  );
+}
+
+function printHooks(io: Output, { hooks }: DeviceView): void {
+  if (hooks.length === 0) io.out("no host that runs agents was found for this user");
+  for (const { host, state } of hooks)
+    if (state === "present") io.out(`${colourText(io, "green", "ok     ")} ${toPrintable(host)} runs the hook`);
+    else
+      io.out(
+        `${colourText(io, "red", state.padEnd(7))} ${toPrintable(host)}: ${
+          state === "missing"
+            ? `"assent hook install --host ${toPrintable(host)} --scope user" installs the hook`
+            : `"assent hook doctor --host ${toPrintable(host)}" says which setting turns the hook off`
+        }`,
+      );
+}
+
+async function list(io: Output, ended: boolean, json: boolean): Promise<void> {
+  const service = await createClient();
+  const found = await readAllPages<DeviceView>(service, `/v1/devices?limit=100&ended=${ended}`, "devices");
+  if (json) return printJson(io, { devices: found });
+  if (found.length === 0) io.out(ended ? "no device has ended" : "no machine is enrolled");
+  for (const { id, status, owner, machine, hooks, reported_at, version } of await withNames(service, found)) {
+    const hosts = hooks.map(({ host, state }) => (state === "present" ? host : `${host} ${state.toUpperCase()}`));
+    const last = reported_at === null ? "never reported" : `reported ${reported_at} with ${version}`;
+    const what = [machine.name, `of ${owner}`, hosts.join(", ") || "no host", last].join("; ");
+    io.out(`${id} ${status === "active" ? status : status.toUpperCase()} ${toPrintable(what)}`);
+  }
+}
+
+async function end(io: Output, id: string, json: boolean): Promise<void> {
+  const service = await createPrivilegedClient();
+  const device = await withServiceErrors(() =>
+    service.call<DeviceView>("DELETE", `/v1/devices/${encodeURIComponent(id)}`),
+  );
+  if (json) printJson(io, device);
+  else io.out(`ended ${toPrintable(device.machine.name)}: its key is revoked`);
+}
+
+/** Converts an error of the hook's files to a CommandError with the same message. */
+function withConfigErrors<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw new CommandError((error as Error).message);
+  }
+}
