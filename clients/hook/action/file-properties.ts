@@ -5,6 +5,7 @@
 import { existsSync, lstatSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname } from "node:path";
+import { NEW_TEMPORARY_FILE } from "../shell/command-output.ts";
 import { patternExpression } from "../shell/file-patterns.ts";
 import type { Search } from "../shell/shell-types.ts";
 import { isInside } from "./followed-paths.ts";
@@ -101,9 +102,12 @@ export async function fileProperties(
     ...(scratch.length === 0 ? {} : { scratch }),
     ...(deleted.length + deletedFolders.length === 0
       ? {}
-      : { lost: [...deletedFolders, ...lost.filter((path) => !isOwn(path))].sort() }),
+      : { lost: [...deletedFolders.filter((path) => !isNew(path)), ...lost.filter((path) => !isOwn(path))].sort() }),
   };
 }
+
+/** Whether a path stands for a new file of mktemp. */
+const isNew = (path: string): boolean => path === NEW_TEMPORARY_FILE && kindOf(path) === "missing";
 
 const readsSource = ({ globs }: Pick<Search, "globs">): boolean => globs.length > 0 && globs.every(isSourcePattern);
 

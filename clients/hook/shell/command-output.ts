@@ -5,6 +5,7 @@ import type { ProjectFiles } from "./tasks/task-body.ts";
 import { wordValue, type Known } from "./word-values.ts";
 
 const TEXT: Known = { kind: "text" };
+export const NEW_TEMPORARY_FILE = "/tmp/tmp.XXXXXXXXXX";
 /** Commands of git whose output is the name of one commit, or of several. */
 const NAMES_COMMIT = new RegExp(
   [
@@ -42,6 +43,10 @@ export function outputOf(script: ParsedScript, folders: readonly string[], proje
     words.join(" ") === "nproc" ||
     words.join(" ") === "date +%s";
   if (isCount) return { kind: "number" };
+  const line = words.join(" ");
+  if (/^git rev-list (?=.*--count)(?!.*(stash|--left-right))[\w./^@~ -]+$/.test(line)) return { kind: "number" };
+  // A file or a folder that is new, and therefore missing. The name stands for the one that mktemp chooses.
+  if (commands.length === 1 && /^mktemp( -d)?$/.test(line)) return { kind: "literal", text: NEW_TEMPORARY_FILE };
   if (commands.length === 1 && name === "git" && !/stash/.test(words.join(" ")) && NAMES_COMMIT.test(args.join(" ")))
     return { kind: "commit", text: "HEAD" };
   const files = listedFiles(commands as readonly CommandNode[], folders, project);

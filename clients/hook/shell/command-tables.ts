@@ -130,9 +130,14 @@ const SPECIAL_VARIABLES: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** Whether a variable has no meaning for a shell or for the programs that it starts. */
+/** Names with capital letters that scripts use for their own values, and that no program reads. */
+const LOCAL_VARIABLES = /^([A-Z]|FILES?|DIR|TMP_?(DIR|FILE)|WORKDIR|COUNT|RESULT|COMMIT|SHA|START|END|OLD|NEW)$/;
+
+/** Whether a variable has no meaning for a shell or for the programs that it starts, also if it is exported. */
 export const isPrivateVariable = (name: string): boolean =>
-  /^[a-z][a-z0-9]*$/.test(name) && !SPECIAL_VARIABLES.has(name);
+  (/^[a-z][a-z0-9]*$/.test(name) && !SPECIAL_VARIABLES.has(name)) ||
+  /^(?!(npm|pnpm|yarn|fish|zsh|ac|rvm|nvm)_)[a-z]+(_[a-z0-9]+)+(?<!_proxy)$/.test(name) ||
+  (LOCAL_VARIABLES.test(name) && name !== "TMPDIR");
 
 /** Names of variables that may choose programs, code, servers, credentials or checks. */
 const POWERFUL_VARIABLE =

@@ -2,6 +2,7 @@
  * How commands use the files that they name. A command that is in no list may display and change them: the lists only
  * exempt commands.
  */
+import type { ProgramUse } from "./program-options.ts";
 import type { Search } from "./shell-types.ts";
 
 export interface FileUse {
@@ -26,7 +27,7 @@ const NAMES = words(
   "cd pushd ls pwd mkdir rmdir stat find tree du df test [ which type whereis basename dirname realpath readlink file echo printf true false",
 );
 const READS = words(
-  "cat head tail wc nl cut tr sort uniq diff date grep egrep fgrep rg jq awk gawk mawk comm cmp tac rev fold paste join column strings od " +
+  "cat head tail wc nl cut tr sort uniq diff date grep egrep fgrep rg jq yq awk gawk mawk comm cmp tac rev fold paste join column strings od " +
     "hexdump md5sum sha1sum sha256sum shasum cksum less more expand fmt",
 );
 /** Programs that check or run code. Some of them can also change it. */
@@ -57,13 +58,21 @@ export const usesListedFiles = (name: string, args: readonly string[]): boolean 
   (["du", "wc", "sort"].includes(name) && args.some((arg) => /^--f(?!ield)/.test(arg))) ||
   (name === "file" && args.some((arg) => /^-[a-zA-Z0-9]*f|^--f/.test(arg)));
 
-/** @param inTask whether the command is part of a task, whose text the agent did not write in this line */
-export function fileUse(name: string, args: readonly string[], inTask: boolean): FileUse {
+/**
+ * @param inTask whether the command is part of a task, whose text the agent did not write in this line
+ * @param known what the program is known to do with its options
+ */
+export function fileUse(
+  name: string,
+  args: readonly string[],
+  inTask: boolean,
+  known: ProgramUse | undefined,
+): FileUse {
   if (name === "rm")
     return { opens: false, changes: false, deletes: args.some((arg) => RECURSIVE.test(arg)) ? "folders" : "files" };
   if (NAMES.has(name)) return { opens: displaysList(name, args), changes: false };
   if (READS.has(name)) return { opens: true, changes: false };
-  if (name === "touch") return { opens: false, changes: true, creates: "all" };
+  if (name === "touch" || name === "mktemp") return { opens: false, changes: true, creates: "all" };
   if (name === "cp") return { opens: true, changes: true, creates: "last" };
   if (name === "mv") return { opens: true, changes: true, creates: "last" };
   if (name === "git") {
@@ -77,7 +86,11 @@ export function fileUse(name: string, args: readonly string[], inTask: boolean):
   // Other options can follow or precede "i" in the same word.
   if (name === "sed" || name === "gsed")
     return { opens: true, changes: args.some((arg) => /^-[a-zA-Z]*i|^--in/.test(arg)) };
-  return { opens: true, changes: TOOLS.has(name) ? changesSome : true, obeys: true, formats: FORMATTERS.has(name) };
+  if (known === "reads") return { opens: true, changes: false };
+  const changes = TOOLS.has(name)
+    ? changesSome
+    : known !== "checks" || args.some((arg) => /^(--fix|--write|-w)/.test(arg));
+  return { opens: true, changes, obeys: true, formats: FORMATTERS.has(name) };
 }
 
 /** Extensions of the file types of rg that agents use. Other types are not known, so such a search counts as one of all files. */

@@ -31,6 +31,15 @@ const FILTERS: Readonly<Record<string, FilterSyntax>> = {
     programs: [],
     isPlain: isPlainJq,
   },
+  yq: {
+    flags: "rcPMCNenj",
+    values: { "-o": 1, "-p": 1, "-I": 1 },
+    long: /^--(output-format=\w+|input-format=\w+|raw-output|prettyPrint|no-doc|exit-status|null-input|no-colors|unwrapScalar(=\w+)?|indent=\d+)$/,
+    programs: [],
+    // Other functions of yq read files and the environment, or evaluate text.
+    isPlain: (program) =>
+      isPlainJq(program) && !/load|env|system|eval|split_doc|file/i.test(program) && !/^\w+$/.test(program),
+  },
 };
 
 /** Name of the filter whose programs a command reads. */
@@ -41,6 +50,7 @@ const FILTER_NAMES: Readonly<Record<string, string>> = {
   gawk: "awk",
   mawk: "awk",
   jq: "jq",
+  yq: "yq",
 };
 
 export const isFilter = (name: string): boolean => Object.hasOwn(FILTER_NAMES, name);

@@ -1,7 +1,7 @@
 /** Values of the variables that a line assigns. */
 import { forEachChild, type SyntaxNode } from "unbash";
 import { isShownVariable } from "./command-tables.ts";
-import type { Known } from "./word-values.ts";
+import { isNumber, isNumeric, type Known } from "./word-values.ts";
 import type { WorkingFolders } from "./working-folders.ts";
 
 export class LineVariables {
@@ -28,21 +28,31 @@ export class LineVariables {
     this.values.set(name, value);
   }
 
-  /** Runs `read` for a script that may run in another shell, so that no value is known in it. */
-  apart(assigned: readonly string[], read: () => void): void {
+  /**
+   * Runs `read` for a script that may run in another shell, so that no value is known in it.
+   * @param words name and arguments of the script, if they are known
+   */
+  apart(assigned: readonly Assigned[], words: readonly (Known | null)[] | null, read: () => void): void {
     const before = this.values;
     this.values = new Map([...before.keys()].map((name) => [name, null]));
+    for (let at = 0; words !== null && at < 10; at++)
+      this.values.set(String(at), at < words.length ? (words[at] ?? null) : { kind: "literal", text: "" });
     read();
     this.values = new Map(before);
-    for (const name of assigned) this.values.set(name, null);
+    for (const { name } of assigned) this.values.set(name, null);
   }
 
   /** Runs `read` without the values of these variables, which it assigns. They are unknown afterwards. */
-  within(assigned: readonly string[], read: () => void): void {
+  within(assigned: readonly Assigned[], read: () => void): void {
     const before = this.values;
     const forget = (): void => {
       this.values = new Map(before);
-      for (const name of assigned) this.values.set(name, null);
+      for (const { name } of assigned) {
+        // A counter stays a number.
+        const counts =
+          isNumber(before.get(name) ?? null) && assigned.every((each) => each.name !== name || each.counts);
+        this.values.set(name, counts ? { kind: "number" } : null);
+      }
     };
     forget();
     read();
@@ -50,16 +60,30 @@ export class LineVariables {
   }
 }
 
-/** Returns the names of all variables that are assigned in these parts of a line. */
-export function assignedNames(nodes: readonly SyntaxNode[]): string[] {
-  const names: string[] = [];
+/** A variable that a part of a line assigns. */
+export interface Assigned {
+  name: string;
+  /** Whether the value is a number if the variable was a number before. */
+  counts: boolean;
+}
+
+/** Returns all variables that are assigned in these parts of a line. */
+export function assignedNames(nodes: readonly SyntaxNode[]): Assigned[] {
+  const names: Assigned[] = [];
+  const add = (name: string, counts = false): void => void names.push({ name, counts });
   const visit = (node: SyntaxNode): void => {
-    if (node.type === "Assignment") names.push(node.name);
-    if (node.type === "For") names.push(node.name.text);
+    if (node.type === "Assignment")
+      add(node.name, node.append !== true && node.value.type === "Word" && counts(node.name, node.value.text));
+    if (node.type === "For") add(node.name.text);
     if (node.type === "Command" && ["read", "unset", "export", "declare", "local"].includes(node.name?.text ?? ""))
-      names.push(...node.args.map(({ text }) => text.replace(/=.*/s, "")));
+      for (const { text } of node.args) add(text.replace(/=.*/s, ""));
     forEachChild(node, visit);
   };
   nodes.forEach(visit);
   return names;
+}
+
+function counts(name: string, value: string): boolean {
+  const variable = (each: string): Known | null => (each === name ? { kind: "number" } : null);
+  return /^[0-9]{1,9}$/.test(value) || isNumeric(value, { variable, substitution: () => null });
 }

@@ -53,7 +53,7 @@ interface CommandReader {
   /** Returns the files that a command lists; null if they are unknown. */
   listFiles(name: string, args: readonly ShellArgument[]): readonly string[] | null;
   path(argument: ShellArgument, use: FileUse): void;
-  readTask(body: TaskBody, via: readonly string[], depth: number): void;
+  readTask(body: TaskBody, via: readonly string[], depth: number, words?: readonly ShellArgument[]): void;
   readScript(text: string, via: readonly string[], depth: number): void;
   recordCommand(
     first: ShellArgument,
@@ -74,9 +74,10 @@ export class NestedCommands {
    * @param input here-document on the command's standard input; null if the input is unknown
    */
   read(argv: readonly ShellArgument[], via: readonly string[], depth: number, input: string | null): void {
-    const [first, ...args] = argv;
+    const [first] = argv;
     if (first === undefined) return;
     const name = this.reader.workingFolders.commandName(first);
+    const args = /^python[0-9.]*$/.test(name) ? withoutPythonFlags(argv.slice(1)) : argv.slice(1);
     const nestedVia = [...via, name];
     const record = (): void => this.reader.recordCommand(first, args, via);
     if (nestedVia.length > 16) return this.reader.note("size");
@@ -85,7 +86,10 @@ export class NestedCommands {
     if (SHELLS.has(name)) return this.readShell(args, nestedVia, depth, input, record);
     if (OTHER_SHELLS.has(name) || MODIFIERS.has(name)) this.reader.note("shell");
     if (OPAQUE_WRAPPERS.has(name)) this.reader.note("wrapper");
-    if (STATE_BUILTINS.has(name)) this.reader.note("state");
+    // Patterns count as if hidden files and all folders match anyway.
+    const isPatternOption =
+      name === "shopt" && /^-[su]( (globstar|nullglob|dotglob))+$/.test(args.map(({ text }) => text).join(" "));
+    if (STATE_BUILTINS.has(name) && !isPatternOption) this.reader.note("state");
     switch (name) {
       case "eval":
         return this.text(args, nestedVia, depth);
@@ -166,7 +170,10 @@ export class NestedCommands {
         args.map(({ text }) => text),
       );
       if (programs === null) this.reader.note("code");
-      const files = args.filter((_, at) => programs?.includes(at) !== true);
+      // A suffix of backups is no file.
+      const files = args.filter(
+        ({ text }, at) => programs?.includes(at) !== true && !/^-i[.](bak|orig|old|tmp)$/.test(text),
+      );
       return this.reader.recordCommand(first, args, via, files);
     }
     if (name.includes("/")) return this.readProgram(first, args, via, depth, record);
@@ -220,6 +227,12 @@ export class NestedCommands {
     const [, installed] = /^(?:\.\/)?(?:[\w.@-]+\/)*node_modules\/\.bin\/([\w.-]+)$/.exec(first.text) ?? [];
     if (installed !== undefined)
       return this.read([{ ...first, text: installed }, ...args], [...via, "npx"], depth, null);
+    // The programs of a virtual environment, whose folder an agent cannot change without approval.
+    const [, program] = /^(?:[\w./-]*\/)?[.]?venv\/bin\/([\w.-]+)$/.exec(first.text) ?? [];
+    if (program !== undefined)
+      return this.read([{ ...first, text: program }, ...args], [...via, "uv run"], depth, null);
+    // The same applies to these scripts, whose programs and options are known.
+    if (/(^|\/)(gradlew|mvnw)$/.test(first.text)) return record();
     const isShellScript = this.scriptTexts(first).some((text) => /^#!(\/usr)?\/bin\/(env )?(ba|da|z)?sh\b/.test(text));
     if (!isShellScript) return record();
     this.readShell([first, ...args], [...via, "sh"], depth, null, () =>
@@ -300,7 +313,7 @@ export class NestedCommands {
       record();
       const task = (script as ShellArgument).text;
       for (const folder of this.reader.workingFolders.all())
-        for (const text of texts) this.reader.readTask({ task, folder, text }, via, depth);
+        for (const text of texts) this.reader.readTask({ task, folder, text }, via, depth, rest);
       return;
     }
     if (rest.length > 0) this.reader.note("script");
@@ -429,6 +442,18 @@ export class NestedCommands {
     if (args.some(({ text }) => option.test(text))) this.reader.note("code");
     if (args.every(({ text }) => text.startsWith("-"))) this.reader.note("stdin");
   }
+}
+
+/** Removes options of Python that change only messages and caches, so that `python3 -W error -m pytest` is listed as `python3 -m pytest`. */
+function withoutPythonFlags(args: readonly ShellArgument[]): readonly ShellArgument[] {
+  let at = 0;
+  for (;;) {
+    const { text = "" } = args[at] ?? {};
+    if (/^-[BbdEIOqsSuv]+$/.test(text) && text !== "-v") at++;
+    else if (/^-[WX]$/.test(text) && /^(error|ignore|default|dev|utf8)$/.test(args[at + 1]?.text ?? "")) at += 2;
+    else break;
+  }
+  return at > 0 && /^-[mc]/.test(args[at]?.text ?? "") ? args.slice(at) : args;
 }
 
 const listed = (files: readonly string[]): ShellArgument => ({

@@ -12,6 +12,7 @@ import {
   type Pipeline,
   type Redirection,
   type SyntaxNode,
+  type TestExpression,
   type While,
   type Word,
 } from "unbash";
@@ -25,6 +26,7 @@ import { filesListedBy, listedFiles } from "./listed-files.ts";
 import { outputOf } from "./command-output.ts";
 import { hostsIn } from "./addresses.ts";
 import { matchFiles } from "./file-patterns.ts";
+import { knownProgram } from "./program-options.ts";
 import { fileUse, findSearch, usesListedFiles, type FileUse } from "./file-uses.ts";
 import type { ProjectFiles, TaskBody } from "./tasks/task-body.ts";
 import { isHarmlessAssignment, isPrivateVariable } from "./command-tables.ts";
@@ -144,7 +146,7 @@ class ShellReader {
   }
 
   /** Reads a script that a shell runs. */
-  readScript(text: string, via: readonly string[], depth: number): void {
+  readScript(text: string, via: readonly string[], depth: number, words: readonly ShellArgument[] | null = null): void {
     if (text.length > MAX_LENGTH || depth > MAX_DEPTH) return this.note("size");
     // Shells join continued lines before they search for "$(" or "&&", but this parser joins them afterwards. Shells
     // also disagree on a backslash at the end.
@@ -160,17 +162,22 @@ class ShellReader {
     this.source = text;
     this.isSequential = true;
     // Other shells have variables of their own.
-    this.variables.apart(assignedNames([tree]), () => this.walk(tree, via, depth));
+    this.variables.apart(assignedNames([tree]), words?.map(knownValue) ?? null, () => this.walk(tree, via, depth));
     this.isSequential = wasSequential;
     this.source = before;
   }
 
   /** Reads the text that a task runs in its own folder. */
-  readTask({ task, folder, text }: TaskBody, via: readonly string[], depth: number): void {
+  readTask(
+    { task, folder, text }: TaskBody,
+    via: readonly string[],
+    depth: number,
+    words: readonly ShellArgument[] | null = null,
+  ): void {
     const before = this.task;
     // A script's text may start a shell script; both belong to the outer task.
     this.task ??= task;
-    this.workingFolders.within(folder, () => this.readScript(text, via, depth + 1));
+    this.workingFolders.within(folder, () => this.readScript(text, via, depth + 1, words));
     this.task = before;
   }
 
@@ -180,32 +187,38 @@ class ShellReader {
    */
   recordCommand(name: ShellArgument, args: readonly ShellArgument[], via: readonly string[], files = args): void {
     if (name.text === "git" && args.some(({ commit }) => commit !== undefined)) {
-      const named = args.map((each) => (each.commit === undefined ? each : commitArgument(each.commit)));
+      const named = args.map((each) => (each.commit === undefined ? each : literalArgument(each.commit)));
       return this.recordCommand(name, named, via);
     }
     this.words += args.length + 1;
     if (this.commands.length >= MAX_COMMANDS || this.words > MAX_WORDS) return this.note("size");
     const plain = this.workingFolders.commandName(name);
     const words = args.map(({ text }) => text);
+    const known = knownProgram(plain, args);
     this.commands.push({
       name: plain,
       args: words,
       via: [...via],
       ...(this.task === undefined ? {} : { task: this.task }),
+      ...(known === null ? {} : { use: known.use }),
     });
     if (args.some((each, at) => (each.isText ?? each.isSplitText) === true && !acceptsText(plain, args, at)))
       this.note("expansion");
     if (usesListedFiles(plain, words)) this.note("expansion");
-    const texts = textArguments(plain, args);
+    const texts = [...textArguments(plain, args), ...args.filter((_, at) => known?.texts.has(at))];
     this.texts.push(...texts);
     // A program can write to any file that it gets as an argument.
-    const use = fileUse(plain, words, this.task !== undefined);
+    const use = fileUse(plain, words, this.task !== undefined, known?.use);
     const named = files.filter((argument) => !texts.includes(argument));
     const last = args.findLast(({ text }) => !text.startsWith("-"));
     for (const argument of named) {
+      for (const host of hostsIn(argument.text)) this.hosts.add(host);
+      if (known?.outputs.has(args.indexOf(argument)) === true) {
+        this.writesTo(argument);
+        continue;
+      }
       // A move out of the workspace deletes files in it, so its target is not free.
       this.path(argument, plain === "mv" && argument === last ? { ...use, obeys: true } : use);
-      for (const host of hostsIn(argument.text)) this.hosts.add(host);
     }
     if (plain.includes("/")) this.path(name, READS);
     this.recordTargets(args, use);
@@ -219,6 +232,14 @@ class ShellReader {
       return argument.matches ?? this.workingFolders.filePaths(argument);
     });
     for (const path of [...places, ...implied]) this.uses.searched.push({ path, ...scope });
+  }
+
+  /** Records a file that an option names, and that the command writes. */
+  private writesTo(argument: ShellArgument): void {
+    this.path(argument, { opens: true, changes: true });
+    const [, name = ""] = /^-[^=]*=(.*)$/s.exec(argument.text) ?? [];
+    const target = argument.text.startsWith("-") ? { ...argument, text: name } : argument;
+    for (const path of this.workingFolders.filePaths(target)) this.uses.created.add(path);
   }
 
   /** Records the files that a command such as `cp` or `touch` creates, also within a folder. */
@@ -320,9 +341,10 @@ class ShellReader {
         break;
       case "TestCommand":
         // Operands of -eq and -v are evaluated as expressions, which can run commands. In some shells, "||" ends the
-        // command.
-        this.note("expansion");
-        break;
+        // command, and "<" and ">" are redirections.
+        if (!isPlainTest(node.expression)) this.note("expansion");
+        for (const word of testWords(node.expression)) this.argument(word, via, depth);
+        return;
       case "Word":
         return void this.plainArgument(node, via, depth);
       case "Assignment":
@@ -378,7 +400,7 @@ class ShellReader {
     const readBody = (value: Known): void => {
       if (++this.loops > MAX_LOOPS) return this.note("size");
       // A value that the body assigns also reaches the statements in front of the assignment.
-      this.variables.within([name, ...assignedNames([node.body])], () => {
+      this.variables.within([{ name, counts: false }, ...assignedNames([node.body])], () => {
         if (isPrivateVariable(name)) this.variables.set(name, value);
         const before = this.isSequential;
         this.isSequential = true;
@@ -424,7 +446,7 @@ class ShellReader {
     const [only, ...others] = node.clause.commands;
     const command = others.length === 0 ? only?.command : undefined;
     const names = command?.type === "Command" ? readNames(command) : null;
-    this.variables.within([...assignedNames([node]), ...(names ?? [])], () => {
+    this.variables.within([...assignedNames([node]), ...(names ?? []).map((name) => ({ name, counts: false }))], () => {
       const before = this.isSequential;
       this.isSequential = true;
       if (names === null) this.walk(node.clause, via, depth);
@@ -511,9 +533,12 @@ class ShellReader {
     }
     const name = this.plainArgument(node.name, via, depth);
     if (!name.isLiteral) this.note("name");
-    const args = node.args.map((each): ShellArgument => {
+    // dash takes `{a,b}` as it is, so the command is then listed with the word and with its alternatives.
+    const alternatives = node.args.map((each) => (each.type === "Word" ? alternativesOf(each) : null));
+    const args = node.args.map((each, at): ShellArgument => {
       if (each.type === "Word")
         return (
+          (alternatives[at] == null ? null : literalArgument(each.text)) ??
           this.outputArgument(each, name.text, via, depth) ??
           this.matchedArgument(each) ??
           this.argument(each, via, depth)
@@ -531,9 +556,12 @@ class ShellReader {
     // The last redirection of the input is in effect.
     const [document, ...others] = node.redirects.filter(changesInput);
     const isDocument = document?.type === "HereDoc" && others.length === 0;
-    this.withInput(document === undefined ? this.input : null, () =>
-      this.runs.read([name, ...args], via, depth, isDocument ? this.hereDocumentBody(document) : null),
-    );
+    const body = isDocument ? this.hereDocumentBody(document) : null;
+    const read = (words: readonly ShellArgument[]): void =>
+      this.withInput(document === undefined ? this.input : null, () => this.runs.read(words, via, depth, body));
+    read([name, ...args]);
+    if (alternatives.some((each) => each !== null))
+      read([name, ...args.flatMap((each, at) => alternatives[at]?.map(literalArgument) ?? [each])]);
   }
 
   /** Returns the text of a here-document; null if the text depends on expansions. */
@@ -619,17 +647,34 @@ function numbersOf(word: string): Known[] | null {
   return Array.from({ length: count }, (_, at) => ({ kind: "literal", text: String(start + at) }));
 }
 
-const commitArgument = (text: string): ShellArgument => ({ text, isLiteral: true, startsWithTilde: false });
+/** Returns the names in `src/{a,b}.ts`; null for another word, and if a name could be an option. */
+function alternativesOf({ text, parts }: Word): string[] | null {
+  if (parts?.some(({ type }) => type === "BraceExpansion") !== true) return null;
+  const [, start = "", list, end = ""] = /^([\w./-]*)\{([\w./-]*(?:,[\w./-]*)+)\}([\w./-]*)$/.exec(text) ?? [];
+  const names = list?.split(",").map((each) => start + each + end) ?? [];
+  return names.length > 0 && names.every((name) => /^[^-]/.test(name)) && !text.includes("..") ? names : null;
+}
+
+const literalArgument = (text: string): ShellArgument => ({ text, isLiteral: true, startsWithTilde: false });
 
 const changesInput = (node: Redirection): boolean =>
   node.type !== "Redirect" || ["<", "<>", "<&"].includes(node.operator);
+
+/** Whether `[[ … ]]` only compares text or examines one file. */
+const isPlainTest = (node: TestExpression): boolean =>
+  node.type === "TestUnary"
+    ? /^-[fdeszrwxnLh]$/.test(node.operator)
+    : node.type === "TestBinary" && /^(==?|!=|-nt|-ot)$/.test(node.operator);
+
+const testWords = (node: TestExpression): Word[] =>
+  node.type === "TestUnary" ? [node.operand] : node.type === "TestBinary" ? [node.left, node.right] : [];
 
 /** Returns the variables of `read -r a b`; null for another command, or if a variable may have a meaning. */
 function readNames({ name, prefix, args, redirects }: Command): string[] | null {
   const isPlain = prefix.every((each) => each.type === "Assignment" && each.text === "IFS=") && redirects.length === 0;
   if (name?.text !== "read" || !isPlain) return null;
   const words = args.map(({ text }) => text).filter((text) => text !== "-r");
-  return words.length > 0 && words.every(isPrivateVariable) ? words : null;
+  return words.length > 0 && words.every((word) => word === "_" || isPrivateVariable(word)) ? words : null;
 }
 
 function toArgument(word: Word): ShellArgument {

@@ -1,4 +1,5 @@
 /** Types of a parsed shell command: `params.parsed` of `shell`/`run`. docs/hooks.md describes each member. */
+import type { ProgramUse } from "./program-options.ts";
 import type { ProjectFiles } from "./tasks/task-body.ts";
 
 /** Reasons why the text does not determine what runs. The pack "coding-agents" then requires approval or denies. */
@@ -54,6 +55,8 @@ export interface ShellCommand {
   via: string[];
   /** Task that contains this command, such as `build` for a command of the script `build` in package.json. */
   task?: string;
+  /** What the program is known to do with these options, if all of them are known. */
+  use?: ProgramUse;
 }
 
 export interface ParsedShell {

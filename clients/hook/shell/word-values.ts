@@ -208,25 +208,52 @@ function knownValue(part: WordPart, scripts: ParsedScript[], scope: Scope): Know
       return scope.substitution(part.script);
     }
     case "SimpleExpansion":
-      // The exit code of the last command, a number.
-      return part.text === "$?" ? { kind: "number" } : scope.variable(part.text.slice(1));
+      // The exit code of the last command, processes, and the number of arguments.
+      return /^\$[?$!#]$/.test(part.text) ? { kind: "number" } : scope.variable(part.text.slice(1));
+    case "ArithmeticExpansion":
+      return isNumeric(part.text, scope) ? { kind: "number" } : unknownValue(part, scripts);
     case "ParameterExpansion":
       return parameterValue(part, scripts, scope);
     default:
-      collectScripts(part, scripts);
-      return null;
+      return unknownValue(part, scripts);
   }
 }
+
+function unknownValue(part: WordPart, scripts: ParsedScript[]): null {
+  collectScripts(part, scripts);
+  return null;
+}
+
+/**
+ * Whether `$((…))` only computes with numbers. A shell evaluates the value of a variable as an expression, which can run commands, so each
+ * variable must be a number.
+ */
+export function isNumeric(text: string, scope: Scope): boolean {
+  const [, expression = ""] = /^\$\(\(([\w\s$+*/%<>()-]+)\)\)$/.exec(text) ?? [];
+  if (expression === "" || /\$(?![a-z])|\+\+|--/.test(expression)) return false;
+  const names = expression.match(/\b[A-Za-z_]\w*/g) ?? [];
+  return names.every((name) => isNumber(scope.variable(name)));
+}
+
+export const isNumber = (value: Known | null): boolean =>
+  value?.kind === "number" || (value?.kind === "literal" && /^(0|[1-9][0-9]{0,8})$/.test(value.text));
 
 /** Returns what is known about `${f}`, `${f%.ts}` and `${CI:-no}`; null for operations that assign or compute. */
 function parameterValue(part: ParameterExpansionPart, scripts: ParsedScript[], scope: Scope): Known | null {
   collectScripts(part, scripts);
   const { parameter, prefix, index, operation } = part;
+  // The exit codes of a pipeline.
+  if (/^\$\{PIPESTATUS\[[0-9@*]\]\}$/.test(part.text)) return { kind: "text" };
   const value = prefix === undefined && index === undefined ? scope.variable(parameter) : null;
   if (value === null || operation === undefined) return value;
   const isPlain = (operand: Word): boolean => wordValue(operand).isLiteral || /^[\w.*/?+@ -]*$/.test(operand.text);
   if (operation.type === "Remove") return isPlain(operation.operand) ? { kind: "text" } : null;
   const isDefault = operation.type === "Default" && /^:?[-+]$/.test(operation.operator);
+  // An argument of a script is known, also if it is missing.
+  if (isDefault && /^[1-9]$/.test(parameter) && operation.operator.endsWith("-") && value.kind === "literal") {
+    const { text, isLiteral } = wordValue(operation.operand);
+    return value.text !== "" ? value : isLiteral ? literal(text) : null;
+  }
   return isDefault && isPlain(operation.operand) ? { kind: "text" } : null;
 }
 

@@ -1,4 +1,5 @@
 /** Reads scripts of package managers: package.json, deno.json, composer.json, and the packages of a workspace. */
+import { resolve } from "node:path/posix";
 import { parse as parseJsonc } from "jsonc-parser";
 import { isObject, type JsonObject } from "../../payload.ts";
 import {
@@ -78,6 +79,12 @@ export function packageManagerTasks(
   folder: string,
   project: ProjectFiles,
 ): TaskBody[] | null {
+  const place = managerFolder(manager, args);
+  if (place.folder !== null) {
+    const packageFolder = resolve(folder, place.folder);
+    if (project.read(`${packageFolder}/package.json`) === null) unknownTask();
+    return packageManagerTasks(manager, place.args, packageFolder, project);
+  }
   const { words, selected } = readManagerOptions(manager, args);
   const [given = manager === "yarn" ? "install" : "help", ...rest] = words;
   const command = SHORT_COMMANDS[given] ?? given;
@@ -108,9 +115,25 @@ export function packageManagerTasks(
 
 /** Returns the arguments with the command first, without the options that select packages. A script's name follows `run`. */
 export function canonicalManagerArguments(manager: string, args: readonly string[], runsScript: boolean): string[] {
-  const { words } = readManagerOptions(manager, args);
+  const { words } = readManagerOptions(manager, managerFolder(manager, args).args);
   const isShort = runsScript && !RUN_COMMANDS.includes(words[0] ?? "") && !isManagerCommand(words[0] ?? "");
   return isShort ? ["run", ...words] : words;
+}
+
+/** Options that choose the folder of the package. */
+const FOLDER_OPTIONS: Readonly<Record<string, RegExp>> = {
+  npm: /^(?:-C|--prefix)(?:=(.*))?$/,
+  pnpm: /^(?:-C|--dir)(?:=(.*))?$/,
+  yarn: /^(?:--cwd)(?:=(.*))?$/,
+  bun: /^(?:--cwd)(?:=(.*))?$/,
+};
+
+/** Separates the option that chooses a folder, in front of the command, from the other arguments. */
+function managerFolder(manager: string, args: readonly string[]): { folder: string | null; args: readonly string[] } {
+  const [option = "", value = ""] = args;
+  const found = FOLDER_OPTIONS[manager]?.exec(option);
+  if (found == null) return { folder: null, args };
+  return { folder: found[1] ?? value, args: args.slice(found[1] === undefined ? 2 : 1) };
 }
 
 /** Whether a word is a command of npm, pnpm, yarn or bun, and not the name of a script or an installed program. */

@@ -2,6 +2,7 @@
  * Reads the recipes of makefiles and justfiles. Both languages can compute what runs; this reader knows only rules,
  * recipes and variables with literal values. For everything else, the body is unknown.
  */
+import { resolve } from "node:path/posix";
 import { nearestFile, unknownTask, withNeededTasks, type ProjectFiles, type TaskBody } from "./task-body.ts";
 
 interface Recipe {
@@ -13,11 +14,19 @@ const NO_RECIPE: Recipe = { needs: [], lines: [] };
 
 /** Reads `make -j4 build test`. */
 export function makeTasks(args: readonly string[], folder: string, project: ProjectFiles): TaskBody[] | null {
-  const targets = operands(args, /^-([skBn]+|j[0-9]*)$|^--(silent|keep-going|always-make|dry-run|just-print)$/);
+  if (args[0] === "-C") return makeTasks(args.slice(2), resolve(folder, args[1] ?? ""), project) ?? unknownTask();
+  const given = args.flatMap((arg) => {
+    const [, variable, value] = /^([A-Z_]+)=([\w ./=,:@-]*)$/.exec(arg) ?? [];
+    return variable === undefined || value === undefined ? [] : [[variable, value] as const];
+  });
+  // make exports these variables to all programs of a recipe.
+  if (given.some(([variable]) => !GIVEN_VARIABLES.test(variable))) unknownTask();
+  const words = args.filter((arg) => !/^[A-Z_]+=/.test(arg));
+  const targets = operands(words, /^-([skBn]+|j[0-9]*)$|^--(silent|keep-going|always-make|dry-run|just-print)$/);
   // Unlike most runners, make does not search the folders above.
   const name = ["GNUmakefile", "makefile", "Makefile"].find((each) => project.read(`${folder}/${each}`) !== null);
   if (name === undefined) return null;
-  const { recipes, always, first } = readMakefile(project.read(`${folder}/${name}`) as string);
+  const { recipes, always, first } = readMakefile(project.read(`${folder}/${name}`) as string, new Map(given));
   const recipeOf = (target: string): Recipe => {
     const recipe = recipes.get(target);
     if (recipe !== undefined) return recipe;
@@ -31,7 +40,13 @@ export function makeTasks(args: readonly string[], folder: string, project: Proj
   ];
 }
 
-function readMakefile(text: string): { recipes: Map<string, Recipe>; always: string[]; first: string | undefined } {
+/** Variables that choose tests and display options, and that no program reads. */
+const GIVEN_VARIABLES = /^((TEST_?|EXTRA_?)?(ARGS|FLAGS|OPTS)|TESTS?|PKGS?|PACKAGES?|RUN|FILTER|FILES?|V|VERBOSE)$/;
+
+function readMakefile(
+  text: string,
+  given: ReadonlyMap<string, string>,
+): { recipes: Map<string, Recipe>; always: string[]; first: string | undefined } {
   const recipes = new Map<string, Recipe>();
   const variables = new Map<string, string>();
   /** Commands of `$(shell …)`, which run whatever the target is. */
@@ -73,7 +88,7 @@ function readMakefile(text: string): { recipes: Map<string, Recipe>; always: str
     }
   }
   for (const [target, recipe] of recipes)
-    recipe.lines = recipe.lines.map((line) => expand(line, new Map([...variables, ["@", target]])));
+    recipe.lines = recipe.lines.map((line) => expand(line, new Map([...variables, ...given, ["@", target]])));
   return { recipes, always, first };
 }
 
@@ -85,6 +100,7 @@ function expand(line: string, variables: ReadonlyMap<string, string>, depth = 0)
     const name = found === "$@" ? "@" : (round ?? curly ?? "");
     if (name === "MAKE") return "make";
     const value = variables.get(name);
+    if (value === undefined && GIVEN_VARIABLES.test(name)) return "";
     // A value with "$" might have another meaning at another place.
     return value === undefined ? found : expand(value, variables, depth + 1);
   });
@@ -92,6 +108,7 @@ function expand(line: string, variables: ReadonlyMap<string, string>, depth = 0)
 
 /** Reads `just build`. */
 export function justTasks(args: readonly string[], folder: string, project: ProjectFiles): TaskBody[] | null {
+  if (/^(-l|--list|--summary|--version)$/.test(args.join(" "))) return [];
   const [name, ...values] = operands(args, /^-(q|-quiet)$/);
   const file = nearestFile(project, folder, ["justfile", "Justfile", ".justfile"]);
   if (file === null) return null;

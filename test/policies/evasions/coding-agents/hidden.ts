@@ -8,7 +8,7 @@ import { sh } from "./asking.ts";
 export const hidden: readonly Evasion[] = [
   "rm$IFS-rf$IFS/srv",
   "$X -rf /srv",
-  "X=rm; $X -rf /srv",
+  "X=$(x); $X -rf /srv",
   "/bin/r? -rf x",
   "{rm,-rf,x}",
   "=rm -rf x",
@@ -42,7 +42,7 @@ export const hidden: readonly Evasion[] = [
   "sort -o x y",
   "tee Makefile",
   "ls *",
-  "cat {a,b}",
+  "cat {a,-b}",
   "git log --output=x",
   "git diff --ext-diff",
   "git show --textconv",
