@@ -57,8 +57,14 @@ function readTable(): Map<string, Program> {
     const [, names = "", use, tokens = ""] = /^([^#:]+) (reads|checks|local): (.*)$/.exec(line) ?? [];
     if (use === undefined) continue;
     const program: Program = {
-      ...{ use: use as ProgramUse, ...noOptions(), first: null, operands: null, needed: null },
-      ...{ min: 0, max: Infinity, after: null },
+      use: use as ProgramUse,
+      ...noOptions(),
+      first: null,
+      operands: null,
+      needed: null,
+      min: 0,
+      max: Infinity,
+      after: null,
     };
     for (const token of tokens.split(" ")) {
       const [, rule, source = ""] = /^(first|operands|needs|min|max)(.*)$/.exec(token) ?? [];
