@@ -2,8 +2,7 @@
  * How commands use the files that they name. A command that is in no list may display and change them: the lists only
  * exempt commands.
  */
-import type { ProgramUse } from "./program-options.ts";
-import type { Search } from "./shell-types.ts";
+import type { ProgramUse, Search } from "./shell-types.ts";
 
 export interface FileUse {
   /** Whether the command may display the contents of a file. */

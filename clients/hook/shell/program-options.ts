@@ -1,8 +1,6 @@
 /** Finds out what a command is known to do, from its name and options alone. */
 import { PROGRAM_TABLE } from "./program-table.ts";
-import type { ShellArgument } from "./shell-types.ts";
-
-export type ProgramUse = "reads" | "checks" | "local";
+import type { ProgramUse, ShellArgument } from "./shell-types.ts";
 
 export interface KnownProgram {
   use: ProgramUse;

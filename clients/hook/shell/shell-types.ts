@@ -1,5 +1,4 @@
 /** Types of a parsed shell command: `params.parsed` of `shell`/`run`. docs/hooks.md describes each member. */
-import type { ProgramUse } from "./program-options.ts";
 import type { ProjectFiles } from "./tasks/task-body.ts";
 
 /** Reasons why the text does not determine what runs. The pack "coding-agents" then requires approval or denies. */
@@ -45,6 +44,9 @@ const UNCLEAR_REASONS = [
   "shell",
 ] as const;
 export type UnclearReason = (typeof UNCLEAR_REASONS)[number];
+
+/** What a program is known to do: it displays what it names, builds or tests the project, or makes changes that git can undo. */
+export type ProgramUse = "reads" | "checks" | "local";
 
 export interface ShellCommand {
   /** Name of the command: `rm` for `/bin/rm`. Unchanged for a path outside the system's folders: `./rm`. */
