@@ -17,6 +17,7 @@ import { readEvent } from "./hosts/host-events.ts";
 import { truncate, PayloadError, readPayload, rejectAmbiguousJson, type JsonObject } from "./payload.ts";
 import type { HookState } from "./hook-state.ts";
 import { serviceFailureText, refusalText, pendingText, unreachableText } from "./refusal-texts.ts";
+import { inspectToolOutput } from "./inspect-output.ts";
 import { isActionOfCall, requestMembers, settlingReason } from "./settled-calls.ts";
 
 interface HookRequest {
@@ -70,8 +71,7 @@ export async function decideHookCall(question: HookRequest, dependencies: Decisi
         return pass();
       case "after":
       case "refused":
-        await reportResult(event, dependencies).catch(() => {});
-        return pass();
+        return await endCall(event, payload, dependencies);
       case "prompt": {
         // The arguments that the host is about to run must be those that were decided, however they are parsed.
         rejectAmbiguousJson(text, true);
@@ -153,14 +153,16 @@ async function requestDecision(
     // Refuse the call, because the host would run the agent's arguments instead of the arguments that an approver
     // changed.
     if (action.proposed != null) return { refusal: refusalText(action) };
-    if (await startAction(assent, action, deadline, signal)) {
+    const started = await startAction(assent, action, deadline, signal);
+    if (started !== null) {
       if (signal.aborted || performance.now() > deadline + ANSWER_MARGIN * 1000) {
         // Report a failure, because the call does not run if the caller cannot read the answer.
         await assent.result(action.id, { success: false, error: "not run: the agent had stopped waiting" });
         throw new PayloadError("the decision came too late");
       }
       const { state } = dependencies;
-      await state.saveAction(event.host, event.session, event.callId, action.id).catch(() => {});
+      const inspects = started.inspect === true || action.inspect === true;
+      await state.saveAction(event.host, event.session, event.callId, action.id, inspects).catch(() => {});
       if (HOST_DIALECTS[event.host].allowPrompt !== undefined)
         await state.saveDecision(event.host, event.session, requestMembers(request), action.id).catch(() => {});
       // A person may have approved a copy of a secret, so a file of an approved command is not the agent's own.
@@ -218,21 +220,21 @@ async function readAction(
   return toCanonicalAction(event, agent, { ...environment, ownFiles: (folder) => state.ownFiles(folder) });
 }
 
-/** Starts the action. Resolves to false if it can no longer be started, for example because another call started it. */
+/** Starts the action. Resolves to null if it can no longer be started, for example because another call started it. */
 async function startAction(
   assent: Assent,
   action: ActionRecord,
   deadline: number,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<ActionRecord | null> {
   // Do not start an action if the agent no longer waits.
   if (performance.now() >= deadline || signal.aborted) throw new PayloadError("the decision came too late");
   const attempt = newAttempt();
   try {
     const started = await assent.start(action.id, { permit: action.permit ?? undefined, attempt, signal });
-    return started.status === "executing";
+    return started.status === "executing" ? started : null;
   } catch (error) {
-    if (error instanceof RequestRefused && error.code === "ACTION_NOT_STARTABLE") return false;
+    if (error instanceof RequestRefused && error.code === "ACTION_NOT_STARTABLE") return null;
     // The start may have been recorded even though its response was lost. This report ends the action in that case. If
     // another call started the action, the attempt differs, and the report has no effect.
     if (!(error instanceof RequestRefused))
@@ -277,12 +279,23 @@ function actionMeta({ host, session, subAgent, callId: call, tool }: HookEvent, 
   return Buffer.byteLength(JSON.stringify(full)) <= MAX_META_BYTES ? full : truncated(50);
 }
 
-async function reportResult(event: HookEvent, dependencies: DecisionDependencies): Promise<void> {
-  const { state } = dependencies;
-  const id = await state.takeAction(event.host, event.session, event.callId);
-  if (id === null) return;
+/** Ends the action of a call that has run, or that the host refused. Replaces an output that the agent must not read. */
+async function endCall(event: HookEvent, payload: JsonObject, dependencies: DecisionDependencies): Promise<HookAnswer> {
+  const { pass, replaceOutput } = HOST_DIALECTS[event.host];
+  const { host, session, callId } = event;
+  const call = await dependencies.state.takeAction(host, session, callId).catch(() => null);
+  if (call === null) return pass();
+  const client = (): Assent => (dependencies.createClient ?? createHookClient)(configFor(event, dependencies));
+  const isReplaceable = call.inspects && replaceOutput !== undefined && Object.hasOwn(payload, "tool_response");
+  const replaced = isReplaceable ? await inspectToolOutput(client, call.id, payload["tool_response"]) : null;
+  // A result without an inspection adds the labels of all rules that apply.
+  await reportResult(event, call.id, client, dependencies.state).catch(() => {});
+  return replaced === null || replaceOutput === undefined ? pass() : replaceOutput(replaced);
+}
+
+async function reportResult(event: HookEvent, id: string, client: () => Assent, state: HookState): Promise<void> {
   const wasPrompted = await state.takePrompt(id);
-  const assent = (dependencies.createClient ?? createHookClient)(configFor(event, dependencies));
+  const assent = client();
   if (event.refusal !== undefined)
     await assent.result(id, {
       success: false,
@@ -291,12 +304,13 @@ async function reportResult(event: HookEvent, dependencies: DecisionDependencies
     });
   else {
     const prompt = wasPrompted ? { host_prompt: "accepted" } : {};
+    const usage = event.usage === undefined ? {} : { usage: event.usage };
     await assent.result(
       id,
       event.success
         ? // Some hosts do not report the outcome. The report then only says that the call has ended.
-          { success: true, meta: { outcome: event.outcomeReported ? "success" : "ended", ...prompt } }
-        : { success: false, error: "the tool reported a failure", ...(wasPrompted ? { meta: prompt } : {}) },
+          { success: true, meta: { outcome: event.outcomeReported ? "success" : "ended", ...prompt }, ...usage }
+        : { success: false, error: "the tool reported a failure", ...(wasPrompted ? { meta: prompt } : {}), ...usage },
     );
   }
 }

@@ -23,6 +23,8 @@ export interface HookEvent {
   subAgent?: { id: string; type: string };
   /** Why the host itself refused the call. Only for events of the kind `refused`. */
   refusal?: string;
+  /** What the call used, as far as the host reports it. Only for events of the kind `after`. */
+  usage?: Record<string, number>;
   /** Whether the host reports the outcome of the call. */
   outcomeReported: boolean;
 }

@@ -31,6 +31,9 @@ export function stateFolder(env: Readonly<Record<string, string | undefined>>): 
   return folder === null ? null : join(folder, "assent", "hook");
 }
 
+/** Follows the id of an action whose output the service inspects. */
+const INSPECTED = " inspect";
+
 /** Session id of test calls. It is not recorded, because a test call does not prove that a host calls the hook. */
 export const TEST_SESSION = "assent-doctor";
 
@@ -62,23 +65,36 @@ export class HookState {
     if (path !== null) await writeFile(path, text, { mode: 0o600 });
   }
 
-  async saveAction(host: Host, session: string | null, call: string | null, action: string): Promise<void> {
-    await this.save("calls", [host, session, call], action);
+  /** @param inspects whether the service inspects the output of the call */
+  async saveAction(
+    host: Host,
+    session: string | null,
+    call: string | null,
+    action: string,
+    inspects: boolean,
+  ): Promise<void> {
+    await this.save("calls", [host, session, call], `${action}${inspects ? INSPECTED : ""}`);
   }
 
   /** Returns the action of a call that has ended, and deletes it. */
-  async takeAction(host: Host, session: string | null, call: string | null): Promise<string | null> {
+  async takeAction(
+    host: Host,
+    session: string | null,
+    call: string | null,
+  ): Promise<{ id: string; inspects: boolean } | null> {
     const path = await this.pathFor("calls", [host, session, call]);
     if (path === null) return null;
-    const action = await readFile(path, "utf8").catch(() => null);
-    if (action !== null) await rm(path, { force: true });
-    return action;
+    const text = await readFile(path, "utf8").catch(() => null);
+    if (text === null) return null;
+    await rm(path, { force: true });
+    return { id: text.replace(INSPECTED, ""), inspects: text.endsWith(INSPECTED) };
   }
 
   /** Returns the action of a running call. */
   async actionOf(host: Host, session: string | null, call: string): Promise<string | null> {
     const path = await this.pathFor("calls", [host, session, call]);
-    return path === null ? null : readFile(path, "utf8").catch(() => null);
+    const text = path === null ? null : await readFile(path, "utf8").catch(() => null);
+    return text?.replace(INSPECTED, "") ?? null;
   }
 
   /** Records the action that was started for a request, so that the host's question about the call can refer to it. */

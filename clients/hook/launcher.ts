@@ -80,7 +80,9 @@ export async function runHook(args: readonly string[]): Promise<void> {
     // Reject ambiguous JSON, from which another parser may read a different event.
     rejectAmbiguousJson(text, needsDecision(value));
     mustAnswer = needsDecision(value);
-    if (isLarge) return deny("the call is larger than 4 MiB");
+    if (isLarge && mustAnswer) return deny("the call is larger than 4 MiB");
+    // Of a large output, the deciding process only has to know that it is too large to be inspected.
+    const event = isLarge ? dropLargeValues(payload) : payload;
     clearTimeout(limit);
     const maxSeconds = Math.min(HOST_DIALECTS[host].deadline, HOST_DIALECTS[options.host].deadline);
     // A wait that is shorter than the host's limit still needs time for everything else.
@@ -97,7 +99,7 @@ export async function runHook(args: readonly string[]): Promise<void> {
       maxWait: options.wait,
     };
     const request = (): Buffer =>
-      Buffer.concat([Buffer.from(`${JSON.stringify({ ...header, deadline: remaining() })}\n`), payload]);
+      Buffer.concat([Buffer.from(`${JSON.stringify({ ...header, deadline: remaining() })}\n`), event]);
     const path = options.daemon ? socketPath(process.env, VERSION) : null;
     let answer = path !== null && isPrivateSocket(path) ? await requestFromHookd(path, request()) : null;
     if (answer === null && !ended) {

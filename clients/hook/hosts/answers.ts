@@ -2,7 +2,8 @@
  * The hosts' answer formats. The launcher loads this file but no code that decides, so that a denial in the right
  * format is ready before anything can fail.
  */
-import { firstNonEmptyString } from "../payload.ts";
+import type { ReplacedOutput } from "../inspect-output.ts";
+import { firstNonEmptyString, isObject } from "../payload.ts";
 
 export const HOSTS = ["claude-code", "codex", "copilot", "vscode", "cursor", "gemini", "kiro", "opencode"] as const;
 export type Host = (typeof HOSTS)[number];
@@ -25,6 +26,11 @@ interface Dialect {
   allow?(reason: string): HookAnswer;
   /** Allows a call for which the host is about to ask its user. Absent if the host has no such event. */
   allowPrompt?(reason: string): HookAnswer;
+  /**
+   * Replaces the output of a call that has run, for the model. Absent if the host has no such answer. The hook then does
+   * not send outputs to the service.
+   */
+  replaceOutput?(replaced: ReplacedOutput): HookAnswer;
   /**
    * Whether `allowPrompt` overrides the rules of the host that deny a call. The hook then uses it only for calls that a
    * person approved, or that a grant covers.
@@ -66,6 +72,11 @@ export const HOST_DIALECTS: Readonly<Record<Host, Dialect>> = {
     pass: stayQuiet,
     allow: preToolUse("allow"),
     allowPrompt: permissionRequest,
+    replaceOutput: ({ output, reason }) =>
+      jsonAnswer({
+        ...(reason === null ? {} : { decision: "block", reason }),
+        hookSpecificOutput: { hookEventName: "PostToolUse", updatedToolOutput: output },
+      }),
   },
   // Before a call, Codex rejects "allow", considers the hook failed and runs the call.
   codex: { deadline: 10, deny: preToolUse("deny"), pass: stayQuiet, allowPrompt: permissionRequest },
@@ -85,7 +96,13 @@ export const HOST_DIALECTS: Readonly<Record<Host, Dialect>> = {
     // With failClosed, Cursor treats an empty answer as a failure. It does not skip its own question after "allow".
     pass: () => jsonAnswer({ permission: "allow" }),
   },
-  gemini: { deadline: 50, deny: (reason) => jsonAnswer({ decision: "deny", reason }), pass: stayQuiet },
+  gemini: {
+    deadline: 50,
+    deny: (reason) => jsonAnswer({ decision: "deny", reason }),
+    pass: stayQuiet,
+    // After a call, the reason of a denial takes the place of the output.
+    replaceOutput: ({ output, reason }) => jsonAnswer({ decision: "deny", reason: reason ?? geminiText(output) }),
+  },
   kiro: { deadline: 20, deny: (reason) => ({ stdout: "", stderr: `${reason}\n`, code: 2 }), pass: stayQuiet },
   // The plugin that `assent hook install` writes continues only after "allow". OpenCode then applies its own rules.
   opencode: {
@@ -94,6 +111,11 @@ export const HOST_DIALECTS: Readonly<Record<Host, Dialect>> = {
     pass: () => jsonAnswer({ decision: "allow" }),
   },
 };
+
+function geminiText(output: unknown): string {
+  const content = isObject(output) ? (output["llmContent"] ?? output) : output;
+  return typeof content === "string" ? content : JSON.stringify(content);
+}
 
 /** Whether the hook's output lets the host run a call, with or without the host's own rules. */
 export function letsCallRun(

@@ -31,9 +31,26 @@ export function readEvent(host: Host, payload: JsonObject, environment: HookEnvi
     success: wasSuccessful(payload),
     isPlanning: payload["permission_mode"] === "plan",
     ...readSubAgent(payload),
+    ...(kind === "after" ? readUsage(payload, tool) : {}),
     ...(kind === "refused" ? { refusal: firstNonEmptyString(payload, "reason") ?? "it gave no reason" } : {}),
     outcomeReported: ["tool_response", "toolResult", "tool_output"].some((name) => isObject(payload[name])),
   };
+}
+
+/** Tools of Claude Code that start a sub-agent. Their output is the host's own report, not the text of a server. */
+const SUB_AGENT_TOOLS = new Set(["Agent", "Task"]);
+
+/** Returns the duration of a call, and the tokens of a sub-agent. Claude Code reports both. */
+function readUsage(payload: JsonObject, tool: string | undefined): Pick<HookEvent, "usage"> {
+  const response = payload["tool_response"];
+  const tokens = isObject(response) && SUB_AGENT_TOOLS.has(tool ?? "") ? response["totalTokens"] : undefined;
+  const ms = payload["duration_ms"];
+  const isAmount = (value: unknown): value is number => typeof value === "number" && value >= 0 && value <= 1e9;
+  const usage = {
+    ...(isAmount(ms) ? { seconds: Math.round(ms) / 1000 } : {}),
+    ...(isAmount(tokens) ? { tokens } : {}),
+  };
+  return Object.keys(usage).length === 0 ? {} : { usage };
 }
 
 /** Claude Code sends `agent_id` only for sub-agents. `agent_type` alone can be the type of the main agent. */

@@ -215,7 +215,7 @@ export async function testInstalledHook(
     const { url, apiKey } = loadConfig(env);
     const outcome = { success: false, error: 'not run: "assent hook setup" only tests the hook' };
     await createCheckClient(url, apiKey)
-      .result(action, outcome)
+      .result(action.id, outcome)
       .catch(() => {});
   }
   return {

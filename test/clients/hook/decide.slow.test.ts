@@ -820,6 +820,8 @@ test("the managed file takes precedence over the user's, and both over the envir
     agent: "coder",
     wait: null,
     sessions: false,
+    authority: null,
+    subAgents: new Map(),
     service: null,
   });
   assert.deepEqual(loadConfig(env, []), {
@@ -828,6 +830,8 @@ test("the managed file takes precedence over the user's, and both over the envir
     agent: "coder",
     wait: null,
     sessions: false,
+    authority: null,
+    subAgents: new Map(),
     service: null,
   });
   // The service that the hook may start comes from the file of the URL only.
