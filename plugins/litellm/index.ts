@@ -1,11 +1,12 @@
 /**
- * A facade for LiteLLM, which requests a decision about each response of a model (`guardrail: generic_guardrail_api`,
- * `mode: post_call`).
+ * Facades for LiteLLM: it requests a decision about each response of a model (`guardrail: generic_guardrail_api`,
+ * `mode: post_call`), and logs what each call of a model used (`callback_type: generic_api`).
  */
 import { Type } from "@sinclair/typebox";
 import { readJsonObject, UnreadableRequest } from "../../src/core.ts";
 import { definePlugin, type FacadeCall, type Reply } from "../../src/plugin.ts";
 import { readToolCalls } from "./read-calls.ts";
+import { recordUsage } from "./usage.ts";
 import { describeRefusal, describeRetryableFault, type GateRequest, submitAndStartAll } from "../actions/api.ts";
 
 const Options = Type.Object(
@@ -43,6 +44,13 @@ export default definePlugin({
               methods: ["POST"],
               serve: (call) => answer(call, tool, wait_seconds),
               fault: ({ code }) => blocked(describeRetryableFault(code).message),
+            },
+            {
+              path: "/litellm/usage",
+              title: "LiteLLM usage",
+              methods: ["POST"],
+              serve: (call) => recordUsage(call, tool),
+              fault: ({ status, code, detail }) => ({ status, json: { error: detail, code } }),
             },
           ],
         }

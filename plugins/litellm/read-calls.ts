@@ -25,11 +25,9 @@ export function readToolCalls(body: JsonObject, tool: string): GateRequest[] {
   if (!Array.isArray(calls)) throw new UnreadableRequest("the tool calls are not a list");
   if (calls.length > MAX_CALLS) throw new UnreadableRequest(`more than ${MAX_CALLS} tools are called at once`);
   if (calls.length === 0) return [];
-  const caller = callerOf(body["request_data"]);
-  const alias = caller["key_alias"];
+  const caller = readCaller(body["request_data"]);
   const requests = calls.map((call) => ({
-    // Use a prefix, so that names of LiteLLM keys cannot equal names of other agents.
-    agent_id: typeof alias === "string" && alias !== "" ? `litellm:${alias}` : "litellm",
+    agent_id: agentOf(caller),
     tool,
     ...callOf(call),
     context: { caller },
@@ -39,6 +37,12 @@ export function readToolCalls(body: JsonObject, tool: string): GateRequest[] {
   if (new Set(requests.map(({ operation, params }) => canonicalText({ operation, params }))).size < requests.length)
     throw new UnreadableRequest("two of the calls are the same");
   return requests;
+}
+
+/** Returns the agent of a caller, for a key of Assent that is not bound to an agent. */
+export function agentOf({ key_alias: alias }: JsonObject): string {
+  // Use a prefix, so that names of LiteLLM keys cannot equal names of other agents.
+  return typeof alias === "string" && alias !== "" ? `litellm:${alias}` : "litellm";
 }
 
 function callOf(call: JsonValue): { operation: string; params: JsonObject } {
@@ -55,7 +59,7 @@ function callOf(call: JsonValue): { operation: string; params: JsonObject } {
  * Returns the caller, which is part of the action, so that an approval for one caller is not valid for another. Throws
  * if the request does not contain a key.
  */
-function callerOf(given: JsonValue | undefined): JsonObject {
+export function readCaller(given: JsonValue | undefined): JsonObject {
   const caller: JsonObject = {};
   for (const name of CALLER) {
     const value = isJsonObject(given) ? (given[`user_api_key_${name}`] ?? null) : null;
