@@ -355,7 +355,6 @@ export {
   type EntryType,
   type ErasureEntry,
   type ExecutionEntry,
-  type LegalHoldEntry,
   type LogKeyEntry,
   type PluginEntry,
   type RecordedPolicyChange,

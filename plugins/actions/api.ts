@@ -41,6 +41,7 @@ export {
   openButtons,
 } from "./chat-vote.ts";
 export { type ApproveAddition } from "./cli/approve-addition.ts";
+export { printAction } from "./cli/print-action.ts";
 export { type PinChange } from "./compare-pins.ts";
 export { compareRequest } from "./compare-request.ts";
 /** Loads the client only when a command calls it. */
@@ -64,6 +65,7 @@ export {
 } from "./gateway/gate.ts";
 export { createGatewayFacade, GATEWAY_OPTIONS } from "./gateway/gateway-facade.ts";
 export { releaseLimitUses, writeLimitUses } from "./limit-usage.ts";
+export { decodeMeta } from "./meta.ts";
 export { writePastAction } from "./past-actions.ts";
 export { factsChangedError, findPinChanges } from "./pins.ts";
 export { prefetchRedecision, readRequest } from "./prefetch-redecision.ts";
@@ -78,6 +80,7 @@ export {
   reevaluateAction,
   requireMoreApprovals,
 } from "./redecision.ts";
+export { digestRejection } from "./rejection.ts";
 export { newSalt } from "./salt.ts";
 export {
   ActionBody,
@@ -106,9 +109,11 @@ export {
   recordAlteredError,
   type VerifiedHistory,
   verifyAgainstLedger,
+  verifyStoredContent,
 } from "./verify-record.ts";
 export {
   assertNotErased,
+  contentByteLength,
   isOverdue,
   isStartable,
   rereadAction,

@@ -387,26 +387,6 @@ export const ENTRY_SCHEMAS: Record<CoreType, TObject> = {
     ),
     by: orNull(Actor),
   }),
-  legal_hold: entry("LegalHoldEntry", "legal_hold", {
-    at: timeSchema("Time of the entry."),
-    change: oneOfSchema("The change.", "placed", "release_asked", "released"),
-    hold: Type.Object(
-      {
-        id: Type.String(),
-        action: orNull(textSchema("Id of the action that the hold covers.")),
-        agent: orNull(textSchema("The agent whose actions the hold covers.")),
-        subject: orNull(
-          digestSchema("Salted commitment to the identifier of the person whose actions the hold covers."),
-        ),
-        reason: Type.String(),
-      },
-      { description: "The hold as it was when it was placed.", ...closed },
-    ),
-    comment: orNull(textSchema("Why the hold can be released.")),
-    approvals: countSchema("Number of people who have requested to release the hold."),
-    needed: countSchema("Number of people who must request to release the hold."),
-    by: Actor,
-  }),
   delegation: entry("DelegationEntry", "delegation", {
     at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "created", "ended"),

@@ -3,18 +3,13 @@ import { Type } from "@sinclair/typebox";
 import { defineCorePlugin } from "../../src/core.ts";
 import { agentSessionRoutes } from "./agent-sessions.ts";
 import { createWaitTracker } from "./wait-tracker.ts";
-import { erasureRoutes } from "./erasure-routes.ts";
 import { executionRoutes } from "./execution-routes.ts";
 import { createCredentialAuditor } from "./credential-audit.ts";
 import { createCredentialEndingTask } from "./credential-ending.ts";
 import { CREDENTIAL_ENTRIES } from "./credential-entries.ts";
 import { createFactWrites } from "./fact-writes.ts";
 import { createExpiryTask } from "./expiry.ts";
-import { holdAuditor } from "./hold-audit.ts";
-import { holdRoutes } from "./hold-routes.ts";
-import { legalHoldState } from "./legal-holds.ts";
 import { readRoutes } from "./read-routes.ts";
-import { createRetentionTask } from "./retention.ts";
 import { createUnknownOutcomeTask } from "./unknown-outcome.ts";
 import { submissionRoutes } from "./submission-routes.ts";
 import { voteRoutes } from "./vote-routes.ts";
@@ -46,13 +41,11 @@ export default defineCorePlugin({
   name: "actions",
   options: Options,
   entries: CREDENTIAL_ENTRIES,
-  folds: [legalHoldState],
-  auditors: [() => holdAuditor, createCredentialAuditor],
+  auditors: [createCredentialAuditor],
   setup(host, options) {
     const expiry = createExpiryTask(host);
     const waitTracker = createWaitTracker(host);
     const waiters = createActionWaits(host, options.max_waits_per_key, waitTracker);
-    const retention = createRetentionTask(host);
     const credentialEnding = createCredentialEndingTask(host);
     const factWrites = createFactWrites(host);
     const unknownOutcomes = createUnknownOutcomeTask(host, options.unknown_after_minutes * 60_000);
@@ -63,12 +56,9 @@ export default defineCorePlugin({
         ...readRoutes(host, TAG, waiters),
         ...voteRoutes(host, TAG),
         ...executionRoutes(host, TAG),
-        ...erasureRoutes(host, TAG),
-        ...holdRoutes(host, TAG),
       ],
       async start() {
         await expiry.start();
-        retention.start();
         unknownOutcomes.start();
         credentialEnding.start();
         factWrites.start();
@@ -79,7 +69,6 @@ export default defineCorePlugin({
         await waitTracker.stop();
         await credentialEnding.stop();
         await unknownOutcomes.stop();
-        await retention.stop();
         await expiry.stop();
       },
     };
@@ -93,8 +82,6 @@ declare module "../../src/contract/resource.ts" {
       | typeof agentSessionRoutes
       | typeof readRoutes
       | typeof voteRoutes
-      | typeof executionRoutes
-      | typeof erasureRoutes
-      | typeof holdRoutes;
+      | typeof executionRoutes;
   }
 }

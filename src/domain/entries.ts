@@ -21,7 +21,6 @@ import type {
   AgentEntry,
   DelegationEntry,
   ApiKeyEntry,
-  LegalHoldEntry,
   LogKeyEntry,
   PermitKeyEntry,
   PolicySetEntry,
@@ -70,7 +69,6 @@ type CoreEntry =
   | ApiKeyEntry
   | AgentEntry
   | UserEntry
-  | LegalHoldEntry
   | DelegationEntry
   | PermitKeyEntry
   | LogKeyEntry;
@@ -90,7 +88,6 @@ export const ENTRY_TYPES = [
   "api_key",
   "agent",
   "user",
-  "legal_hold",
   "delegation",
   "permit_key",
   "log_key",

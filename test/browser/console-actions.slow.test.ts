@@ -8,6 +8,7 @@ import type { Page } from "playwright-core";
 import { serve } from "../../src/serve/index.ts";
 import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
+import { needs } from "../support/features.ts";
 import { ALLOWED, ASKED, DENIED } from "../support/service.ts";
 
 const idsOf = (from: Page) =>
@@ -187,20 +188,24 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("shows that the request of an erased action was erased, and shows the other data", async () => {
-    const { call, admin } = console_.service;
-    const body = { ...DENIED, params: { secret: "of Anna" } };
-    const { id } = (await call("POST", "/v1/actions", { body })).body as { id: string };
-    const { page, complaints, strayed } = await console_.visit(admin, `#/actions/${id}`);
-    await page.getByText("of Anna").first().waitFor();
-    await call("POST", `/v1/actions/${id}/erase`, { key: admin, body: { reason: "request 4711" } });
-    await page.getByText("The request and its result were erased").waitFor();
-    const text = (await page.locator("main").textContent()) ?? "";
-    assert.ok(!text.includes("of Anna"));
-    assert.match(text, /request 4711/);
-    assert.match(text, /the decision cannot be made again/);
-    assert.deepEqual([complaints, strayed], [[], []]);
-  });
+  it(
+    "shows that the request of an erased action was erased, and shows the other data",
+    needs("retention"),
+    async () => {
+      const { call, admin } = console_.service;
+      const body = { ...DENIED, params: { secret: "of Anna" } };
+      const { id } = (await call("POST", "/v1/actions", { body })).body as { id: string };
+      const { page, complaints, strayed } = await console_.visit(admin, `#/actions/${id}`);
+      await page.getByText("of Anna").first().waitFor();
+      await call("POST", `/v1/actions/${id}/erase`, { key: admin, body: { reason: "request 4711" } });
+      await page.getByText("The request and its result were erased").waitFor();
+      const text = (await page.locator("main").textContent()) ?? "";
+      assert.ok(!text.includes("of Anna"));
+      assert.match(text, /request 4711/);
+      assert.match(text, /the decision cannot be made again/);
+      assert.deepEqual([complaints, strayed], [[], []]);
+    },
+  );
 
   it("shows an action's history as it grows, and replays it", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, `#/actions/${asked}`);

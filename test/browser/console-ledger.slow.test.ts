@@ -15,6 +15,7 @@ import { serve } from "../../src/serve/index.ts";
 import { until } from "../support/wait.ts";
 import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
+import { needs } from "../support/features.ts";
 import { ALLOWED, ASKED, DENIED, waitForSignature } from "../support/service.ts";
 import { signerOf } from "../support/signer.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -364,7 +365,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("lists legal holds until they are released, and credentials with their ends", async () => {
+  it("lists legal holds until they are released, and credentials with their ends", needs("retention"), async () => {
     const { service } = console_;
     const call = (path: string, body: object) => service.call("POST", path, { key: service.admin, body });
     const { body: hold } = await call("/v1/holds", { agent: "support-bot", reason: "<b>case</b> 4711" });

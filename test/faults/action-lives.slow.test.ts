@@ -1,7 +1,7 @@
 /**
  * Submits, votes, starts, stops and changes policies concurrently on one or two processes whose clocks jump. Afterwards
  * the ledger must contain one consistent history of each action, and every response must agree with it.
- * @needs agents, replay, stop
+ * @needs agents, replay, retention, stop
  */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

@@ -1,6 +1,6 @@
 /**
  * On Postgres, the audit reports a change of any column, except the columns in `UNRECORDED_COLUMNS`.
- * @needs agents, authority, grants, plans, questions, reviewers, stop, sub-agents, suggestions, tasks, users
+ * @needs agents, authority, grants, plans, questions, reviewers, retention, stop, sub-agents, suggestions, tasks, users
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";

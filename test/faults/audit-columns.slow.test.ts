@@ -1,6 +1,6 @@
 /**
  * The audit reports a change of any column, except the columns in `UNRECORDED_COLUMNS`.
- * @needs agents, authority, grants, plans, questions, reviewers, stop, sub-agents, suggestions, tasks, users
+ * @needs agents, authority, grants, plans, questions, reviewers, retention, stop, sub-agents, suggestions, tasks, users
  */
 import assert from "node:assert/strict";
 import { readFileSync, rmSync } from "node:fs";

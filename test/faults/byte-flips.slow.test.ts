@@ -1,7 +1,7 @@
 /**
  * Flips bytes of a SQLite file, as a failing disk does. The audit reports the flip, or the flip does not change any
  * recorded data.
- * @needs agents, authority, grants, plans, questions, reviewers, stop, sub-agents, suggestions, tasks, users
+ * @needs agents, authority, grants, plans, questions, reviewers, retention, stop, sub-agents, suggestions, tasks, users
  */
 import assert from "node:assert/strict";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { needs } from "../support/features.ts";
 import { tableOf } from "../support/engines.ts";
 import { rawSqlite } from "../support/raw-store.ts";
 import { ALLOWED, approve, ASKED, startService, type Service, type ServiceOptions } from "../support/service.ts";
@@ -83,7 +84,7 @@ test("is skipped by the job that expires actions without a start", async (t) => 
   assert.ok(service.logged.some((line) => line.includes("differs from the ledger") && line.includes(approved)));
 });
 
-test("does not stop the erasure of later actions", async (t) => {
+test("does not stop the erasure of later actions", needs("retention"), async (t) => {
   const { service, allowed, later } = await damaged(t, {
     change: (config) => (config.retention.request_days = 30),
   });

@@ -339,40 +339,44 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.equal(answers.filter(({ body }) => body.reason_code === "EFFECT_REPEATED").length, 28);
     }));
 
-  it("processes erase each action once, both on request and at the end of the retention period", () =>
-    withReplicas(
-      2,
-      async (services, { admin, agent }) => {
-        const [one] = services as [Service, Service];
-        const submit = async (value: string): Promise<void> => {
-          for (let i = 0; i < 20; i++) {
-            const body = { agent_id: "a", tool: "unknown", operation: "x", params: { value } };
-            assert.equal((await post(one, agent, {}, body)).status, 200);
-          }
-        };
-        await submit("by hand");
-        const body = { value: "by hand", reason: "r", dry_run: false };
-        const counts = await Promise.all(
-          services.map(
-            async (service) => (await service.call("POST", "/v1/erasures", { key: admin, body })).body.erased,
-          ),
-        );
-        assert.equal(counts[0] + counts[1], 20);
-        await submit("by time");
-        for (const { clock } of services) clock.now += 2 * 86_400_000;
-        await Promise.all(services.map((service) => service.restart()));
-        const actions = () => one.storage.actions({ visibility: { all: true }, limit: 100 });
-        await until("all are erased", async () => (await actions()).every(({ request }) => request === ""));
-        const { size } = await one.storage.head();
-        const erasures = (await one.storage.entries(0, size)).filter(({ type }) => type === "erasure");
-        assert.deepEqual([erasures.length, new Set(erasures.map(({ action_id }) => action_id)).size], [40, 40]);
-      },
-      () => ({
-        change(config) {
-          config.retention.request_days = 1;
+  it(
+    "processes erase each action once, both on request and at the end of the retention period",
+    needs("retention"),
+    () =>
+      withReplicas(
+        2,
+        async (services, { admin, agent }) => {
+          const [one] = services as [Service, Service];
+          const submit = async (value: string): Promise<void> => {
+            for (let i = 0; i < 20; i++) {
+              const body = { agent_id: "a", tool: "unknown", operation: "x", params: { value } };
+              assert.equal((await post(one, agent, {}, body)).status, 200);
+            }
+          };
+          await submit("by hand");
+          const body = { value: "by hand", reason: "r", dry_run: false };
+          const counts = await Promise.all(
+            services.map(
+              async (service) => (await service.call("POST", "/v1/erasures", { key: admin, body })).body.erased,
+            ),
+          );
+          assert.equal(counts[0] + counts[1], 20);
+          await submit("by time");
+          for (const { clock } of services) clock.now += 2 * 86_400_000;
+          await Promise.all(services.map((service) => service.restart()));
+          const actions = () => one.storage.actions({ visibility: { all: true }, limit: 100 });
+          await until("all are erased", async () => (await actions()).every(({ request }) => request === ""));
+          const { size } = await one.storage.head();
+          const erasures = (await one.storage.entries(0, size)).filter(({ type }) => type === "erasure");
+          assert.deepEqual([erasures.length, new Set(erasures.map(({ action_id }) => action_id)).size], [40, 40]);
         },
-      }),
-    ));
+        () => ({
+          change(config) {
+            config.retention.request_days = 1;
+          },
+        }),
+      ),
+  );
 
   it("one process delivers each message, and another continues if it crashes", async () => {
     const pigeons = [testNotifier(), testNotifier()];

@@ -1,13 +1,13 @@
 /**
  * Fills a store with a row of every kind: everything that a feature writes, and every state of an action.
- * @needs agents, authority, grants, plans, questions, reviewers, stop, sub-agents, suggestions, tasks, users
+ * @needs agents, authority, grants, plans, questions, reviewers, retention, stop, sub-agents, suggestions, tasks, users
  */
 import { ok } from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Vault } from "../../src/contract/core-host.ts";
 import type { Storage } from "../../src/contract/storage.ts";
-import { eraseActionParts } from "../../plugins/actions/erase-actions.ts";
+import { eraseActionParts } from "../../plugins/retention/erase.ts";
 import users from "../../plugins/users/index.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
 import { testNotifier } from "./notifier.ts";

@@ -53,6 +53,7 @@ const NAMES = [
   "devices",
   "sub-agents",
   "break-glass",
+  "retention",
   "limits",
   "analytics",
   "events",

@@ -9,8 +9,5 @@ export default {
       load: () => import("./settle.tsx").then((module) => module.SettleOutcome),
     },
   ],
-  entries: {
-    legal_hold: ["system"],
-  },
   texts: () => import("./texts.tsx").then((module) => module.texts),
 } satisfies ConsolePart;

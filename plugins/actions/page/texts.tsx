@@ -1,5 +1,5 @@
-/** Texts of legal holds and credentials on pages of other features. */
-import { type EntryOf, MarkedValue, type PartTexts, Time } from "../../console/app/kit.ts";
+/** Texts of credentials on pages of other features. */
+import { MarkedValue, type PartTexts, Time } from "../../console/app/kit.ts";
 
 /** The reasons why a credential ended. */
 const CREDENTIAL_ENDS: Readonly<Record<string, string>> = {
@@ -12,13 +12,6 @@ const CREDENTIAL_ENDS: Readonly<Record<string, string>> = {
 
 export const texts: PartTexts = {
   entries: {
-    legal_hold: {
-      summarize(entry) {
-        const { hold, change } = entry as unknown as EntryOf<"legal_hold">;
-        return <MarkedValue value={`legal hold ${change.replaceAll("_", " ")}: ${hold.reason}`} />;
-      },
-      describe: (entry) => <MarkedValue value={`(${(entry as unknown as EntryOf<"legal_hold">).hold.reason})`} />,
-    },
     "actions:credential_issued": {
       summarize: () => null,
       describe(entry) {

@@ -131,36 +131,6 @@ export interface UserEntry {
   by: Actor | null;
 }
 
-/** A legal hold was placed or released. Nothing that it covers is erased while it is active. */
-export interface LegalHoldEntry {
-  type: "legal_hold";
-  v: 1;
-  at: string;
-  /** `release_asked`: too few people have requested the release, so the hold remains active. */
-  change: "placed" | "release_asked" | "released";
-  /** The hold as it was when it was placed. Exactly one of `action`, `agent` and `subject` is not null. */
-  hold: {
-    id: string;
-    /** Id of the action that the hold covers. */
-    action: string | null;
-    /** Id of the agent whose actions the hold covers. Compared case-insensitively (`sameName`). */
-    agent: string | null;
-    /**
-     * SHA-256(salt ‖ SHA-256(canonical `{subject}`)) of a person's identifier. The hold covers the actions that mention
-     * it. The store contains the identifier and the salt until the hold is released.
-     */
-    subject: string | null;
-    /** Stays in the ledger forever. */
-    reason: string;
-  };
-  /** Why the hold can be released; null when it is placed. */
-  comment: string | null;
-  /** Number of people who have requested the release, including this one; 0 when the hold is placed. */
-  approvals: number;
-  needed: number;
-  by: Actor;
-}
-
 /**
  * A delegation was created or ended: one user lets another approve on their behalf. A delegation also becomes inactive
  * without an entry: at the time `until`, and when either user is deactivated.

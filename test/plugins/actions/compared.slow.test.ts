@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ApprovalMessage } from "../../../src/contract/notifier.ts";
+import { needs } from "../../support/features.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { testNotifier } from "../../support/notifier.ts";
 import { startService, person } from "../../support/service.ts";
@@ -77,7 +78,7 @@ test("an approver, and the page of a link, see what is unusual, what differs, an
   }
 });
 
-test("erased values are neither compared nor displayed", async () => {
+test("erased values are neither compared nor displayed", needs("retention"), async () => {
   const { service, submit } = await start();
   try {
     const erased = await submit({ amount: 10, to: "secret" });

@@ -353,7 +353,7 @@ describe("facts and attributes", () => {
     assert.equal(asked.length, before);
   });
 
-  test("a search for erasures finds them, and erasing the action removes them", async () => {
+  test("a search for erasures finds them, and erasing the action removes them", needs("retention"), async () => {
     answer = () => ({ status: "frozen", owner: "anna@example.org" });
     const { id } = await submit("acc-5");
     const { body } = await service.call("POST", "/v1/erasures", {

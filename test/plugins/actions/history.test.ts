@@ -276,40 +276,44 @@ describe("histories", () => {
     assert.equal((await submit({ tool: "mail" }, await startSession({ name: "slow" }))).rule, "mail");
   });
 
-  test("an erased action is in no condition, and a search finds the copies that later decisions read", async () => {
-    const lookup = await run({ tool: "crm", operation: "lookup", params: { account: "anna@example.org" } }, true);
-    const deploy = { tool: "deploy", params: { host: "anna@example.org" } };
-    const first = await run(deploy, false);
-    const second = await run(deploy, false);
-    const erase = async (body: object) =>
-      (
-        await service.call("POST", "/v1/erasures", {
-          key: service.admin,
-          body: { ...body, dry_run: false, reason: "r" },
-        })
-      ).body;
-    // The copy in the later action cannot be removed to evade a legal hold.
-    const { past, status, updated_at } = (await service.storage.action(second)) ?? assert.fail();
-    const change = (text: string | null) =>
-      service.storage.write((tx) => tx.updateAction(second, { status }, { status, updated_at, past: text }));
-    await change(null);
-    const refused = await service.call("POST", `/v1/actions/${second}/erase`, {
-      key: service.admin,
-      body: { reason: "r" },
-    });
-    assert.equal(refused.body.code, "RECORD_ALTERED");
-    await change(past);
-    const { erased } = await erase({ value: "anna@example.org", pointer: "/params/host" });
-    assert.equal(erased, 2);
-    assert.equal((await erase({ value: "anna@example.org" })).erased, 1);
-    for (const id of [lookup, first, second])
-      assert.deepEqual(
-        [(await service.storage.action(id))?.past, (await service.storage.action(id))?.request],
-        [null, ""],
-      );
-    // The condition reads a member that is no longer known.
-    assert.equal((await submit({ tool: "deploy", params: { host: "h" } })).reason_code, "CONDITION_ERROR");
-  });
+  test(
+    "an erased action is in no condition, and a search finds the copies that later decisions read",
+    needs("retention"),
+    async () => {
+      const lookup = await run({ tool: "crm", operation: "lookup", params: { account: "anna@example.org" } }, true);
+      const deploy = { tool: "deploy", params: { host: "anna@example.org" } };
+      const first = await run(deploy, false);
+      const second = await run(deploy, false);
+      const erase = async (body: object) =>
+        (
+          await service.call("POST", "/v1/erasures", {
+            key: service.admin,
+            body: { ...body, dry_run: false, reason: "r" },
+          })
+        ).body;
+      // The copy in the later action cannot be removed to evade a legal hold.
+      const { past, status, updated_at } = (await service.storage.action(second)) ?? assert.fail();
+      const change = (text: string | null) =>
+        service.storage.write((tx) => tx.updateAction(second, { status }, { status, updated_at, past: text }));
+      await change(null);
+      const refused = await service.call("POST", `/v1/actions/${second}/erase`, {
+        key: service.admin,
+        body: { reason: "r" },
+      });
+      assert.equal(refused.body.code, "RECORD_ALTERED");
+      await change(past);
+      const { erased } = await erase({ value: "anna@example.org", pointer: "/params/host" });
+      assert.equal(erased, 2);
+      assert.equal((await erase({ value: "anna@example.org" })).erased, 1);
+      for (const id of [lookup, first, second])
+        assert.deepEqual(
+          [(await service.storage.action(id))?.past, (await service.storage.action(id))?.request],
+          [null, ""],
+        );
+      // The condition reads a member that is no longer known.
+      assert.equal((await submit({ tool: "deploy", params: { host: "h" } })).reason_code, "CONDITION_ERROR");
+    },
+  );
 
   test(
     "a backtest takes the recorded history, and says which decisions read another one",

@@ -143,7 +143,7 @@ test("the audit reports meta that was altered in the store, and no one can vote 
   assert.deepEqual((await auditStore(service.storage)).faults, []);
 });
 
-test("meta is erased with its action", async () => {
+test("meta is erased with its action", needs("retention"), async () => {
   const { id } = (await submit({ ...ASKED, meta: { host: "annas-laptop" } })).body;
   await service.call("POST", `/v1/actions/${id}/cancel`, { body: {} });
   const erased = await service.call("POST", `/v1/actions/${id}/erase`, { key: service.admin, body: { reason: "r" } });

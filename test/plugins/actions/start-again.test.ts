@@ -182,6 +182,7 @@ describe("a repeated result", () => {
       (await entriesOf(id)).map(({ type, phase }) => phase ?? type),
       ["decision", "start", "result"],
     );
+    if (!hasFeature("retention")) return;
     await service.call("POST", `/v1/actions/${id}/erase`, { key: service.admin, body: { reason: "asked to" } });
     assert.equal((await post(id, "result", result, executor)).body.code, "ACTION_ERASED");
   });

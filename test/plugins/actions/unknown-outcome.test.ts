@@ -1,6 +1,7 @@
 /** A started action without a result in time becomes `unknown`, and a person settles it. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { startService, type Answer, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
@@ -115,7 +116,7 @@ describe("an action without a result", () => {
     assert.equal(await statusOf(id), "executing");
   });
 
-  test("is not erased within a day of its start, and has no later entry once it is", async () => {
+  test("is not erased within a day of its start, and has no later entry once it is", needs("retention"), async () => {
     const id = await unknown();
     const reason = { reason: "asked to" };
     assert.equal((await post(id, "erase", reason, service.admin)).status, 409);

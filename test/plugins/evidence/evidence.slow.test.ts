@@ -1,12 +1,12 @@
 /**
  * `assent evidence`: the pack verifies offline, is the same each time, and any change of it is found.
- * @needs edits, questions, stop, users
+ * @needs edits, questions, retention, stop, users
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { eraseActionParts } from "../../../plugins/actions/erase-actions.ts";
+import { eraseActionParts } from "../../../plugins/retention/erase.ts";
 import { CommandError, EXIT_CODES } from "../../../src/cli/command.ts";
 import type { PackFile } from "../../../plugins/evidence/app/read-lines.ts";
 import { verifyEntries } from "../../../plugins/evidence/app/verify-entries.ts";

@@ -1,7 +1,7 @@
 /**
  * docs/record.md: its examples are recomputed with SHA-256 and another library's JCS, its tables are compared with the
  * schemas, and the schemas with real entries.
- * @needs agents, authority, break-glass, grants, plans, questions, reviewers, stop, sub-agents, suggestions, tasks, users
+ * @needs agents, authority, break-glass, grants, plans, questions, reviewers, retention, stop, sub-agents, suggestions, tasks, users
  */
 import { listBuiltIn } from "../../../src/config/built-in-plugins.ts";
 import type { Plugin } from "../../../src/plugin.ts";

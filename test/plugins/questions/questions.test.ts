@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { auditStore } from "../../../src/testing/index.ts";
+import { needs } from "../../support/features.ts";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, plainVotes, type Answer, type Service, person } from "../../support/service.ts";
 import { signature } from "../../support/signed-votes.ts";
@@ -161,7 +162,7 @@ test("an altered question stops the vote, and the audit reports it", async () =>
   await alter(row!.questions);
 });
 
-test("an erasure removes questions and answers, and the store still passes the audit", async () => {
+test("an erasure removes questions and answers, and the store still passes the audit", needs("retention"), async () => {
   const id = await submit();
   await ask(id, "why?");
   await answer(id, { answer: "because" });

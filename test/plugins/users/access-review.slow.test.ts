@@ -204,7 +204,7 @@ test("only callers who can read users can review, and invalid parameters are rej
 
 test(
   "an auditor with limits learns nothing about what is outside them: votes, reviews, keys, holds, agents and names",
-  needs("agents"),
+  needs("agents", "retention"),
   async () => {
     const limited = await invite(service, { name: "Lim", roles: ["auditor"], groups: ["robins"] });
     const secret = { ...ASKED, agent_id: "secret", params: { ...ASKED.params, note: "secret" } };

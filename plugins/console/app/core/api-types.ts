@@ -8,7 +8,6 @@ type Item<List extends readonly unknown[]> = List[number];
 export type Action = Api["GET /v1/actions/{id}"]["response"];
 export type Backtest = Extract<Api["POST /v1/replay"]["response"], { kind: "backtest" }>;
 export type Event = Item<Api["GET /v1/events/page"]["response"]["events"]>;
-export type LegalHold = Api["GET /v1/holds/{id}"]["response"];
 export type LinkAnswer = Api["POST /v1/approval-link"]["response"];
 export type LinkedAction = LinkAnswer["action"];
 export type Policy = Api["GET /v1/policies/{id}"]["response"];

@@ -111,6 +111,8 @@ export interface Places {
      */
     onRefused?: (error: unknown) => boolean;
   };
+  /** Cards of the page about the service. */
+  system: object;
   /** Cards of the page about a user. */
   person: { user: string };
 }

@@ -17,8 +17,8 @@ import {
 import { formatDuration } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
+import { Panels } from "../ui/panels.tsx";
 import { Card } from "../ui/section.tsx";
-import { Holds } from "./holds.tsx";
 import {
   type ReadinessCheck,
   listChecks,
@@ -36,7 +36,7 @@ export function System() {
       <ErrorNotice error={error} />
       {ready === null ? error === null ? <Loading what="the state of the service" /> : null : <State ready={ready} />}
       {ready === null ? null : <Sources offers={ready.policies.offers} />}
-      <Holds />
+      <Panels place="system" />
       <Versions policySet={ready?.policies.policy_set ?? null} at={at} />
       <Card id="timeline" title={TEXTS.timeline}>
         <p class="quiet">{TEXTS.timelineHelp}</p>

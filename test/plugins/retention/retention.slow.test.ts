@@ -1,7 +1,7 @@
 /** The retention period erases each action once: across a crash, next to another process, and when the clock goes back. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { createRetentionTask } from "../../../plugins/actions/retention.ts";
+import { createRetentionTask } from "../../../plugins/retention/sweep.ts";
 import { StorageError, type Storage } from "../../../src/contract/storage.ts";
 import { type CoreHost, defineCorePlugin } from "../../../src/core.ts";
 import type { Plugin } from "../../../src/plugin.ts";

@@ -4,7 +4,7 @@ import { closed, type CoreHost, orNull, readIdempotencyKey, REPLAYED_HEADERS, ti
 import { type Credential, defineRoute, toRfc3339 } from "../../src/plugin.ts";
 import { selectVisibleHolds, findVisibleHold, placeHold, readSubject, releaseHold } from "./hold-changes.ts";
 import { validationError } from "./content-filter.ts";
-import { type LegalHold, legalHoldState, listActiveHolds } from "./legal-holds.ts";
+import { ERRORS, type LegalHold, legalHoldState, listActiveHolds } from "./holds.ts";
 
 /** Scopes of people who place holds, erase and audit. Agents cannot read holds. */
 const READERS = ["holds:write", "actions:erase", "provenance:read"] as const;
@@ -132,7 +132,7 @@ export function holdRoutes(host: CoreHost, tag: string) {
         "ACTION_ERASED",
         "AGENT_NOT_FOUND",
         "SCOPE_ESCALATION",
-        "TOO_MANY_HOLDS",
+        ERRORS.tooMany,
         "IDEMPOTENCY_CONFLICT",
       ],
       async handle({ body, headers, credential }) {
@@ -159,7 +159,7 @@ export function holdRoutes(host: CoreHost, tag: string) {
       scope: READERS,
       params: HoldParams,
       responses: { 200: one },
-      errors: ["HOLD_NOT_FOUND"],
+      errors: [ERRORS.notFound],
       handle: async ({ params: { id }, credential }) => ({
         status: 200,
         json: await renderHold(
@@ -183,7 +183,7 @@ export function holdRoutes(host: CoreHost, tag: string) {
         200: { ...one, description: "Released." },
         202: { ...one, description: "The hold is still active, because more people must request it." },
       },
-      errors: ["AGENT_MISMATCH", "HOLD_NOT_FOUND", "HOLD_RELEASED", "ALREADY_VOTED"],
+      errors: ["AGENT_MISMATCH", ERRORS.notFound, ERRORS.released, "ALREADY_VOTED"],
       async handle({ params, body, credential }) {
         const hold = await releaseHold(host, credential, params.id, body.reason);
         return { status: hold.released_at === null ? 202 : 200, json: await renderHold(host, credential, hold) };

@@ -1,13 +1,17 @@
-/** Routes that erase one action, or all matching actions. */
+/** Erases the content of actions: one action, all matching actions, and each kind of data after its retention period. */
 import { Type, type Static } from "@sinclair/typebox";
-import { type CoreHost, parseRfc3339 } from "../../src/core.ts";
+import { type CoreHost, defineCorePlugin, parseRfc3339 } from "../../src/core.ts";
 import { type Credential, defineRoute } from "../../src/plugin.ts";
-import { selectVisibleHolds } from "./hold-changes.ts";
-import { eraseAction, eraseMatching } from "./erase-actions.ts";
-import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
-import { legalHoldState } from "./legal-holds.ts";
-import { IdParams } from "./schemas.ts";
+import { ACTION_RESPONSE, buildActionReply, IdParams } from "../actions/api.ts";
 import { createContentFilter, createErasureSubjectFilter, validationError } from "./content-filter.ts";
+import { eraseAction, eraseMatching } from "./erase.ts";
+import { holdAuditor } from "./hold-audit.ts";
+import { selectVisibleHolds } from "./hold-changes.ts";
+import { holdRoutes } from "./hold-routes.ts";
+import { ERRORS, LEGAL_HOLD_ENTRY, legalHoldState } from "./holds.ts";
+import { createRetentionTask } from "./sweep.ts";
+
+const TAG = "actions";
 
 const Reason = Type.String({
   minLength: 1,
@@ -76,12 +80,29 @@ const ErasuresAnswer = Type.Object(
   { additionalProperties: false },
 );
 
-export function erasureRoutes(host: CoreHost, tag: string) {
+export default defineCorePlugin({
+  name: "retention",
+  needs: ["actions"],
+  errors: ERRORS,
+  records: { legal_hold: LEGAL_HOLD_ENTRY },
+  folds: [legalHoldState],
+  auditors: [() => holdAuditor],
+  setup(host) {
+    const sweeps = createRetentionTask(host);
+    return {
+      routes: [...erasureRoutes(host), ...holdRoutes(host, TAG)],
+      start: async () => sweeps.start(),
+      stop: () => sweeps.stop(),
+    };
+  },
+});
+
+function erasureRoutes(host: CoreHost) {
   return [
     defineRoute({
       method: "POST",
       path: "/v1/actions/:id/erase",
-      tag,
+      tag: TAG,
       summary: "Erase the content of an action",
       scope: "actions:erase",
       params: IdParams,
@@ -89,14 +110,14 @@ export function erasureRoutes(host: CoreHost, tag: string) {
       description:
         "Permanently erases `params`, `context`, `meta`, `result`, their hash and their salt from the store, and records who did so and why. The decision, its entries and their proofs remain. A repeated request changes nothing.",
       responses: { 200: ACTION_RESPONSE },
-      errors: ["ACTION_NOT_FOUND", "ACTION_OPEN", "ACTION_HELD", "RECORD_ALTERED"],
+      errors: ["ACTION_NOT_FOUND", ERRORS.open, ERRORS.held, "RECORD_ALTERED"],
       handle: async ({ credential, params, body }) =>
         buildActionReply(host, await eraseAction(host, credential, params.id, body.reason), credential),
     }),
     defineRoute({
       method: "POST",
       path: "/v1/erasures",
-      tag,
+      tag: TAG,
       summary: "Count or erase all matching actions",
       scope: "actions:erase",
       body: ErasuresBody,
@@ -157,4 +178,10 @@ function erasureFilter({ until, agent_id, value, pointer, subject, before }: Era
     cause: subject === undefined ? ("asked" as const) : ("subject" as const),
     before: before ?? null,
   };
+}
+
+declare module "../../src/contract/resource.ts" {
+  interface FeatureRoutes {
+    retention: typeof erasureRoutes | typeof holdRoutes;
+  }
 }

@@ -11,7 +11,7 @@ import {
   withServiceErrors,
   type Command,
   type Output,
-} from "../../../src/command.ts";
+} from "../../src/command.ts";
 
 interface HoldView {
   id: string;

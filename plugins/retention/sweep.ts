@@ -13,9 +13,15 @@ import {
   USE_RETENTION_MS,
 } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { addErasureResult, eraseActions, eraseActionParts, type ErasureResult, groupBySize } from "./erase-actions.ts";
-import { findErasureBlocker } from "./erasure-blocker.ts";
-import { hasUnreadableHold } from "./held-actions.ts";
+import {
+  addErasureResult,
+  eraseActions,
+  eraseActionParts,
+  type ErasureResult,
+  findErasureBlocker,
+  groupBySize,
+} from "./erase.ts";
+import { hasUnreadableHold } from "./holds.ts";
 
 const DAY = 86_400_000;
 /** Entries per page. The requests of one page are held in memory. */

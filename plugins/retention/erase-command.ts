@@ -11,8 +11,8 @@ import {
   withServiceErrors,
   type Command,
   type Output,
-} from "../../../src/command.ts";
-import { printAction } from "./print-action.ts";
+} from "../../src/command.ts";
+import { printAction } from "../actions/api.ts";
 
 interface Count {
   looked_at: number;

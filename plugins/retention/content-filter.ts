@@ -9,7 +9,7 @@ import {
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { decodeMeta } from "./meta.ts";
+import { decodeMeta } from "../actions/api.ts";
 
 type Scalar = string | number | boolean | null;
 

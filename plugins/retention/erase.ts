@@ -18,12 +18,15 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { ContentFilter } from "./content-filter.ts";
-import { findErasureBlocker } from "./erasure-blocker.ts";
-import { legalHoldState } from "./legal-holds.ts";
-import { digestRejection } from "./rejection.ts";
-import { actionHeldError, createHoldFinder } from "./held-actions.ts";
-import { verifyAgainstLedger, verifyStoredContent } from "./verify-record.ts";
-import { contentByteLength, rereadAction, visibleAction } from "./visible-action.ts";
+import {
+  contentByteLength,
+  digestRejection,
+  rereadAction,
+  verifyAgainstLedger,
+  verifyStoredContent,
+  visibleAction,
+} from "../actions/api.ts";
+import { actionHeldError, createHoldFinder, ERRORS, legalHoldState } from "./holds.ts";
 
 /** Number of rows in memory at a time. Each can be as large as the largest request. */
 const PAGE = 50;
@@ -37,6 +40,25 @@ const MAX_MS = 5000;
 const MAX_BYTES_PER_TRANSACTION = 1_000_000;
 /** Searching a request with more than this number of characters can take a millisecond or more. */
 const LARGE = 50_000;
+
+/** A started action without a result counts as finished after this time. Milliseconds. */
+const RESULT_TIMEOUT_MS = 86_400_000;
+
+/**
+ * Returns the reason why the action is still open, as the end of "it is …"; null if the action can be erased.
+ * @param now the current time in milliseconds since the epoch
+ */
+export function findErasureBlocker(
+  { status, approved_until, started_at }: Pick<ActionRow, "status" | "approved_until" | "started_at">,
+  now: number,
+): string | null {
+  if (status === "pending_approval") return "pending: decide or cancel it first";
+  if ((status === "allowed" || status === "approved") && approved_until !== null && approved_until > now)
+    return `${status} and may still start: cancel it first, or erase it when its time to start is over`;
+  if ((status === "executing" || status === "unknown") && started_at !== null && started_at + RESULT_TIMEOUT_MS > now)
+    return "started without a result: erase it when its result was reported, or a day after its start";
+  return null;
+}
 
 type ErasureCause = Pick<ErasureEntry, "cause" | "reason" | "by">;
 
@@ -152,7 +174,7 @@ export function eraseAction(host: CoreHost, credential: Credential, id: string, 
     const current = await confirmCredential(tx, credential, "actions:erase");
     const row = await visibleAction(tx, id, current);
     const open = row.erased_at === null ? findErasureBlocker(row, tx.now) : null;
-    if (open !== null) throw new Refusal("ACTION_OPEN", `the action is ${open}`);
+    if (open !== null) throw new Refusal(ERRORS.open, `the action is ${open}`);
     if (row.erased_at === null) verifyStoredContent(row, await verifyAgainstLedger(host, tx, row));
     const by = toActor(current.key, current.principal);
     const { holds } = await eraseActions(host, tx, [id], { cause: "asked", reason, by });

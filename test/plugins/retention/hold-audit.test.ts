@@ -1,8 +1,8 @@
 /** The audit checks the ledger against the legal holds in it. */
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { holdAuditor } from "../../../plugins/actions/hold-audit.ts";
-import { legalHoldState } from "../../../plugins/actions/legal-holds.ts";
+import { holdAuditor } from "../../../plugins/retention/hold-audit.ts";
+import { legalHoldState } from "../../../plugins/retention/holds.ts";
 import { person } from "../../support/service.ts";
 
 const by = { key_id: "k", principal: person("ada"), agent_id: null, owner: person("ada") };

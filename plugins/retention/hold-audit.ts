@@ -6,13 +6,7 @@
 import type { JsonValue } from "../../src/core.ts";
 import type { EntryBody, FeatureAuditor } from "../../src/plugin.ts";
 import type { StorageReader } from "../../src/storage/index.ts";
-import {
-  heldSubjectKey,
-  holdNamesAction,
-  legalHoldState,
-  listActiveHolds,
-  readVerifiedSubject,
-} from "./legal-holds.ts";
+import { heldSubjectKey, holdNamesAction, legalHoldState, listActiveHolds, readVerifiedSubject } from "./holds.ts";
 
 const PAGE = 100;
 
@@ -50,7 +44,7 @@ function isErasure(entry: EntryBody): entry is Extract<EntryBody, { type: "erasu
 async function readSubjects(store: Pick<StorageReader, "documents">): Promise<Map<string, JsonValue>> {
   const stored = new Map<string, JsonValue>();
   for (let after = ""; ;) {
-    const filter = { plugin: "actions", prefix: heldSubjectKey(), limit: PAGE };
+    const filter = { plugin: "retention", prefix: heldSubjectKey(), limit: PAGE };
     const page = await store.documents({ ...filter, ...(after === "" ? {} : { after }) });
     for (const { key, value } of page) stored.set(key, parseOrNull(value));
     if (page.length < PAGE) return stored;

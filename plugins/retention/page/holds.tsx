@@ -1,24 +1,33 @@
-/** Shows the active legal holds. People place and release them on the command line. */
-import type { LegalHold } from "../core/api-types.ts";
-import { request } from "../core/api.ts";
-import { hasScope } from "../core/me.ts";
-import { Age, ErrorNotice, Table, MarkedValue } from "../ui/elements.tsx";
-import { useLoad } from "../ui/hooks.ts";
-import { PersonLink } from "../ui/person.tsx";
-import { Card } from "../ui/section.tsx";
-import { TEXTS } from "./strings.ts";
+/** The active legal holds on the page about the service. People place and release them on the command line. */
+import {
+  Age,
+  type Api,
+  Card,
+  type EntryOf,
+  ErrorNotice,
+  MarkedValue,
+  type PartTexts,
+  PersonLink,
+  request,
+  Table,
+  useLoad,
+} from "../../console/app/kit.ts";
 
-const READ_SCOPES = ["holds:write", "actions:erase", "provenance:read"];
+type LegalHold = Api["GET /v1/holds/{id}"]["response"];
+
+const TEXTS = {
+  holds: "Legal holds",
+  holdsHelp: "Nothing that they cover is erased. To release one:",
+  releaseCommand: "assent hold --release ID --reason TEXT",
+  activeHolds: "Active legal holds",
+} as const;
 
 export function Holds() {
   const {
     data: holds,
     error,
     reload,
-  } = useLoad(
-    async (signal) => (READ_SCOPES.some(hasScope) ? (await request("GET /v1/holds", { signal })).holds : []),
-    [],
-  );
+  } = useLoad(async (signal) => (await request("GET /v1/holds", { signal })).holds, []);
   if (error !== null) return <ErrorNotice error={error} onRetry={reload} />;
   if (holds === null || holds.length === 0) return null;
   return (
@@ -58,3 +67,16 @@ function describeCover(hold: LegalHold): string {
   const value = hold[hold.scope];
   return value === null ? hold.scope : `${hold.scope} ${value}`;
 }
+
+/** Texts of legal holds on pages of other features. */
+export const texts: PartTexts = {
+  entries: {
+    legal_hold: {
+      summarize(entry) {
+        const { hold, change } = entry as unknown as EntryOf<"legal_hold">;
+        return <MarkedValue value={`legal hold ${change.replaceAll("_", " ")}: ${hold.reason}`} />;
+      },
+      describe: (entry) => <MarkedValue value={`(${(entry as unknown as EntryOf<"legal_hold">).hold.reason})`} />,
+    },
+  },
+};

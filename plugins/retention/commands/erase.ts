@@ -3,5 +3,5 @@ import type { CommandEntry } from "../../../src/command.ts";
 export default {
   group: "rights",
   summary: "erase the request data of actions permanently",
-  load: async () => (await import("../cli/erase.ts")).erase,
+  load: async () => (await import("../erase-command.ts")).erase,
 } satisfies CommandEntry;

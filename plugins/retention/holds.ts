@@ -4,14 +4,63 @@
  */
 import {
   type Actor,
+  ActorSchema,
   canonicalText,
+  closed,
   commitSalted,
+  type CoreHost,
+  countSchema,
   type JsonObject,
-  type LegalHoldEntry,
+  orNull,
   parseEntryTime,
   sameName,
+  textSchema,
+  timeSchema,
 } from "../../src/core.ts";
-import { type Fold, PersistentMap } from "../../src/plugin.ts";
+import { defineRecord, errorKind, type Fold, PersistentMap, type RecordOf, Refusal, Type } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
+import { digestSchema } from "../actions/api.ts";
+import { createSubjectFilter } from "./content-filter.ts";
+
+export const ERRORS = {
+  open: errorKind("ACTION_OPEN", 409, "The action is not finished"),
+  held: errorKind("ACTION_HELD", 409, "The action is under legal hold"),
+  notFound: errorKind("HOLD_NOT_FOUND", 404, "No such legal hold"),
+  released: errorKind("HOLD_RELEASED", 409, "The legal hold was released"),
+  tooMany: errorKind("TOO_MANY_HOLDS", 429, "Too many legal holds are active"),
+};
+
+/** Maximum number of active holds, because every erasure checks each of them. */
+export const MAX_ACTIVE_HOLDS = 100;
+
+/** A hold was placed or released. `release_asked`: too few people have requested the release, so it remains active. */
+export const LEGAL_HOLD_ENTRY = defineRecord("legal_hold", {
+  at: timeSchema("Time of the entry."),
+  change: Type.Union([Type.Literal("placed"), Type.Literal("release_asked"), Type.Literal("released")], {
+    description: "The change.",
+  }),
+  hold: Type.Object(
+    {
+      id: Type.String(),
+      action: orNull(textSchema("Id of the action that the hold covers.")),
+      agent: orNull(textSchema("The agent whose actions the hold covers.")),
+      subject: orNull(digestSchema("Salted commitment to the identifier of the person whose actions the hold covers.")),
+      reason: Type.String(),
+    },
+    { description: "The hold as it was when it was placed.", ...closed },
+  ),
+  comment: orNull(textSchema("Why the hold can be released.")),
+  approvals: countSchema("Number of people who have requested to release the hold."),
+  needed: countSchema("Number of people who must request to release the hold."),
+  by: ActorSchema,
+});
+export type LegalHoldEntry = RecordOf<typeof LEGAL_HOLD_ENTRY>;
+
+declare module "../../src/domain/entries.ts" {
+  interface FeatureEntries {
+    legal_hold: LegalHoldEntry;
+  }
+}
 
 /** The hold as it was when it was placed. */
 type LegalHoldTerms = LegalHoldEntry["hold"];
@@ -107,3 +156,56 @@ export function readVerifiedSubject({ subject }: Pick<LegalHoldTerms, "subject">
 
 /** Returns the key of the document with the identifier of a hold's person. Without an id, returns the prefix of all. */
 export const heldSubjectKey = (id = ""): string => `hold/${id}`;
+
+type DocumentReader = Pick<CoreHost["documents"], "list">;
+
+type FindHold = (row: ActionRow) => LegalHold | null;
+
+/**
+ * Returns a function that finds the oldest active hold on an action. If a hold is on a person and the person's
+ * identifier cannot be read, the hold covers every action, because any action may mention the person.
+ */
+export async function createHoldFinder(
+  host: Pick<CoreHost, "log">,
+  holds: LegalHolds,
+  documents: DocumentReader,
+): Promise<FindHold> {
+  const active = listActiveHolds(holds);
+  const stored = active.some(({ subject }) => subject !== null)
+    ? await documents.list({ prefix: heldSubjectKey(), limit: MAX_ACTIVE_HOLDS })
+    : [];
+  const checks = active.map((hold) => {
+    if (hold.subject === null)
+      return { hold, covers: (row: ActionRow) => holdNamesAction(hold, { action_id: row.id, agent_id: row.agent_id }) };
+    const subject = readSubject(hold, stored);
+    if (subject === null)
+      host.log.error(
+        "the identifier of a legal hold is missing or was altered, so nothing is erased; run assent audit",
+        {
+          hold: hold.id,
+        },
+      );
+    return { hold, covers: subject === null ? () => true : createSubjectFilter(subject) };
+  });
+  return (row) => checks.find(({ covers }) => covers(row))?.hold ?? null;
+}
+
+/** Whether the identifier of a person under an active hold cannot be read. Nothing can then be erased. */
+export async function hasUnreadableHold({ state, documents }: Pick<CoreHost, "state" | "documents">): Promise<boolean> {
+  const held = listActiveHolds(await state(legalHoldState)).filter(({ subject }) => subject !== null);
+  if (held.length === 0) return false;
+  const stored = await documents.list({ prefix: heldSubjectKey(), limit: MAX_ACTIVE_HOLDS });
+  return held.some((hold) => readSubject(hold, stored) === null);
+}
+
+/** Returns the identifier of the person; null if it is missing or was altered. */
+function readSubject(hold: LegalHold, stored: Awaited<ReturnType<DocumentReader["list"]>>): string | null {
+  return readVerifiedSubject(hold, stored.find(({ key }) => key === heldSubjectKey(hold.id))?.value);
+}
+
+export function actionHeldError(id: string, hold: string): Refusal {
+  return new Refusal(
+    ERRORS.held,
+    `the action ${id} is under the legal hold ${hold} and was not erased; it can be erased once the hold is released`,
+  );
+}

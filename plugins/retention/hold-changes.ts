@@ -9,30 +9,28 @@ import {
   findCreatedResource,
   type IdempotentCall,
   idempotencyConflict,
-  type LegalHoldEntry,
   recordCreatedResource,
   toActor,
   type UrgentJob,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { StorageReader } from "../../src/storage/index.ts";
+import { countPeople, isNewPerson, newSalt, principalsBehindVote, visibleAction } from "../actions/api.ts";
 import { createSubjectFilter } from "./content-filter.ts";
-import { countPeople, isNewPerson } from "./count-people.ts";
-import { MAX_ACTIVE_HOLDS } from "./held-actions.ts";
 import {
   heldSubjectKey,
   commitHoldSubject,
+  ERRORS,
   type LegalHold,
+  type LegalHoldEntry,
   type LegalHolds,
   legalHoldState,
   listActiveHolds,
+  MAX_ACTIVE_HOLDS,
   readVerifiedSubject,
   recordedHoldTerms,
-} from "./legal-holds.ts";
-import { restartRetentionSweep } from "./retention.ts";
-import { newSalt } from "./salt.ts";
-import { visibleAction } from "./visible-action.ts";
-import { principalsBehindVote } from "./vote-principals.ts";
+} from "./holds.ts";
+import { restartRetentionSweep } from "./sweep.ts";
 
 type Tx = Parameters<UrgentJob<unknown>>[0];
 
@@ -68,7 +66,7 @@ export function placeHold(
     }
     if (listActiveHolds(tx.state(legalHoldState)).length >= MAX_ACTIVE_HOLDS)
       throw new Refusal(
-        "TOO_MANY_HOLDS",
+        ERRORS.tooMany,
         `${MAX_ACTIVE_HOLDS} legal holds are active, which is the limit; release some, or hold an agent instead of its actions`,
       );
     // Reject unknown actions and agents, because a hold with a mistyped name would cover nothing.
@@ -100,7 +98,7 @@ export function releaseHold(host: CoreHost, credential: Credential, id: string, 
     const current = await confirmWriter(tx, credential);
     const before = await findVisibleHold(tx, tx.state(legalHoldState), current, id);
     if (before.released_at !== null)
-      throw new Refusal("HOLD_RELEASED", `the legal hold ${id} was released at ${toRfc3339(before.released_at)}`);
+      throw new Refusal(ERRORS.released, `the legal hold ${id} was released at ${toRfc3339(before.released_at)}`);
     const by = toActor(current.key, current.principal);
     const people = before.releases.map((release) => principalsBehindVote(host, release.by));
     const releaser = principalsBehindVote(host, by);
@@ -167,7 +165,7 @@ function findHold(holds: LegalHolds, id: string): LegalHold {
 }
 
 const holdNotFound = (id: string): Refusal =>
-  new Refusal("HOLD_NOT_FOUND", `there is no legal hold "${id}" that you may see`);
+  new Refusal(ERRORS.notFound, `there is no legal hold "${id}" that you may see`);
 
 /**
  * Returns the identifier of the person under an active hold. Null for a hold of a different kind, or if it cannot be

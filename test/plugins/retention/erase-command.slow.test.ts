@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { EXIT_CODES } from "../../src/cli/command.ts";
-import { serve, type RunningServer } from "../../src/serve/index.ts";
-import { assentInProcess, type Run } from "../support/cli.ts";
-import { startService, type Service } from "../support/service.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { EXIT_CODES } from "../../../src/cli/command.ts";
+import { serve, type RunningServer } from "../../../src/serve/index.ts";
+import { assentInProcess, type Run } from "../../support/cli.ts";
+import { startService, type Service } from "../../support/service.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 let service: Service;
 let server: RunningServer;
