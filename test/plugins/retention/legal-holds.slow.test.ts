@@ -86,9 +86,9 @@ describe("a legal hold", () => {
     assert.deepEqual([await client.isErased(held), await client.isErased(free)], [false, true]);
     const entries = await service.storage.entries(0, 1000);
     assert.ok(entries.every(({ bytes }) => !new TextDecoder().decode(bytes).includes(MARY)));
-    assert.equal((await service.storage.documents({ plugin: "actions", prefix: "hold/", limit: 9 })).length, 1);
+    assert.equal((await service.storage.documents({ plugin: "retention", prefix: "hold/", limit: 9 })).length, 1);
     await client.release(body.id);
-    assert.deepEqual(await service.storage.documents({ plugin: "actions", prefix: "hold/", limit: 9 }), []);
+    assert.deepEqual(await service.storage.documents({ plugin: "retention", prefix: "hold/", limit: 9 }), []);
     assert.equal((await client.erase(held)).status, 200);
   });
 
@@ -170,7 +170,7 @@ test("the retention period passes held actions, and erases them after the releas
     await service.restart();
     await until("the other action is erased", () => client.isErased(free));
     const position = (): Promise<unknown> =>
-      service.storage.document("actions", "retention/request").then((row) => JSON.parse(row?.value ?? "{}").passed);
+      service.storage.document("retention", "retention/request").then((row) => JSON.parse(row?.value ?? "{}").passed);
     await until("the sweep has ended", async () => Number(await position()) > 0);
     assert.equal(await client.isErased(held), false);
     await client.release(body.id as string);
@@ -203,17 +203,17 @@ test("nothing is erased while the identifier of a held person was removed or cha
   const id = await client.submit({ params: { to: "nobody in particular" } });
   const { body } = await client.hold({ subject: MARY });
   const key = `hold/${body.id as string}`;
-  const row = await service.storage.document("actions", key);
+  const row = await service.storage.document("retention", key);
   await service.storage.write(async (tx) => {
     const value = JSON.stringify({ ...JSON.parse(row?.value ?? ""), subject: "joe@example.org" });
-    await tx.putDocument({ plugin: "actions", key, value, seal: row?.seal ?? "" }, row?.version ?? null);
+    await tx.putDocument({ plugin: "retention", key, value, seal: row?.seal ?? "" }, row?.version ?? null);
   });
   assert.deepEqual(refused(await client.erase(id)), [409, "ACTION_HELD"]);
   // The retention period does not pass the action either, because restoring the identifier starts no new scan.
   service.clock.now += 11 * DAY;
   await service.restart();
   await until("the sweep has ended", () => service.logged.some((line) => line.includes("under legal hold")));
-  const place = await service.storage.document("actions", "retention/request");
+  const place = await service.storage.document("retention", "retention/request");
   const { decision_seq } = (await service.storage.action(id)) ?? assert.fail();
   assert.ok(JSON.parse(place?.value ?? '{"passed":0}').passed <= decision_seq, place?.value);
   await assert.rejects(service.close(), /identifier of the legal hold .* does not match its commitment/);
