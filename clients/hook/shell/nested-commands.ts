@@ -3,7 +3,7 @@ import type { WorkingFolders } from "./working-folders.ts";
 import type { ShellArgument, UnclearReason } from "./shell-types.ts";
 import { findEvaluationReason } from "./evaluated-arguments.ts";
 import { isFilter, plainPrograms } from "./filter-programs.ts";
-import { fileArguments } from "./text-arguments.ts";
+import { fileArguments, hasOnlyNames } from "./text-arguments.ts";
 import { fullGitOptions } from "./git-options.ts";
 import type { FileUse } from "./file-uses.ts";
 import {
@@ -85,7 +85,7 @@ export class NestedCommands {
 
     if (SHELLS.has(name)) return this.readShell(args, nestedVia, depth, input, record);
     if (OTHER_SHELLS.has(name) || MODIFIERS.has(name)) this.reader.note("shell");
-    if (OPAQUE_WRAPPERS.has(name)) this.reader.note("wrapper");
+    if (OPAQUE_WRAPPERS.has(name) && !hasOnlyNames(name, args)) this.reader.note("wrapper");
     // Patterns count as if hidden files and all folders match anyway.
     const isPatternOption =
       name === "shopt" && /^-[su]( (globstar|nullglob|dotglob))+$/.test(args.map(({ text }) => text).join(" "));
@@ -153,7 +153,8 @@ export class NestedCommands {
         // Attributes and subscripts turn values into expressions or name references.
         if (!/^(-[px]|[A-Za-z_]\w*(=.*)?)$/s.test(text)) this.reader.note("assignment");
       }
-      return record();
+      // A value is text, as in `NAME=value` without a command.
+      return this.reader.recordCommand(first, args, via, []);
     }
     const wrapper = Object.hasOwn(WRAPPERS, name) ? (WRAPPERS[name] as Wrapper) : undefined;
     if (wrapper !== undefined) return this.readWrapper(name, wrapper, args, nestedVia, depth, input, record);

@@ -18,7 +18,7 @@ import {
 } from "unbash";
 import { WorkingFolders } from "./working-folders.ts";
 import { NestedCommands } from "./nested-commands.ts";
-import { acceptsText, textArguments } from "./text-arguments.ts";
+import { acceptsText, sendsTexts, textArguments } from "./text-arguments.ts";
 import type { FileUses, ParsedShell, ShellArgument, ShellContext, UnclearReason } from "./shell-types.ts";
 import { hasExpansion, joinParts, wordValue, type Known, type Scope } from "./word-values.ts";
 import { LineVariables, assignedNames } from "./line-variables.ts";
@@ -220,6 +220,8 @@ class ShellReader {
       // A move out of the workspace deletes files in it, so its target is not free.
       this.path(argument, plain === "mv" && argument === last ? { ...use, obeys: true } : use);
     }
+    for (const argument of sendsTexts(plain) ? files : named)
+      for (const host of hostsIn(argument.text)) this.hosts.add(host);
     if (plain.includes("/")) this.path(name, READS);
     this.recordTargets(args, use);
     const search = findSearch(plain, words);

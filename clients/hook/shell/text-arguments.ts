@@ -44,8 +44,8 @@ const GIT_GREP_OPTIONS: Options = {
  * unknown.
  */
 export function fileArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
-  const at = patternIndex(SEARCH_COMMANDS[name] as Options, args);
-  return at === null ? args : args.filter((_, i) => i !== at);
+  const patterns = patternArguments(SEARCH_COMMANDS[name] as Options, args);
+  return patterns === null ? args : args.filter((each) => !patterns.includes(each));
 }
 
 /**
@@ -53,21 +53,275 @@ export function fileArguments(name: string, args: readonly ShellArgument[]): rea
  * script can read any file, so checking its arguments would protect nothing.
  */
 const SCRIPT_RUNNERS = new Set(["npm", "pnpm", "yarn", "bun", "go", "cargo", "pytest", "make"]);
-/** For each program, its options whose value is text, such as the name of a test or the title of a pull request. */
-const TEXT_OPTIONS: Readonly<Record<string, RegExp>> = {
+
+/** Which arguments of a program are text by the program's own syntax. */
+interface TextSyntax {
+  /** The first operands with which this applies, as a pattern. Without it, this applies to all calls of the program. */
+  verb?: string;
+  /** Options whose value is text. */
+  options?: RegExp;
+  /** Options that have two values, both of which are text. */
+  pairs?: RegExp;
+  /** Options without a value. */
+  flags?: RegExp;
+  /** Matches the values that are text, if others name files. */
+  value?: RegExp;
+  /** Whether words after `--` can be options, too. */
+  passesOptions?: boolean;
+  /** Operands after the verb that are text: all, the first, or the first if another follows it directly. */
+  operands?: "all" | "first" | "name";
+}
+
+const TEST_RUNNER: TextSyntax = {
+  passesOptions: true,
+  options: /^(-[tgkm]|-(run|skip|bench)|--(grep|testNamePattern|test-name-pattern|skip))$/,
+  flags:
+    /^(-[vqxsu]|-(race|short)|--(run|watch|coverage|silent|verbose|bail|ci|test|only|exact|nocapture|no-capture|lib|release|workspace|all|ignored|if-present))$/,
+};
+const FILTERED: TextSyntax = { options: /^--(filter|tests)$/ };
+const CONTAINER: readonly TextSyntax[] = [
+  {
+    verb: "(buildx |image )?build",
+    options: /^(-t|--(tag|target|label|build-arg|platform|progress))$/,
+    flags: /^(-q|--(no-cache|pull|push|load|rm|quiet))$/,
+  },
+  {
+    verb: "(container )?(run|create)",
+    options: /^(-[elwuhp]|--(name|env|label|workdir|user|hostname|publish|network|entrypoint|platform|restart))$/,
+    flags: /^(-[dit]+|--(rm|init|detach|interactive|tty))$/,
+  },
+  {
+    verb:
+      "(image |container )?(tag|rmi|rename|logs|start|stop|restart|kill|rm|pull|push|inspect|ps|ls|images|top|port|wait|history|search)|" +
+      "(network|volume) [a-z]+",
+    options: /^(-[fn]|--(filter|format|since|until|tail))$/,
+    operands: "all",
+  },
+];
+const COMPOSE: Omit<TextSyntax, "verb"> = {
+  options: /^(-p|--(project-name|profile|tail|since))$/,
+  flags: /^(-[dfv]|--(build|detach|follow|no-color))$/,
+};
+const COMPOSE_VERBS = "(ps|logs|up|stop|start|restart|kill|rm|top|port|pull|images)";
+const CLUSTER_OPTIONS = /^(-[nlc]|--(namespace|selector|field-selector|container|context|cluster))$/;
+const CLUSTER: readonly TextSyntax[] = [
+  { options: CLUSTER_OPTIONS },
+  {
+    verb: "get|describe|logs|delete|scale|top|explain|wait|label|annotate|rollout [a-z]+",
+    options: CLUSTER_OPTIONS,
+    operands: "all",
+  },
+];
+const PLAN: TextSyntax = { options: /^--?(target|replace|var)$/ };
+const AWK: TextSyntax = { options: /^-[Fv]$/ };
+const MULTIPLEXER_NAME = /^-[tsn]$/;
+
+const TEXT_SYNTAX: Readonly<Record<string, readonly TextSyntax[]>> = {
   ...Object.fromEntries(
     "npm pnpm yarn bun node jest vitest mocha ava playwright pytest unittest python python3 go cargo"
       .split(" ")
-      .map((name) => [name, /^(-[tgkm]|-run|--(grep|testNamePattern|test-name-pattern))(=|$)/]),
+      .map((name) => [name, [TEST_RUNNER]]),
   ),
-  ...Object.fromEntries("deno phpunit pest dotnet swift".split(" ").map((name) => [name, /^--filter(=|$)/])),
-  rspec: /^(-e|--example)(=|$)/,
-  ctest: /^-[RE]$/,
-  git: /^(-[a-z]*m|--message|--author|--grep)(=|$)/,
-  gh: /^(-[tblarBHSscqm]|--(title|body|label|assignee|reviewer|base|head|search|state|comment|jq|milestone|message|notes))(=|$)/,
+  mocha: [TEST_RUNNER, { options: /^(-f|--fgrep)$/, flags: /^(-[bw]|--(bail|watch))$/ }],
+  npm: [TEST_RUNNER, { verb: "(pkg|config) get|search", operands: "all" }],
+  cargo: [
+    TEST_RUNNER,
+    {
+      verb: "test|t|nextest run",
+      options: /^(-[pFE]|--(package|test|bench|bin|example|features|skip))$/,
+      flags: TEST_RUNNER.flags as RegExp,
+      passesOptions: true,
+      operands: "all",
+    },
+  ],
+  deno: [FILTERED],
+  phpunit: [FILTERED],
+  pest: [FILTERED],
+  dotnet: [FILTERED],
+  swift: [FILTERED],
+  gradle: [FILTERED],
+  "./gradlew": [FILTERED],
+  mvn: [{ options: /^-D(test|it[.]test|groups)$/ }],
+  "./mvnw": [{ options: /^-D(test|it[.]test|groups)$/ }],
+  zig: [{ options: /^-Dtest-filter$/ }],
+  rspec: [{ options: /^(-[et]|--(example|tag))$/ }],
+  ctest: [{ options: /^-[RE]$/ }],
+  git: [
+    {
+      verb: "commit|stash|merge|tag|notes",
+      options: /^(-[a-z]*m|--(message|author|date|trailer))$/,
+      flags: /^(-[aqsvnu]+|--(amend|no-verify|signoff|allow-empty|no-edit|no-gpg-sign|no-ff|quiet))$/,
+    },
+    {
+      verb: "log|diff|show|shortlog|rev-list",
+      options: /^(-[SG]|--(grep|author|committer|since|until|after|before|format|pretty))$/,
+      flags: /^(-[0-9]+|-[pis]|--(oneline|all|graph|stat|patch|no-merges|reverse|cached|staged|name-only))$/,
+    },
+    // Operands are names of commits and branches.
+    {
+      verb: "switch|branch|tag|merge|rebase|cherry-pick|revert|describe|merge-base|rev-parse",
+      options:
+        /^(-[bBcCmMu]|--(onto|message|contains|no-contains|merged|no-merged|points-at|sort|format|set-upstream-to))$/,
+      flags:
+        /^(-[adDfilnqrvs]+|--(list|delete|force|annotate|all|tags|detach|continue|abort|short|verify|show-current|no-ff|ff-only|squash))$/,
+      operands: "all",
+    },
+    { verb: "worktree add", options: /^-[bB]$/, flags: /^(-f|--force)$/ },
+  ],
+  gh: [
+    {
+      verb: "pr|issue|label|run|search|workflow",
+      options:
+        /^(-[tblaRBHScsqmn]|--(title|body|label|assignee|reviewer|base|head|search|state|comment|jq|milestone|message|author|limit|repo|json|description|color))$/,
+      flags: /^(-[dwf]|--(draft|web|fill|force))$/,
+      operands: "all",
+    },
+    { verb: "release", options: /^(-[tnR]|--(title|notes|target|repo))$/, flags: /^(-[dp]|--(draft|prerelease))$/ },
+    { verb: "api", options: /^(-[XHqtf]|--(method|header|jq|template|raw-field))$/ },
+  ],
+  docker: [
+    ...CONTAINER,
+    { ...COMPOSE, verb: "compose" },
+    { ...COMPOSE, verb: `compose ${COMPOSE_VERBS}`, operands: "all" },
+    // Options in front of the verb, such as the name of the project.
+    { options: /^(-p|--(project-name|profile))$/ },
+  ],
+  "docker-compose": [COMPOSE, { ...COMPOSE, verb: COMPOSE_VERBS, operands: "all" }],
+  podman: CONTAINER,
+  kubectl: CLUSTER,
+  oc: CLUSTER,
+  helm: [
+    { options: /^(-n|--(namespace|filter|set|set-string|kube-context|description|version))$/ },
+    // Without a name, the first operand is the chart.
+    { verb: "install|upgrade|template", options: /^(-n|--namespace)$/, operands: "name" },
+    { verb: "uninstall|status|history|rollback|get [a-z]+", options: /^(-n|--namespace)$/, operands: "all" },
+  ],
+  terraform: [PLAN],
+  tofu: [PLAN],
+  curl: [
+    {
+      options: /^(-[dHAX]|--(data|data-raw|data-ascii|data-binary|json|header|user-agent|request))$/,
+      flags: /^-[sSfLikvgG]+$/,
+      value: /^[^@]*$/,
+    },
+  ],
+  wget: [{ options: /^--(header|post-data|user-agent)$/, flags: /^-q$/ }],
+  // Windows and sessions: any other operand is a command.
+  tmux: [
+    { verb: "rename-window|renamew|rename-session|rename", options: MULTIPLEXER_NAME, operands: "all" },
+    {
+      verb: "new-session|new|new-window|neww|attach|select-window|kill-session|has-session",
+      options: MULTIPLEXER_NAME,
+      flags: /^-[dA]$/,
+    },
+  ],
+  screen: [{ options: /^-[StrxR]$/, flags: /^-(d|ls|wipe)$/ }],
+  jq: [
+    {
+      pairs: /^--arg(json)?$/,
+      flags: /^(-[rcSejMCnsaR]+|--(raw-output|compact-output|null-input|slurp|exit-status))$/,
+    },
+  ],
+  // yq reads its first operand as a file if there is one of this name, even if it is also an expression.
+  yq: [{ options: /^--expression$/, flags: /^-[reNPj]$/, value: /^[^()]*$/ }],
+  awk: [AWK],
+  gawk: [AWK],
+  mawk: [AWK],
+  ag: [{ flags: /^-[isvwlQ]+$/, operands: "first" }],
+  ack: [{ flags: /^-[isvwlQ]+$/, operands: "first" }],
+  cut: [{ options: /^(-[dfcb]|--(delimiter|fields|characters|bytes))$/, flags: /^-[sz]$/ }],
+  sort: [{ options: /^(-[tk]|--(key|field-separator))$/, flags: /^-[bdfgiMhnRrVuzsc]+$/ }],
+  column: [{ options: /^-[sNo]$/, flags: /^-t$/ }],
+  paste: [{ options: /^-d$/, flags: /^-s$/ }],
+  join: [{ options: /^-[toe12]$/ }],
+  tree: [{ options: /^-[IPL]$/, flags: /^-[adfilprstuhC]+$/ }],
+  seq: [{ options: /^-[sf]$/, operands: "all" }],
+  tr: [{ flags: /^-[cCdst]+$/, operands: "all" }],
+  date: [{ flags: /^-[uR]$/, operands: "all" }],
+  expr: [{ operands: "all" }],
+  say: [{ options: /^-[vr]$/, operands: "all" }],
+  "notify-send": [{ options: /^-[uti]$/, operands: "all" }],
 };
-/** Commands of git whose arguments are names of commits and branches. */
-const REF_COMMANDS = new Set("switch branch tag merge rebase cherry-pick revert describe merge-base".split(" "));
+/** Programs that send their texts to other machines, so that an address in a text counts. */
+const SENDERS = new Set(["curl", "wget", "docker", "docker-compose", "podman", "kubectl", "oc", "helm"]);
+
+export const sendsTexts = (name: string): boolean => SENDERS.has(name);
+
+/** Whether all arguments of a program are texts, options without a value, or one verb, and none has a special character. */
+export function hasOnlyNames(name: string, args: readonly ShellArgument[]): boolean {
+  if (!args.every(({ text, isLiteral }) => isLiteral && /^[\w./ -]+$/.test(text))) return false;
+  return (TEXT_SYNTAX[name] ?? []).some((syntax) => {
+    const { texts, unknown } = readTexts(syntax, args);
+    return unknown.length <= (syntax.verb === undefined ? 0 : 1) && unknown.length + texts.length > 0;
+  });
+}
+
+/** Separates the arguments that are text from those that may name files. Options without a value are neither. */
+function readTexts(
+  { verb, options, pairs, flags, value, passesOptions, operands }: TextSyntax,
+  args: readonly ShellArgument[],
+): { texts: ShellArgument[]; unknown: ShellArgument[] } {
+  const texts: ShellArgument[] = [];
+  const unknown: ShellArgument[] = [];
+  const expression = new RegExp(`^(${verb ?? ""})( |$)`);
+  const words: string[] = [];
+  /** Number of operands after the verb; null in front of it. */
+  let count = verb === undefined ? 0 : null;
+  /** Number of values that the last option still has; null if it is unknown whether it has one. */
+  let values: number | null = 0;
+  /** Whether all words in front of this are known to be operands or to belong to an option. */
+  let isCertain = true;
+  let isEnd = false;
+  const add = (argument: ShellArgument, isText: boolean): void => {
+    // A pattern can become several words, of which the others are files.
+    const isPlain = argument.matches === undefined && value?.test(argument.text) !== false;
+    (isText && isPlain ? texts : unknown).push(argument);
+  };
+  for (const [at, argument] of args.entries()) {
+    const { text } = argument;
+    if (isEnd || !/^-./.test(text)) {
+      if (values !== 0) {
+        add(argument, values !== null && count !== null);
+        isCertain &&= values !== null || (count !== null && operands === "all");
+        values = values === null ? 0 : values - 1;
+        continue;
+      }
+      const next = args[at + 1]?.text ?? "-";
+      const isText =
+        count !== null &&
+        isCertain &&
+        (operands === "all" ||
+          (count === 0 && (operands === "first" || (operands === "name" && !next.startsWith("-")))));
+      add(argument, isText);
+      if (count !== null) count++;
+      words.push(text);
+      if (count === null && expression.test(words.join(" "))) count = 0;
+      continue;
+    }
+    const [name = ""] = text.split("=");
+    const applies = count !== null;
+    if (text === "--") {
+      isEnd = passesOptions !== true;
+      values = 0;
+    } else if (text.includes("=")) {
+      add(argument, applies && options?.test(name) === true);
+      values = 0;
+    } else if (values !== 0) {
+      // Parsers disagree on whether an option can be the value of another.
+      add(argument, false);
+      values = null;
+    } else if (flags?.test(text) === true) continue;
+    else if (options?.test(text) === true) values = 1;
+    else if (applies && pairs?.test(text) === true) values = 2;
+    else {
+      const isAttached = applies && options?.test(text.slice(0, 2)) === true;
+      add(argument, isAttached);
+      values = isAttached && operands === undefined ? 0 : null;
+    }
+  }
+  return { texts, unknown };
+}
+
 /** Commands of git whose first argument is a repository, followed by names of branches. */
 const REMOTE_COMMANDS = new Set(["push", "fetch", "pull"]);
 
@@ -77,27 +331,17 @@ const REMOTE_COMMANDS = new Set(["push", "fetch", "pull"]);
  */
 export function textArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
   if (name === "echo" || name === "printf") return args;
-  const option = Object.hasOwn(TEXT_OPTIONS, name) ? (TEXT_OPTIONS[name] as RegExp) : undefined;
-  const values = args.filter(({ text }, at) => {
-    const before = args[at - 1]?.text ?? "";
-    return (
-      option !== undefined &&
-      ((option.test(before) && !before.includes("=")) || (option.test(text) && text.includes("=")))
-    );
-  });
+  const syntax = Object.hasOwn(TEXT_SYNTAX, name) ? (TEXT_SYNTAX[name] as readonly TextSyntax[]) : [];
+  const values = syntax.flatMap((each) => readTexts(each, args).texts);
   if (SCRIPT_RUNNERS.has(name)) return [...values, ...args.filter(({ text }) => /^[\w-]+$/.test(text))];
   if (name !== "git") return values;
   const [verb, ...rest] = args;
   const command = verb?.text ?? "";
-  if (command === "grep") {
-    const at = patternIndex(GIT_GREP_OPTIONS, rest);
-    return at === null ? [] : [rest[at] as ShellArgument];
-  }
+  if (command === "grep") return patternArguments(GIT_GREP_OPTIONS, rest) ?? [];
   const operands = rest.filter(({ text }) => !text.startsWith("-"));
-  if (REF_COMMANDS.has(command)) return [...values, ...operands];
   if (REMOTE_COMMANDS.has(command)) return operands.slice(1);
   if (command === "checkout" && /^-[bB]$/.test(rest[0]?.text ?? "")) return operands;
-  return ["commit", "stash", "log"].includes(command) ? values : [];
+  return values;
 }
 
 /**
@@ -135,18 +379,27 @@ export function acceptsText(name: string, args: readonly ShellArgument[], at: nu
 }
 
 /**
- * Returns the index of the pattern; null if it is unknown. Also considers options after the pattern, because one of
+ * Returns the patterns; null if they are unknown. Also considers options after the first operand, because one of
  * them may define a different pattern.
  */
-function patternIndex({ flags, values, long }: Options, args: readonly ShellArgument[]): number | null {
-  let pattern: number | null = null;
+function patternArguments(
+  { flags, values, long }: Options,
+  args: readonly ShellArgument[],
+): readonly ShellArgument[] | null {
+  const patterns: ShellArgument[] = [];
+  let operand: ShellArgument | undefined;
   let ended = false;
   for (let at = 0; at < args.length; at++) {
-    const { text, isLiteral } = args[at] as ShellArgument;
+    const argument = args[at] as ShellArgument;
+    const { text, isLiteral } = argument;
     if (!isLiteral) return null;
-    if (ended || !/^-./.test(text)) pattern ??= at;
+    if (ended || !/^-./.test(text)) operand ??= argument;
     else if (text === "--") ended = true;
-    else if (!text.startsWith("--")) {
+    else if (/^--regexp(=|$)/.test(text)) {
+      const pattern = text.includes("=") ? argument : args[++at];
+      if (pattern?.isLiteral !== true) return null;
+      patterns.push(pattern);
+    } else if (!text.startsWith("--")) {
       const letters = Array.from(text.slice(1));
       const first = letters.findIndex((letter) => !flags.includes(letter));
       if (first < 0) continue;
@@ -154,8 +407,15 @@ function patternIndex({ flags, values, long }: Options, args: readonly ShellArgu
       const value = Object.hasOwn(values, letter) ? values[letter] : undefined;
       const attachedValue = letters.slice(first + 1).join("");
       const next = attachedValue === "" ? args[++at] : undefined;
-      if (next?.isLiteral === false || value?.test(next?.text ?? attachedValue) !== true) return null;
+      if (next?.isLiteral === false) return null;
+      if (letter === "e") {
+        const pattern = attachedValue === "" ? next : argument;
+        if (pattern === undefined) return null;
+        patterns.push(pattern);
+      } else if (value?.test(next?.text ?? attachedValue) !== true) return null;
     } else if (!long.test(text)) return null;
   }
-  return pattern;
+  // A pattern of file names can become several words, of which only the first is the pattern.
+  const found = patterns.length > 0 ? patterns : operand === undefined ? [] : [operand];
+  return found.some(({ matches }) => matches !== undefined) ? null : found;
 }
