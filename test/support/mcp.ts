@@ -159,6 +159,8 @@ export type Answer = { id: unknown; result?: Record<string, unknown>; error?: { 
 
 export interface RawClient {
   greeting: Record<string, unknown>;
+  /** The reply to a request for the tools that was sent right after `initialize`. */
+  earlyTools: Promise<Answer>;
   /** Sends a request and returns the response, which can be an error. */
   ask(method: string, params?: unknown): Promise<Answer>;
   /** Sends SIGTERM to the proxy while its input is open. Resolves to its exit code, or null if the signal killed it. */
@@ -187,14 +189,17 @@ export async function rawClient(setup: Setup, flags: string[], capabilities: unk
       waiting.set(++last, resolve);
       child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id: last, method, params })}\n`);
     });
-  const { result = {} } = await ask("initialize", {
+  const greeting = ask("initialize", {
     protocolVersion: "2025-11-25",
     capabilities,
     clientInfo: { name: "raw", version: "1" },
   });
+  const earlyTools = ask("tools/list");
+  const { result = {} } = await greeting;
   child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" })}\n`);
   return {
     greeting: result,
+    earlyTools,
     ask,
     async terminate() {
       const ended = new Promise<number | null>((resolve) => child.once("exit", (code) => resolve(code)));

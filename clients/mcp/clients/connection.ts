@@ -31,6 +31,8 @@ export function connectClient(channel: Channel, options: SessionOptions): Client
   let resolveClosed = (_why: string): void => {};
   const closed = new Promise<string>((resolve) => (resolveClosed = resolve));
   let session: ClientSession | null = null;
+  /** Settles when the servers of the session are connected, or when that has failed. */
+  let opened: Promise<unknown> = Promise.resolve();
   let markInitialized = (): void => {};
   /**
    * Resolves when the client sends `notifications/initialized`. A client of protocol revision 2025-11-25 must not be
@@ -55,6 +57,8 @@ export function connectClient(channel: Channel, options: SessionOptions): Client
 
   async function answer({ request, signal }: IncomingRequest): Promise<Reply> {
     if (request.method === "initialize") return initialize(request);
+    // Without its servers, a session would answer with empty lists.
+    if (request.method !== "ping") await opened;
     if (session === null)
       return request.method === "ping"
         ? { result: {} }
@@ -82,7 +86,9 @@ export function connectClient(channel: Channel, options: SessionOptions): Client
     });
     session = newSession;
     try {
-      await newSession.open(facts);
+      const opening = newSession.open(facts);
+      opened = opening.catch(() => undefined);
+      await opening;
       const serverInfo = await newSession.serverInfo();
       const version =
         LEGACY_VERSIONS.includes(serverInfo.version) && serverInfo.version < facts.version

@@ -173,7 +173,9 @@ export async function runGovernedCall(
     if (changed === undefined) throw new NotSentError("the changed arguments cannot be sent");
     reply = await forwardCall({ ...call, ...changed }, listener, ask, meta, credentialHeaders);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    // The error can contain what the server wrote, which no rule has inspected.
+    const reason =
+      inspect !== null ? "the server did not complete it" : error instanceof Error ? error.message : String(error);
     const isSent = !(error instanceof NotSentError);
     // If the server has disconnected, the client's connection may end, too, but that is not why the answer was lost.
     if (error instanceof RequestCancelledError || (caller.signal.aborted && call.upstream.closed === null)) {
@@ -191,7 +193,7 @@ export async function runGovernedCall(
       );
     }
     decision.report(false, `the answer was lost: ${reason}`);
-    return lostAnswerReply(inspect === null ? reason : "the server did not complete it", decision.id, tool !== null);
+    return lostAnswerReply(reason, decision.id, tool !== null);
   }
   const delivered = inspect === null ? reply : await inspectReply(reply, inspect, decision.id, tool);
   const errorText = readErrorMessage(reply) ?? toolErrorText(reply);

@@ -242,10 +242,12 @@ test("a proxy that is told to stop does so even if its client keeps it open", as
   }
 });
 
-test("a proxy whose client disconnects exits without a failure", async () => {
+test("a proxy whose client disconnects exits without a failure, and it lists the tools to a client that does not wait", async () => {
   const setup = await setUp();
   try {
     const client = await rawClient(setup, ["--name", "notes"]);
+    const { result } = await client.earlyTools;
+    assert.ok((result?.["tools"] as unknown[]).length > 5, "a list requested during the handshake is complete");
     assert.equal(await client.close(), 0);
   } finally {
     await setup.close();
