@@ -93,9 +93,9 @@ def govern(
 
         def failed(run: Run, error: BaseException) -> Optional[Exception]:
             """Reports the failure. Returns the error to raise instead, if rules inspect the output and change it."""
-            text = _describe(error)
-            # A cancellation must stay one, and contains no output.
+            # A cancellation must stay one, so it is not inspected, and only its name is reported.
             is_cancelled = isinstance(error, (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit))
+            text = type(error).__name__ if is_cancelled else _describe(error)
             verdict = None if is_cancelled else inspected(own, run.action, text)
             shown = text if verdict is None else "the error is withheld" if isinstance(verdict, OutputWithheld) else str(verdict["output"])
             # The agent can read the report.

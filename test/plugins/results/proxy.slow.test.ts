@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { until } from "../../support/wait.ts";
+import { UNREADABLE } from "../../support/mcp-broken-server.ts";
+import { NODE, scriptOf } from "../../support/runtimes.ts";
 import { setUp, startStdioProxy, type Proxied, type Setup } from "../../support/mcp.ts";
 
 const POLICY = `policy: mcp
@@ -52,6 +54,24 @@ test("without a verdict, a result is withheld, and its session is labelled", asy
     assert.ok(!withheld.includes("hello again"), withheld);
   } finally {
     runtime.fetch = fetch;
+  }
+});
+
+test("of a reply that is not readable, nothing is passed on or reported, because it was not inspected", async () => {
+  const broken = await startStdioProxy(setup, {
+    server: [process.execPath, ...NODE, scriptOf("test/support/mcp-broken-server"), "stdio"],
+  });
+  try {
+    for (const as of Object.keys(UNREADABLE)) {
+      const lost = JSON.stringify(await broken.client.callTool({ name: "run", arguments: { as } }));
+      assert.match(lost, /its answer was lost: the server did not complete it\./, as);
+    }
+    const runs = async () => (await setup.actions()).filter(({ operation }) => operation === "run");
+    await until("all are reported", async () => (await runs()).every(({ result }) => result !== null));
+    for (const { result } of await runs())
+      assert.equal((result as { error: string }).error, "the answer was lost: the server did not complete it");
+  } finally {
+    await broken.close();
   }
 });
 
