@@ -54,6 +54,7 @@ export {
   withNames,
   withServiceErrors,
 } from "./cli/remote.ts";
+export { describeSystemError } from "./cli/system-error.ts";
 export { withStatusLine } from "./cli/status-line.ts";
 export { parseTimeWindow } from "./cli/time-window.ts";
 export { parseFuture, parsePast, parseSeconds } from "./cli/times.ts";

@@ -32,6 +32,8 @@ export async function checkKey({
     me = await createCheckClient(url, apiKey).call("GET", "/v1/me");
   } catch (error) {
     const reason = error instanceof AssentError ? `${error.code}: ${error.message}` : String(error);
+    if (error instanceof AssentError && error.status === 401)
+      return { agent: null, faults: [`the service at ${url} does not accept this key (${reason})`] };
     return { agent: null, faults: [`${url} does not respond like the service: ${reason}`] };
   }
   const faults: string[] = [];

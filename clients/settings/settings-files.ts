@@ -72,6 +72,7 @@ function fileErrorReason(error: unknown): string {
   if (code === "EACCES" || code === "EPERM") return "permission denied";
   if (code === "ENOTDIR" || code === "EEXIST") return "a parent folder is a file";
   if (code === "EISDIR") return "it is a folder";
+  if (code === "ENOSPC" || code === "EDQUOT") return "the disk is full, free space and run the command again";
   if (code === "EROFS") return "the file system is read-only";
   if (code === "ERR_ENCODING_INVALID_ENCODED_DATA") return "it is not UTF-8";
   return message;

@@ -64,7 +64,7 @@ export function parseHost(value: string | undefined): Host {
 }
 
 /** Converts an error of reading or writing settings to a CommandError with the same message. */
-function withCommandError<T>(work: () => T): T {
+export function withCommandError<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {

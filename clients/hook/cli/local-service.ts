@@ -5,7 +5,14 @@ import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { CommandError, loadServeConfig, programArguments, siteOrigin, startService } from "../../../src/command.ts";
+import {
+  CommandError,
+  describeSystemError,
+  loadServeConfig,
+  programArguments,
+  siteOrigin,
+  startService,
+} from "../../../src/command.ts";
 import type { Config, Runtime } from "../../../src/index.ts";
 import { runProgram, startBackgroundProgram } from "../../../src/programs/run-program.ts";
 
@@ -13,6 +20,7 @@ type Variables = Readonly<Record<string, string | undefined>>;
 
 const PACK = fileURLToPath(new URL("../../../policies/packs/coding-agents.yaml", import.meta.url));
 const READY_MS = 60_000;
+const END_MS = 30_000;
 /** Name prefix of temporary keys. A temporary key creates an agent's key and is then revoked. */
 const TEMPORARY_KEY_PREFIX = "setup-";
 
@@ -93,31 +101,38 @@ policies: ./policies
   async createKeys(
     { agent, owner }: { agent: string; owner: string | null },
     show: (adminKey: string) => void,
-  ): Promise<string> {
+  ): Promise<{ id: string; key: string }> {
+    return this.asAdmin(async (runtime, maker) => {
+      const { api_keys: keys } = await call<{ api_keys: KeyView[] }>(runtime, maker, "GET", "/v1/api-keys?limit=1000");
+      // Ignore temporary keys that an interrupted setup left, because no one has their values.
+      const hasAdmin = keys.some(
+        ({ name, scopes, revoked_at }) =>
+          !name.startsWith(TEMPORARY_KEY_PREFIX) && revoked_at === null && scopes.includes("admin"),
+      );
+      const made = await call<{ id: string; key: string }>(
+        runtime,
+        maker,
+        "POST",
+        "/v1/api-keys",
+        agentKeyRequest(agent, owner),
+      );
+      if (!hasAdmin) show((await runtime.createAdminKey("admin")).key);
+      return made;
+    });
+  }
+
+  /** Revokes a key while the service is stopped. */
+  async revokeKey(id: string): Promise<void> {
+    await this.asAdmin((runtime, maker) => call(runtime, maker, "DELETE", `/v1/api-keys/${id}`));
+  }
+
+  /** Opens the store while the service is stopped, and passes on the value of an admin key that is then revoked. */
+  private async asAdmin<T>(work: (runtime: Runtime, key: string) => Promise<T>): Promise<T> {
     const runtime = await startService({ ...this.config(), log: { level: "error" } });
     try {
       const maker = await runtime.createAdminKey(`${TEMPORARY_KEY_PREFIX}${randomBytes(6).toString("hex")}`);
       try {
-        const { api_keys: keys } = await call<{ api_keys: KeyView[] }>(
-          runtime,
-          maker.key,
-          "GET",
-          "/v1/api-keys?limit=1000",
-        );
-        // Ignore temporary keys that an interrupted setup left, because no one has their values.
-        const hasAdmin = keys.some(
-          ({ name, scopes, revoked_at }) =>
-            !name.startsWith(TEMPORARY_KEY_PREFIX) && revoked_at === null && scopes.includes("admin"),
-        );
-        if (!hasAdmin) show((await runtime.createAdminKey("admin")).key);
-        const { key } = await call<{ key: string }>(
-          runtime,
-          maker.key,
-          "POST",
-          "/v1/api-keys",
-          agentKeyRequest(agent, owner),
-        );
-        return key;
+        return await work(runtime, maker.key);
       } finally {
         await call(runtime, maker.key, "DELETE", `/v1/api-keys/${maker.id}`);
       }
@@ -166,7 +181,7 @@ policies: ./policies
     throw new CommandError(`the service in ${this.folder} did not start; ${logFile} ends with:\n${lines}`);
   }
 
-  /** Stops the process that `start` started. Resolves to true if it was running. */
+  /** Stops the process that `start` started, and waits until it has ended. Resolves to true if it was running. */
   async stop(): Promise<boolean> {
     let pid: number;
     try {
@@ -178,7 +193,17 @@ policies: ./policies
     // The process id may belong to another process by now.
     if (!(pid > 1) || !(await commandLineOf(pid)).includes(this.configFile)) return false;
     process.kill(pid, "SIGTERM");
+    const end = performance.now() + END_MS;
+    while (isRunning(pid)) {
+      if (performance.now() > end) throw new CommandError(`the service (process ${pid}) does not end`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
     return true;
+  }
+
+  /** Deletes the service's files, its store included. */
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
   }
 
   private get configFile(): string {
@@ -236,7 +261,22 @@ function claim(path: string): boolean {
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
-    throw new CommandError(`${path} cannot be written: ${(error as Error).message}`);
+    throw writeError(path, error);
+  }
+}
+
+/** Returns an error that names the cause. Deletes the file, which can be incomplete. */
+function writeError(path: string, error: unknown): CommandError {
+  rmSync(path, { force: true });
+  return new CommandError(`${path} cannot be written: ${describeSystemError(error) ?? (error as Error).message}`);
+}
+
+/** Whether the process exists. A process that has ended is removed when this process, its parent, is notified. */
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
   }
 }
 
@@ -257,8 +297,7 @@ function writeNew(path: string, text: string): void {
   try {
     writeFileSync(path, text, { flag: "wx", mode: 0o600 });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST")
-      throw new CommandError(`${path} cannot be written: ${(error as Error).message}`);
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw writeError(path, error);
   }
 }
 

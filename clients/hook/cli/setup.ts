@@ -1,12 +1,13 @@
 /**
  * `assent hook setup` sets up the service, key, policies and hook for one person on one machine, and tests the hook.
  */
-import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import {
   colourText,
   CommandError,
+  describeSystemError,
   EXIT_CODES,
   type Output,
   parseArguments,
@@ -22,6 +23,7 @@ import {
 import { loadConfig, MissingApiKeyError, userConfigFile, type HookConfig } from "../hook-config.ts";
 import { HOSTS, type Host } from "../hosts/answers.ts";
 import { createCheckClient } from "../../settings/check-key.ts";
+import { Unauthorized } from "../../typescript/index.ts";
 import { evaluateTypicalCalls, typicalRequests, checkConfig, typicalToolCalls } from "../install/check-service.ts";
 import { testInstalledHook } from "../install/diagnose-hook.ts";
 import { readSettings, writeSettings } from "../../settings/settings-files.ts";
@@ -34,6 +36,7 @@ import {
   settingsFolders,
   planInstall,
   planUninstall,
+  withCommandError,
 } from "./install.ts";
 import { isServiceReady, agentKeyRequest, LocalService, readPackForOneApprover } from "./local-service.ts";
 import { INSTALL_SCOPES, isClient, readClientSettings, readServers } from "../../settings/mcp-servers.ts";
@@ -122,9 +125,13 @@ async function setUp(
     await testHook(io, host, scope, command, env);
   } catch (error) {
     const left = await rollBack(changes);
-    if (!(error instanceof CommandError)) throw error;
+    const cause = error instanceof CommandError ? error.message : describeSystemError(error);
+    if (cause === null) throw error;
     const outcome = left.length === 0 ? "nothing was changed" : `this stays: ${left.join(", ")}`;
-    throw new CommandError(`${error.message}; ${outcome}`, error.exit);
+    throw new CommandError(
+      `${cause.replace(/; nothing was changed$/, "")}; ${outcome}`,
+      error instanceof CommandError ? error.exit : undefined,
+    );
   }
   assertHookEnabled(host, command);
   noteServers(io, host);
@@ -135,7 +142,7 @@ async function setUp(
 /** A change that setup made, and how to undo it. */
 interface Rollback {
   what: string;
-  /** Null if the change stays, for example a service that other programs may use by now. */
+  /** Null if the change stays. */
   undo: (() => unknown) | null;
 }
 
@@ -184,8 +191,7 @@ async function prepareKey(
         `no service is ready at ${url}, and the one in ${local.folder} is for ${local.url}`,
         EXIT_CODES.unreachable,
       );
-    key = await startLocal(io, local, url, before === null ? { agent: wanted ?? host, owner } : null);
-    changes.push({ what: `the service in ${local.folder}`, undo: null });
+    key = await startLocal(io, local, url, before === null ? { agent: wanted ?? host, owner } : null, changes);
   }
 
   if (key === null && before !== null) {
@@ -198,11 +204,16 @@ async function prepareKey(
       done(io, `the hook has a key, for the agent ${agent}`);
       return { config: loadConfig(env), agent };
     }
-    if (process.env["ASSENT_API_KEY"] === undefined) throw new CommandError(faults.join("; "));
+    if (!process.env["ASSENT_API_KEY"])
+      throw new CommandError(
+        `${faults.join("; ")}. Run this again in your own terminal, with ASSENT_API_KEY set, for this command only, to a key that ` +
+          "may create keys, so that the hook gets a new one",
+      );
   }
   const agent = wanted ?? before?.agent ?? host;
   if (key === null) {
     const admin = adminClient(url);
+    await assertAccepted(admin, url);
     await assertPackSuffices(admin, agent, host);
     const made = await withServiceErrors(() =>
       admin.call<{ id: string; key: string }>("POST", "/v1/api-keys", agentKeyRequest(agent, owner)),
@@ -237,8 +248,11 @@ async function startLocal(
   local: LocalService,
   url: string,
   requestedAgent: { agent: string; owner: string | null } | null,
+  changes: Rollback[],
 ): Promise<string | null> {
   let key: string | null = null;
+  let isAdminShown = false;
+  const isNew = !local.exists;
   if (!local.exists) {
     if (requestedAgent === null)
       throw new CommandError(
@@ -250,16 +264,33 @@ async function startLocal(
         "setup would start a service and print its admin key, which can approve. Run it yourself in a terminal: " +
           "an agent that reads the output could approve its own calls",
       );
+    changes.push(
+      existsSync(local.folder)
+        ? { what: `the files in ${local.folder}`, undo: null }
+        : {
+            what: local.folder,
+            undo: () => {
+              local.remove();
+              if (isAdminShown) io.err("The admin key above does not exist any more.");
+            },
+          },
+    );
     local.create(Number(new URL(url).port || 80));
   }
-  if (requestedAgent !== null)
-    key = await local.createKeys(requestedAgent, (admin) => {
+  if (requestedAgent !== null) {
+    const made = await local.createKeys(requestedAgent, (admin) => {
+      isAdminShown = true;
       io.err(
         `\nYour admin key. It is printed once and not stored; keep it where no agent can read it, such as a password manager:\n`,
       );
       io.err(`  ${admin}\n`);
       io.err(`Use it to approve in the console at ${local.consoleUrl ?? url}/.\n`);
     });
+    ({ key } = made);
+    if (!isNew)
+      changes.push({ what: `the key of the agent ${requestedAgent.agent}`, undo: () => local.revokeKey(made.id) });
+  }
+  changes.push({ what: `the service in ${local.folder}`, undo: () => local.stop() });
   await local.start();
   done(io, `a service runs at ${url}; its store and policies are in ${local.folder}`);
   return key;
@@ -286,7 +317,7 @@ function saveConfig(
   const path = userConfigFile(env);
   if (path === null) throw new CommandError("the home folder is unknown; set HOME");
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const before = readSettings(path);
+  const before = withCommandError(() => readSettings(path));
   const { wait, sessions } = JSON.parse(before?.replace(/^\uFEFF/, "") ?? "{}") as {
     wait?: number;
     sessions?: boolean;
@@ -294,7 +325,7 @@ function saveConfig(
   // JSON.stringify omits undefined members.
   const value = { url, api_key: key, agent, wait, sessions, service: service ?? undefined };
   const text = `${JSON.stringify(value, null, 2)}\n`;
-  writeSettings(path, before, text, 0o600);
+  withCommandError(() => writeSettings(path, before, text, 0o600));
   changes.push({ what: path, undo: () => writeSettings(path, text, before) });
   chmodSync(path, 0o600);
   const config = loadConfig(env);
@@ -306,6 +337,17 @@ function saveConfig(
 }
 
 type AdminClient = ReturnType<typeof adminClient>;
+
+async function assertAccepted(admin: AdminClient, url: string): Promise<void> {
+  try {
+    await admin.call("GET", "/v1/me");
+  } catch (error) {
+    if (!(error instanceof Unauthorized)) return withServiceErrors(() => Promise.reject(error as Error));
+    throw new CommandError(
+      `the service at ${url} does not accept the key in ASSENT_API_KEY: ${error.code}: ${toPrintable(error.message)}`,
+    );
+  }
+}
 
 /** Throws CommandError if everyday calls would not be allowed with the pack either. Changes nothing. */
 async function assertPackSuffices(admin: AdminClient, agent: string, host: Host): Promise<void> {

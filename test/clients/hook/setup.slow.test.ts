@@ -1,5 +1,6 @@
 /** `assent hook setup`: from nothing to a tested hook, a second run without changes, and undo. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -210,7 +211,64 @@ test("without a terminal no service is started, so that no agent reads the key t
   );
 });
 
+test("a failure after the service has started removes the service, its store and the key", async (t) => {
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const { home } = user(t, { ASSENT_URL: url, XDG_CONFIG_HOME: join(folderWith(t, { file: "" }), "file") });
+  const refused = await setup([]);
+  assert.equal(refused.code, 1);
+  assert.match(
+    refused.err,
+    /admin key above does not exist any more\.\nassent: ENOTDIR: .*file\/assent'; nothing was changed\n$/,
+  );
+  assert.ok(await isDown(url));
+  assert.ok(!existsSync(join(home, ".local/share/assent")));
+  assert.ok(!existsSync(join(home, ".claude")));
+});
+
+test("a full disk is named with what to do, and leaves nothing that a later setup would use", async (t) => {
+  const folder = folderWith(t, {});
+  for (const [size, file] of [
+    ["32k", "policies/coding-agents.yaml"],
+    ["1500k", "service.starting"],
+  ] as const) {
+    const { home } = user(t, { ASSENT_URL: `http://127.0.0.1:${await freePort()}`, XDG_DATA_HOME: folder });
+    if (spawnSync("mount", ["-t", "tmpfs", "-o", `size=${size}`, "tmpfs", folder]).status !== 0)
+      return t.skip("mounting a tmpfs is not permitted here");
+    try {
+      const refused = await setup([]);
+      assert.equal(refused.code, 1, refused.out);
+      const text = `assent: ${folder}/assent/${file} cannot be written: ENOSPC: no space left on device, write; free disk space and`;
+      assert.ok(refused.err.includes(text), refused.err);
+      assert.match(refused.err, /; nothing was changed\n$/);
+      assert.deepEqual(readdirSync(folder), []);
+      assert.ok(!existsSync(join(home, ".claude")));
+    } finally {
+      spawnSync("umount", [folder]);
+    }
+  }
+});
+
 describe("with a running service", () => {
+  test("a key that the service does not accept is named as the cause, and nothing is changed", async (t) => {
+    const hooks = await startHookService();
+    t.after(() => hooks.close());
+    const { home } = user(t, { ASSENT_URL: hooks.url, ASSENT_API_KEY: "wrong" });
+    const wrong = await setup([], false);
+    assert.equal(wrong.code, 1);
+    assert.match(wrong.err, /ASSENT_API_KEY: INVALID_CREDENTIAL: .*; nothing was changed\n$/);
+    assert.ok(!existsSync(join(home, ".config")));
+
+    const file = join(home, ".config/assent/hook.json");
+    const text = JSON.stringify({ url: hooks.url, api_key: "assent_revoked", agent: "coder" });
+    writeFiles(home, { ".config/assent/hook.json": text });
+    process.env["ASSENT_API_KEY"] = "";
+    const revoked = await setup([], false);
+    assert.equal(revoked.code, 1);
+    assert.match(revoked.err, /does not accept this key .*ASSENT_API_KEY.*; nothing was changed\n$/);
+    assert.equal(readFileSync(file, "utf8"), text);
+    assert.deepEqual(await madeBy(hooks), { policies: ["test"], keys: ["coder"] });
+  });
+
   test("it needs a key that creates keys, installs the pack, and leaves only the agent's key", async (t) => {
     const hooks = await startHookService();
     t.after(() => hooks.close());
@@ -317,7 +375,7 @@ describe("with a running service", () => {
     for (const [more, reason] of [
       [{ ASSENT_API_KEY: "" }, /has no api_key/],
       [{ ASSENT_URL: "http://127.0.0.1:9" }, /does not respond like the service/],
-      [{ ASSENT_API_KEY: "wrong" }, /does not respond like the service/],
+      [{ ASSENT_API_KEY: "wrong" }, /does not accept this key/],
       [{ ASSENT_API_KEY: hooks.service.admin }, /may do more than submit/],
     ] as const) {
       const refused = await install({ ...env, ...more });
