@@ -1,4 +1,5 @@
 /** Listens on Node, Deno and Bun, through srvx. */
+import { Worker } from "node:worker_threads";
 import type { IncomingMessage, ServerResponse as ServerResponseOfNode } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -256,6 +257,7 @@ export function stopOnSignals(stop: (signal: string) => Promise<void>): void {
     process.on(signal, () => {
       if (stopping) process.exit(130);
       stopping = true;
+      endIfStalled();
       stop(signal).then(
         () => process.exit(0),
         (error: unknown) => {
@@ -266,4 +268,33 @@ export function stopOnSignals(stop: (signal: string) => Promise<void>): void {
       );
     });
   }
+}
+
+/** Number of seconds after which a main thread that does not respond ends the process, if the process is stopping. */
+const STALL_SECONDS = 10;
+
+/** Runs in a thread of its own. The main thread cannot run a timer while it waits for a disk. */
+const STALL_GUARD = `
+const { workerData: { beats, limit } } = require("node:worker_threads");
+let [last, missed] = [-1, 0];
+setInterval(() => {
+  const beat = Atomics.load(beats, 0);
+  missed = beat === last ? missed + 1 : 0;
+  last = beat;
+  if (missed < limit) return;
+  const text = "assent: stopping failed: the process did not respond for " + limit + " s, probably because a disk does not respond; nothing that was acknowledged is lost\\n";
+  require("node:fs").writeSync(2, text);
+  process.kill(process.pid, "SIGKILL");
+}, 1000);`;
+
+/**
+ * Kills the process if its main thread does not respond for some seconds, for example because a disk does not complete a
+ * sync. The process can be killed at any time without loss.
+ */
+function endIfStalled(): void {
+  const beats = new Int32Array(new SharedArrayBuffer(4));
+  setInterval(() => Atomics.add(beats, 0, 1), 500).unref();
+  const guard = new Worker(STALL_GUARD, { eval: true, workerData: { beats, limit: STALL_SECONDS } });
+  guard.on("error", () => undefined);
+  guard.unref();
 }

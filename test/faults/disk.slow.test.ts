@@ -209,6 +209,34 @@ test(
   },
 );
 
+test("a service that is stopped while no sync of any file completes ends, says so and loses nothing", async (t) => {
+  if (spawnSync("strace", ["-V"]).status !== 0) return t.skip("no strace");
+  const data = temporaryFolder("assent-hung-");
+  const key = `assent-test-admin-${"0".repeat(32)}`;
+  const env = { ASSENT_DATA: data, ASSENT_POLICIES: FEW_POLICIES, ASSENT_ADMIN_KEY: key };
+  const service = await startProcess(env);
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const response = await fetch(`${service.url}/v1/actions`, { method: "POST", headers, body: JSON.stringify(ALLOWED) });
+  const { id } = (await response.json()) as { id: string };
+  const injected = `-f -p ${service.child.pid} -e trace=fsync,fdatasync -e inject=fsync,fdatasync:delay_enter=600000000`;
+  const strace = spawn("strace", [...injected.split(" "), "-o", join(data, "strace")]);
+  try {
+    await until("strace is there", () => existsSync(join(data, "strace")));
+    service.child.kill("SIGTERM");
+    await until("it gives up", () => /stopping failed: the process did not respond for 10 s/.test(service.output()));
+    // A traced process stays until strace, which delays it, has ended.
+    strace.kill("SIGKILL");
+    assert.equal(await service.ended, "SIGKILL");
+    const restarted = await startProcess(env);
+    assert.equal((await fetch(`${restarted.url}/v1/actions/${id}`, { headers })).status, 200);
+    assert.equal(await stopProcess(restarted), 0);
+  } finally {
+    service.child.kill("SIGKILL");
+    strace.kill("SIGKILL");
+    rmSync(data, { recursive: true, force: true });
+  }
+});
+
 /** Starts a service whose store writes its log lines to `said`. */
 function tellingService(said: string[]): Promise<Service> {
   const log = createLogger("error", (lines) => said.push(lines));
