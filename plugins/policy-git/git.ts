@@ -63,8 +63,7 @@ export async function runGit(args: readonly string[], options: GitOptions): Prom
   // Without a repository, do not read the configuration of a repository that contains the working folder.
   const at = ["--git-dir", dir ?? "/dev/null"];
   const seconds = String(Math.ceil(timeoutMs / 1000));
-  // Forbid remote URLs that make git run a program, and redirects, which could leak the credentials. The limit on slow
-  // transfers ends the helper of a git whose service was killed.
+  // Forbid remote URLs that make git run a program, and redirects, which could leak the credentials.
   const safe = [
     "protocol.ext.allow=never",
     "protocol.file.allow=always",
@@ -81,6 +80,7 @@ export async function runGit(args: readonly string[], options: GitOptions): Prom
       env,
       timeoutMs,
       signal,
+      endsWithParent: true,
       maxOutput: MAX_OUTPUT,
       ...(input === undefined ? {} : { input }),
     });

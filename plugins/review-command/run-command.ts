@@ -36,6 +36,7 @@ export async function runCommand(
     env: { ...baseEnvironment(), ...environment },
     input,
     signal,
+    endsWithParent: true,
     maxOutput: MAX_OUTPUT,
     ...(onOutput === undefined
       ? {}

@@ -39,6 +39,11 @@ interface RunOptions extends ProgramOptions {
    */
   onOutput?(output: Buffer, send: (text: string) => void, finish: () => void): void;
   /**
+   * Ends the program soon after this process has ended, however it ended. For programs that could otherwise run for ever,
+   * such as `git fetch` from a server that sends one byte a second. Has no effect on Windows.
+   */
+  endsWithParent?: boolean;
+  /**
    * Keeps the program in the process group of this process, so that it can use the terminal and receives the signals of
    * the group. Only the program itself is then killed, and not its children.
    */
@@ -64,6 +69,9 @@ export class ProgramError extends Error {
   }
 }
 
+/** Starts the program of its arguments, and a loop that kills the group when the process that started it does not exist any more. */
+const GUARD = `(while kill -0 "$PPID"; do sleep 1 || exit; done; kill -9 0) </dev/null >/dev/null 2>&1 & exec "$@"`;
+
 /** Processes to kill when this process exits. */
 const running = new Set<ChildProcess>();
 process.on("exit", () => {
@@ -78,9 +86,11 @@ process.on("exit", () => {
  */
 export function runProgram(file: string, args: readonly string[], options: RunOptions): Promise<ProgramResult> {
   const { input = "", timeoutMs, signal, maxOutput, onOutput, sharesGroup = false } = options;
+  const isGuarded = options.endsWithParent === true && process.platform !== "win32";
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) return reject(signal.reason as Error);
-    const child = start(file, args, options, { detached: !sharesGroup, stdio: ["pipe", "pipe", "pipe"] });
+    const [program, words] = isGuarded ? ["/bin/sh", ["-c", GUARD, "sh", file, ...args]] : [file, args];
+    const child = start(program, words, options, { detached: !sharesGroup, stdio: ["pipe", "pipe", "pipe"] });
     const chunks: Buffer[] = [];
     let size = 0;
     let stderr = "";
@@ -95,8 +105,11 @@ export function runProgram(file: string, args: readonly string[], options: RunOp
       settle();
     };
     const fail = (error: Error): void => end(() => reject(error));
-    const succeed = (): void =>
+    const succeed = (): void => {
+      if (isGuarded && child.exitCode === 127 && /exec: .*not found/.test(stderr))
+        return fail(new ProgramError("not-found", `${file} is not installed`));
       end(() => resolve({ code: child.exitCode, endedBy: child.signalCode, stdout: Buffer.concat(chunks), stderr }));
+    };
     const onAbort = (): void => fail(signal?.reason as Error);
     signal?.addEventListener("abort", onAbort, { once: true });
     const onTimeout = (): void => fail(new ProgramError("timeout", `${file} did not exit within ${timeoutMs} ms`));

@@ -1,12 +1,16 @@
 /** Programs with children, which hold pipes, ignore signals, print too much or do not start. */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { runProgram, startBackgroundProgram, startProgram } from "../../src/programs/run-program.ts";
+import { NODE, scriptOf } from "../support/runtimes.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/wait.ts";
 
+const MODULE = pathToFileURL(scriptOf("src/programs/run-program")).href;
 const options = { env: { PATH: process.env["PATH"] }, maxOutput: 1_000_000 };
 const sh = (script: string, more: object = {}) => runProgram("sh", ["-c", script], { ...options, ...more });
 
@@ -55,6 +59,25 @@ describe("a program", () => {
       [result.code, result.endedBy, result.stdout.toString(), result.stderr],
       [3, null, "given", "fault\n"],
     );
+  });
+
+  test("ends with the process that started it, even if that is killed", async () => {
+    const script = `echo $$ > ${pidFile()}; sleep 300`;
+    const code = `
+      const { runProgram } = await import(${JSON.stringify(MODULE)});
+      await runProgram("sh", ["-c", ${JSON.stringify(script)}], { env: process.env, maxOutput: 10, endsWithParent: true });`;
+    const parent = spawn(process.execPath, [...NODE, "--input-type=module", "--eval", code], { stdio: "ignore" });
+    const pid = await writtenPid();
+    parent.kill("SIGKILL");
+    await exits(pid);
+  });
+
+  test("that ends with its parent keeps its input, output and exit code, and is reported if it does not exist", async () => {
+    const more = { input: "given", endsWithParent: true };
+    const { code, stdout } = await sh("cat; exit 3", more);
+    assert.deepEqual([code, stdout.toString()], [3, "given"]);
+    const missing = runProgram("no-such-program", [], { ...options, ...more });
+    await assert.rejects(missing, { reason: "not-found", message: "no-such-program is not installed" });
   });
 
   test("is killed with its children at its time limit, even if they hold its pipes", async () => {
