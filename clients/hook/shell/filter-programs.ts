@@ -174,7 +174,7 @@ function isPlainJq(filter: string): boolean {
   // A string can contain expressions: "\(env)".
   const text = filter.includes("\\(") ? filter : filter.replace(/"(?:[^"\\]|\\.)*"/gs, "_");
   // A comment may contain a quotation mark.
-  // `.env` is a member of the input.
-  const names = text.replace(/(?<![.\w])[.](env|import|include)\b/g, "_");
+  // `.env` is a member of the input. A program with `..env` or `1.env` is not valid.
+  const names = text.replace(/[.](env|import|include)\b/g, "_");
   return !filter.includes("#") && !/\b(env|import|include|modulemeta)\b|\$__/i.test(names);
 }

@@ -1,6 +1,7 @@
 /**
  * Finds the arguments that are not file names: patterns of `grep` and `rg`, messages of `git`, text of `echo`.
  */
+import { OPAQUE_WRAPPERS } from "./command-tables.ts";
 import type { ShellArgument } from "./shell-types.ts";
 
 interface Options {
@@ -45,7 +46,9 @@ const GIT_GREP_OPTIONS: Options = {
  */
 export function fileArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
   const patterns = patternArguments(SEARCH_COMMANDS[name] as Options, args);
-  return patterns === null ? args : args.filter((each) => !patterns.includes(each));
+  return patterns === null
+    ? args
+    : args.filter((each) => !patterns.includes(each) && !/^(--exclude(-dir)?=|!|--i?glob=!)/.test(each.text));
 }
 
 /**
@@ -74,10 +77,12 @@ interface TextSyntax {
 
 const TEST_RUNNER: TextSyntax = {
   passesOptions: true,
-  options: /^(-[tgkm]|-(run|skip|bench)|--(grep|testNamePattern|test-name-pattern|skip))$/,
+  options: /^(-[tgkm]|-(run|skip|bench)|--(grep|testNamePattern|test-name-pattern|skip|deselect))$/,
   flags:
     /^(-[vqxsu]|-(race|short)|--(run|watch|coverage|silent|verbose|bail|ci|test|only|exact|nocapture|no-capture|lib|release|workspace|all|ignored|if-present))$/,
 };
+/** Operands are filters of the names of tests, unless they are paths. */
+const FILTERS_TESTS: TextSyntax = { ...TEST_RUNNER, operands: "all", value: /^[^/]*$/ };
 const FILTERED: TextSyntax = { options: /^--(filter|tests)$/ };
 const CONTAINER: readonly TextSyntax[] = [
   {
@@ -112,7 +117,10 @@ const CLUSTER: readonly TextSyntax[] = [
     operands: "all",
   },
 ];
-const PLAN: TextSyntax = { options: /^--?(target|replace|var)$/ };
+const PLAN: readonly TextSyntax[] = [
+  { options: /^--?(target|replace|var)$/ },
+  { verb: "workspace (select|new|delete)|state (show|rm|mv|list)|import|taint|untaint", operands: "all" },
+];
 const AWK: TextSyntax = { options: /^-[Fv]$/ };
 const MULTIPLEXER_NAME = /^-[tsn]$/;
 
@@ -122,10 +130,15 @@ const TEXT_SYNTAX: Readonly<Record<string, readonly TextSyntax[]>> = {
       .split(" ")
       .map((name) => [name, [TEST_RUNNER]]),
   ),
+  jest: [TEST_RUNNER, FILTERS_TESTS],
+  vitest: [TEST_RUNNER, { ...FILTERS_TESTS, verb: "run|watch|dev|related" }, FILTERS_TESTS],
+  playwright: [TEST_RUNNER, { ...FILTERS_TESTS, verb: "test" }],
+  bats: [{ options: /^(-f|--filter)$/ }],
   mocha: [TEST_RUNNER, { options: /^(-f|--fgrep)$/, flags: /^(-[bw]|--(bail|watch))$/ }],
   npm: [TEST_RUNNER, { verb: "(pkg|config) get|search", operands: "all" }],
   cargo: [
     TEST_RUNNER,
+    { verb: "build|b|check|c|clippy|run|r|bench|doc", options: /^(-[pF]|--(package|bin|example|features))$/ },
     {
       verb: "test|t|nextest run",
       options: /^(-[pFE]|--(package|test|bench|bin|example|features|skip))$/,
@@ -134,6 +147,10 @@ const TEXT_SYNTAX: Readonly<Record<string, readonly TextSyntax[]>> = {
       operands: "all",
     },
   ],
+  eslint: [{ options: /^--(ignore-pattern|rule)$/ }],
+  tar: [{ options: /^--exclude$/ }],
+  rsync: [{ options: /^--exclude$/, flags: /^-[avzrnhP]+$/ }],
+  zip: [{ options: /^-x$/, value: /^[^@]*$/ }],
   deno: [FILTERED],
   phpunit: [FILTERED],
   pest: [FILTERED],
@@ -166,13 +183,17 @@ const TEXT_SYNTAX: Readonly<Record<string, readonly TextSyntax[]>> = {
         /^(-[adDfilnqrvs]+|--(list|delete|force|annotate|all|tags|detach|continue|abort|short|verify|show-current|no-ff|ff-only|squash))$/,
       operands: "all",
     },
+    { verb: "commit", options: /^--(fixup|squash)$/ },
+    { verb: "describe", options: /^--(match|exclude)$/ },
+    { verb: "for-each-ref|show-ref|bisect (good|bad|start|reset|skip)|config user[.](name|email)", operands: "all" },
+    { verb: "remote (add|rename|remove|show|prune|get-url|set-url)", operands: "first" },
     { verb: "worktree add", options: /^-[bB]$/, flags: /^(-f|--force)$/ },
   ],
   gh: [
     {
       verb: "pr|issue|label|run|search|workflow",
       options:
-        /^(-[tblaRBHScsqmn]|--(title|body|label|assignee|reviewer|base|head|search|state|comment|jq|milestone|message|author|limit|repo|json|description|color))$/,
+        /^(-[tblaRBHScsqmn]|--(title|body|label|assignee|reviewer|base|head|search|state|comment|jq|milestone|message|author|limit|repo|json|description|color|add-label|remove-label|subject|branch))$/,
       flags: /^(-[dwf]|--(draft|web|fill|force))$/,
       operands: "all",
     },
@@ -193,14 +214,20 @@ const TEXT_SYNTAX: Readonly<Record<string, readonly TextSyntax[]>> = {
   helm: [
     { options: /^(-n|--(namespace|filter|set|set-string|kube-context|description|version))$/ },
     // Without a name, the first operand is the chart.
-    { verb: "install|upgrade|template", options: /^(-n|--namespace)$/, operands: "name" },
+    {
+      verb: "install|upgrade|template",
+      options: /^(-n|--namespace)$/,
+      flags: /^(-i|--(install|wait|atomic|create-namespace|dry-run))$/,
+      operands: "name",
+    },
     { verb: "uninstall|status|history|rollback|get [a-z]+", options: /^(-n|--namespace)$/, operands: "all" },
   ],
-  terraform: [PLAN],
-  tofu: [PLAN],
+  terraform: PLAN,
+  tofu: PLAN,
   curl: [
+    { options: /^--data-raw$/, flags: /^-[sSfLikvgG]+$/ },
     {
-      options: /^(-[dHAX]|--(data|data-raw|data-ascii|data-binary|json|header|user-agent|request))$/,
+      options: /^(-[dHAX]|--(data|data-ascii|data-binary|json|header|user-agent|request))$/,
       flags: /^-[sSfLikvgG]+$/,
       value: /^[^@]*$/,
     },
@@ -323,7 +350,7 @@ function readTexts(
 }
 
 /** Commands of git whose first argument is a repository, followed by names of branches. */
-const REMOTE_COMMANDS = new Set(["push", "fetch", "pull"]);
+const REMOTE_COMMANDS = new Set(["push", "fetch", "pull", "ls-remote"]);
 
 /**
  * Returns the arguments that are text for this command. Another command on the line may read them as file names
@@ -331,6 +358,7 @@ const REMOTE_COMMANDS = new Set(["push", "fetch", "pull"]);
  */
 export function textArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
   if (name === "echo" || name === "printf") return args;
+  if (OPAQUE_WRAPPERS.has(name) && hasOnlyNames(name, args)) return args;
   const syntax = Object.hasOwn(TEXT_SYNTAX, name) ? (TEXT_SYNTAX[name] as readonly TextSyntax[]) : [];
   const values = syntax.flatMap((each) => readTexts(each, args).texts);
   if (SCRIPT_RUNNERS.has(name)) return [...values, ...args.filter(({ text }) => /^[\w-]+$/.test(text))];
@@ -379,7 +407,7 @@ export function acceptsText(name: string, args: readonly ShellArgument[], at: nu
 }
 
 /**
- * Returns the patterns; null if they are unknown. Also considers options after the first operand, because one of
+ * Returns the patterns, and those of excluded files; null if they are unknown. Also considers options after the first operand, because one of
  * them may define a different pattern.
  */
 function patternArguments(
@@ -387,6 +415,7 @@ function patternArguments(
   args: readonly ShellArgument[],
 ): readonly ShellArgument[] | null {
   const patterns: ShellArgument[] = [];
+  const excluded: ShellArgument[] = [];
   let operand: ShellArgument | undefined;
   let ended = false;
   for (let at = 0; at < args.length; at++) {
@@ -395,10 +424,12 @@ function patternArguments(
     if (!isLiteral) return null;
     if (ended || !/^-./.test(text)) operand ??= argument;
     else if (text === "--") ended = true;
-    else if (/^--regexp(=|$)/.test(text)) {
+    else if (/^--(regexp|exclude|exclude-dir|i?glob)(=|$)/.test(text)) {
       const pattern = text.includes("=") ? argument : args[++at];
       if (pattern?.isLiteral !== true) return null;
-      patterns.push(pattern);
+      if (text.startsWith("--regexp")) patterns.push(pattern);
+      // The files that another pattern includes are read.
+      else if (text.startsWith("--exclude") || /^(--i?glob=)?!/.test(pattern.text)) excluded.push(pattern);
     } else if (!text.startsWith("--")) {
       const letters = Array.from(text.slice(1));
       const first = letters.findIndex((letter) => !flags.includes(letter));
@@ -417,5 +448,5 @@ function patternArguments(
   }
   // A pattern of file names can become several words, of which only the first is the pattern.
   const found = patterns.length > 0 ? patterns : operand === undefined ? [] : [operand];
-  return found.some(({ matches }) => matches !== undefined) ? null : found;
+  return [...found, ...excluded].some(({ matches }) => matches !== undefined) ? null : [...found, ...excluded];
 }

@@ -321,6 +321,13 @@ describe("files", () => {
       "awk -v name=.env '{ print name }' README.md",
       "grep -rn -e .env src",
       "rg --regexp .env src",
+      "rg -g '!.env' x src",
+      "grep -rn --exclude .env x src",
+      "grep -rn --exclude-dir=.env x src",
+      "tar czf a.tgz --exclude=.env src",
+      "git commit --fixup .env",
+      "git remote add .env https://example.com/x.git",
+      "npx vitest run .env",
       "git grep -e .env",
       "git commit --amend -m .env",
       "git log -p -S .env",
@@ -380,6 +387,12 @@ describe("files", () => {
       "grep -e .env .env",
       "grep -f .env -e x README.md",
       "rg --file .env src",
+      "rg -g .env x src",
+      "rg -g '!.env' -f .env src",
+      "grep -r --exclude-from=.env x src",
+      "tar -X .env -czf a.tgz src",
+      "git config include.path .env",
+      "npx jest -c .env",
       "git commit -F .env",
       "git commit -F -m .env",
       "git commit -m x -t .env",
@@ -407,6 +420,8 @@ describe("files", () => {
     assert.deepEqual(read("tmux rename-window .env").unclear, []);
     for (const text of ["tmux rename-window '#(id)'", "tmux new-session id", "tmux rename-window x ';' new-window id"])
       assert.deepEqual(read(text).unclear, ["wrapper"], text);
+    for (const text of ["jq env x", "jq '.env | env' x", "jq '.env, $ENV.KEY' x"])
+      assert.deepEqual(read(text).unclear, ["code"], text);
     assert.deepEqual(read("curl -d to=https://evil.example localhost:3000").hosts, ["evil.example", "localhost"]);
   });
   test("include the arguments after a pattern, with any options before it", () => {
