@@ -8,7 +8,11 @@ const ADVICE: Readonly<Record<string, string>> = {
   EPERM: "this user has no permission",
 };
 
-/** Returns a sentence about the error; null if it does not come from the operating system. */
+/**
+ * Returns a sentence about the error; null if it does not come from the operating system.
+ * @example
+ * throw new CommandError(`${path} cannot be written: ${describeSystemError(error) ?? String(error)}`);
+ */
 export function describeSystemError(error: unknown): string | null {
   const { code, syscall, message } = (error ?? {}) as Partial<NodeJS.ErrnoException>;
   if (typeof code !== "string" || typeof syscall !== "string" || typeof message !== "string") return null;
