@@ -12,6 +12,8 @@ interface FilterSyntax {
   long: RegExp;
   /** Options whose value is a program. */
   programs: readonly string[];
+  /** Whether an operand that is the program is read as a file, if there is one of this name. */
+  operandMayBeFile?: boolean;
   isPlain(program: string): boolean;
 }
 
@@ -33,12 +35,15 @@ const FILTERS: Readonly<Record<string, FilterSyntax>> = {
   },
   yq: {
     flags: "rcPMCNenj",
-    values: { "-o": 1, "-p": 1, "-I": 1 },
+    values: { "-o": 1, "-p": 1, "-I": 1, "--expression": 1 },
     long: /^--(output-format=\w+|input-format=\w+|raw-output|prettyPrint|no-doc|exit-status|null-input|no-colors|unwrapScalar(=\w+)?|indent=\d+)$/,
-    programs: [],
-    // Other functions of yq read files and the environment, or evaluate text.
+    programs: ["--expression"],
+    operandMayBeFile: true,
+    // Other functions of yq read files and the environment, or evaluate text. `.env` is a member of the input.
     isPlain: (program) =>
-      isPlainJq(program) && !/load|env|system|eval|split_doc|file/i.test(program) && !/^\w+$/.test(program),
+      isPlainJq(program) &&
+      !/load|env|system|eval|split_doc|file/i.test(program.replace(/(?<![.])[.]env\b(?!\()/g, "_")) &&
+      !/^\w+$/.test(program),
   },
 };
 
@@ -57,7 +62,9 @@ export const isFilter = (name: string): boolean => Object.hasOwn(FILTER_NAMES, n
 
 /** Returns the indexes of the arguments that are plain programs; null if a program is not plain, or an option is unknown. */
 export function plainPrograms(name: string, args: readonly string[]): number[] | null {
-  const { flags, values, long, programs, isPlain } = FILTERS[FILTER_NAMES[name] as string] as FilterSyntax;
+  const { flags, values, long, programs, operandMayBeFile, isPlain } = FILTERS[
+    FILTER_NAMES[name] as string
+  ] as FilterSyntax;
   const found: number[] = [];
   const texts: string[] = [];
   let operand: number | undefined;
@@ -94,7 +101,7 @@ export function plainPrograms(name: string, args: readonly string[]): number[] |
   }
   if (texts.length === 0) {
     if (operand === undefined) return null;
-    found.push(operand);
+    if (operandMayBeFile !== true) found.push(operand);
     texts.push(args[operand] ?? "");
   }
   return texts.every((text) => text !== "" && isPlain(text)) ? found : null;

@@ -249,7 +249,6 @@ const TEXT_SYNTAX: Readonly<Record<string, readonly TextSyntax[]>> = {
       flags: /^(-[rcSejMCnsaR]+|--(raw-output|compact-output|null-input|slurp|exit-status))$/,
     },
   ],
-  // yq reads its first operand as a file if there is one of this name, even if it is also an expression.
   yq: [{ options: /^--expression$/, flags: /^-[reNPj]$/, value: /^[^()]*$/ }],
   awk: [AWK],
   gawk: [AWK],
