@@ -1,5 +1,4 @@
 /** The interface of commands, their exit codes, and helpers for options and output. */
-import type { CommandGroup } from "../contract/command.ts";
 import { CONTROL_CHARACTERS, replaceControlCharacters } from "../domain/text.ts";
 import { readFileSync } from "node:fs";
 import { parseArgs, type ParseArgsConfig } from "node:util";
@@ -47,6 +46,10 @@ export interface Command {
 
 export type ListedCommand = Command & { summary: string };
 export type Subcommand = Omit<ListedCommand, "subcommands">;
+
+/** Groups of the list of commands, in its order. */
+export const COMMAND_GROUPS = ["service", "actions", "rights", "record", "policies", "clients"] as const;
+type CommandGroup = (typeof COMMAND_GROUPS)[number];
 
 /** A line in the list of commands. */
 export interface CommandEntry {

@@ -4,8 +4,8 @@
  */
 import { readFileSync } from "node:fs";
 import { listBuiltInCommands } from "../config/built-in-plugins.ts";
-import { COMMAND_GROUPS, type CoreCommand } from "../contract/command.ts";
-import { CommandError, type CommandEntry, type ListedCommand } from "./command.ts";
+import type { CoreCommand } from "../contract/command.ts";
+import { COMMAND_GROUPS, CommandError, type CommandEntry, type ListedCommand } from "./command.ts";
 
 const CORE: Readonly<Record<CoreCommand, CommandEntry>> = {
   init: {

@@ -1,9 +1,5 @@
 /** The command that a plugin adds to the command line: `assent <plugin name>`. */
 
-/** Groups of the list of commands, in its order. */
-export const COMMAND_GROUPS = ["service", "actions", "rights", "record", "policies", "clients"] as const;
-export type CommandGroup = (typeof COMMAND_GROUPS)[number];
-
 /** Commands of the core. */
 export const CORE_COMMANDS = [
   "init",
