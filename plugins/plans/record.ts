@@ -11,7 +11,7 @@ import {
 } from "../actions/api.ts";
 import { findPlanFailure } from "./action-list.ts";
 import { PlanRecord, type PlanSummary } from "./schemas.ts";
-import { readPlanEntry, verifyPlan, type VerifiedPlan } from "./state.ts";
+import { readPlanEntry, readRowsOfVisiblePlan, verifyPlan, type VerifiedPlan } from "./state.ts";
 import { PLAN_TOKEN, planTokenClaims } from "./vote.ts";
 
 export const PLAN_RESPONSE = { description: "The plan, with its actions.", schema: PlanRecord };
@@ -50,6 +50,11 @@ export async function buildPlanReply(
     ...votingOn(host, plan, credential, set),
   };
   return { status: 200, json, headers };
+}
+
+/** Reads a plan that the credential may see, and returns the response of a route for it. */
+export async function readPlanReply(host: CoreHost, id: string, credential: Credential): Promise<Reply> {
+  return buildPlanReply(host, await readRowsOfVisiblePlan(host.storage, id, credential), credential);
 }
 
 /** Returns the token for a vote on the plan, if the credential may vote and an action is pending. */

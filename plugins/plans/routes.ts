@@ -20,7 +20,7 @@ import {
   SESSION_HEADER,
   VoteChallenge,
 } from "../actions/api.ts";
-import { buildPlanReply, PLAN_RESPONSE, summarizePlan } from "./record.ts";
+import { buildPlanReply, PLAN_RESPONSE, readPlanReply, summarizePlan } from "./record.ts";
 import * as schema from "./schemas.ts";
 import { readRowsOfVisiblePlan, verifyPlan } from "./state.ts";
 import { submitPlan } from "./submit.ts";
@@ -102,8 +102,7 @@ export function planRoutes(host: CoreHost) {
       params: schema.PlanParams,
       responses: { 200: PLAN_RESPONSE },
       errors: [ERRORS.notFound, "RECORD_ALTERED"],
-      handle: async ({ credential, params }) =>
-        buildPlanReply(host, await readRowsOfVisiblePlan(host.storage, params.id, credential), credential),
+      handle: ({ credential, params }) => readPlanReply(host, params.id, credential),
     }),
     defineRoute({
       method: "POST",
@@ -127,7 +126,7 @@ export function planRoutes(host: CoreHost) {
       ],
       async handle({ credential, params, body: { token, ...answer } }) {
         await voteOnPlan(createFactReadingHost(host, null), credential, params.id, answer, { token });
-        return buildPlanReply(host, await readRowsOfVisiblePlan(host.storage, params.id, credential), credential);
+        return readPlanReply(host, params.id, credential);
       },
     }),
     defineRoute({
@@ -244,7 +243,7 @@ function signedPlanRoutes(host: CoreHost) {
           throw new Refusal("VOTE_SIGNATURE_INVALID", "the plan has changed since you signed; read it and sign again");
         };
         await voteOnPlan(createFactReadingHost(host, null), credential, params.id, answer, { gestureFor });
-        return buildPlanReply(host, await readRowsOfVisiblePlan(host.storage, params.id, credential), credential);
+        return readPlanReply(host, params.id, credential);
       },
     }),
   ];

@@ -53,7 +53,7 @@ export async function submitPlan(
   { headers, idempotencyKey }: { headers: Headers; idempotencyKey: string | null },
 ): Promise<PlanResult> {
   const session = readSession(host, headers, credential);
-  const plan = sealPlan(host, body, { headers, idempotencyKey, session });
+  const plan = await sealPlan(host, body, { headers, idempotencyKey, session });
   const { call } = plan;
   await prefetchSubmissionFacts(host, credential, plan.submissions);
   return host.ledger.transact(
@@ -62,7 +62,7 @@ export async function submitPlan(
   );
 }
 
-function sealPlan(
+async function sealPlan(
   host: CoreHost,
   body: PlanBody,
   {
@@ -70,12 +70,12 @@ function sealPlan(
     idempotencyKey,
     session,
   }: Pick<PreparedSubmission, "session"> & { headers: Headers; idempotencyKey: string | null },
-): SealedPlan {
+): Promise<SealedPlan> {
   const id = host.newId();
   const { actions, ordered = false, stop_on_failure = false } = body;
   const agent_id = actions[0]?.agent_id ?? "";
-  const submissions = actions.map((action, i) =>
-    withActionPosition(i, () => {
+  const sealed = actions.map((action, i) =>
+    withActionPosition(i, async () => {
       if (action.agent_id !== agent_id)
         throw new Refusal("VALIDATION_FAILED", "all actions of a plan must have the same agent", {
           errors: [{ pointer: "/agent_id", detail: `must be ${agent_id}, as in the first action` }],
@@ -91,7 +91,7 @@ function sealPlan(
     }),
   );
   const call = idempotencyKey === null ? null : { key: idempotencyKey, route: PLAN_ROUTE, bodyHash: "" };
-  return { id, agent_id, ordered, stop_on_failure, submissions, call };
+  return { id, agent_id, ordered, stop_on_failure, submissions: await Promise.all(sealed), call };
 }
 
 async function recordPlan(
@@ -114,7 +114,7 @@ async function recordPlan(
   tx.record({ type: "plan", v: 1, at: toRfc3339(tx.now), agent_id, plan: listed, by }, credential.key.id);
   const rows: ActionRow[] = [];
   for (const [i, submission] of submissions.entries())
-    rows.push((await withActionPositionAsync(i, recordSubmission(host, tx, credential, submission))).row);
+    rows.push((await withActionPosition(i, () => recordSubmission(host, tx, credential, submission))).row);
   await recordCreatedResource(tx, credential, call, id);
   return { rows, origin: "created" };
 }
@@ -149,24 +149,16 @@ async function readEarlier(
  * Runs `work`. If it throws a refusal, adds the position of the action to the refusal.
  * @param i index of the action in the plan
  */
-export function withActionPosition<T>(i: number, work: () => T): T {
+export async function withActionPosition<T>(i: number, work: () => Promise<T>): Promise<T> {
   try {
-    return work();
+    return await work();
   } catch (error) {
     throw addActionPosition(i, error);
   }
 }
 
-/** As `withActionPosition`, for a promise. */
-export async function withActionPositionAsync<T>(i: number, work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    throw addActionPosition(i, error);
-  }
-}
-
-function addActionPosition(i: number, error: unknown): unknown {
+/** Adds the position of an action to a refusal. Returns other errors unchanged. */
+export function addActionPosition(i: number, error: unknown): unknown {
   if (!(error instanceof Refusal)) return error;
   const errors = error.errors.map(({ pointer, ...fault }) =>
     pointer === undefined ? fault : { ...fault, pointer: `/actions/${i}${pointer}` },

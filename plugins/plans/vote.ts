@@ -39,7 +39,7 @@ import {
 } from "../actions/api.ts";
 import { actionListDigest, type PlanMember, remainingMembers } from "./action-list.ts";
 import { planObstacleError, readRowsOfVisiblePlan, verifyPlan, type VerifiedPlan } from "./state.ts";
-import { withActionPosition, withActionPositionAsync } from "./submit.ts";
+import { addActionPosition, withActionPosition } from "./submit.ts";
 
 /** A plan's token has the id of the plan instead of an action's, and the digest of its list instead of a request's. */
 export const PLAN_TOKEN: TokenForm = { prefix: "apn1_", domain: "assent-plan-approval/1" };
@@ -191,10 +191,9 @@ export async function voteOnPlan(
     return { i: first.i, row, changes: findVotedPinChanges(first.ballot as UnvotableAction) };
   });
   // Throw only after the commit, because a refusal within the transaction would roll the denial back.
-  if (denied !== null)
-    withActionPosition(denied.i, () => {
-      throw denied.changes === null ? noLongerAllowedError(denied.row) : factsChangedError(denied.changes);
-    });
+  if (denied === null) return;
+  const { i, row, changes } = denied;
+  throw addActionPosition(i, changes === null ? noLongerAllowedError(row) : factsChangedError(changes));
 }
 
 /**
@@ -229,7 +228,7 @@ async function prepareVotes(
     const { i, row, vote } = planned;
     const voteProof = "token" in proof ? ({ shown: "verified" } as const) : { gesture: proof.gestureFor(row.id) };
     try {
-      const ballot = await withActionPositionAsync(i, prepareVote(host, tx, row, { caller, proof: voteProof }, vote));
+      const ballot = await withActionPosition(i, () => prepareVote(host, tx, row, { caller, proof: voteProof }, vote));
       prepared.push({ ...planned, ballot });
     } catch (error) {
       if (!vote.approve || !(error instanceof Refusal) || !LEFT_TO_OTHERS.includes(error.code)) throw error;
