@@ -2,7 +2,14 @@
 import { RequestRefused, unreadableResponse } from "./client-errors.ts";
 import { equalJson } from "./copy-json.ts";
 import { isObject, type Transport } from "./transport.ts";
-import type { ActionRequest, PlanRecord, PlanVoteOptions, SubmitPlanOptions, VoteOptions } from "./action-types.ts";
+import type {
+  ActionRecord,
+  ActionRequest,
+  PlanRecord,
+  PlanVoteOptions,
+  SubmitPlanOptions,
+  VoteOptions,
+} from "./action-types.ts";
 
 /**
  * Submits the requests as one plan. Throws ServiceUnavailable if the response is about other requests.
@@ -34,7 +41,7 @@ export async function submitPlan(
     }),
   );
   const requestedActions = JSON.parse(JSON.stringify(actions)) as ActionRequest[];
-  const answered = plan.actions.map(({ agent_id, tool, operation, proposed, params, context, chain }) => [
+  const answered = plan.actions.map(({ agent_id, tool, operation, proposed, params, context, chain }: ActionRecord) => [
     agent_id,
     tool,
     operation,

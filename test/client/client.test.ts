@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import {
+  type ActionRecord,
   createAssent,
   RequestRefused,
   ServiceUnavailable,
@@ -54,7 +55,7 @@ describe("the life of an action", () => {
     await assert.rejects(agent.votePlan(plan.id, true), { code: "NO_TOKEN" });
     const voted = await admin.votePlan(plan.id, true, { strikes: [{ position: 1, reason: "not this" }] });
     assert.deepEqual(
-      voted.actions.map(({ status }) => status),
+      voted.actions.map(({ status }: ActionRecord) => status),
       ["denied", "allowed", "approved"],
     );
     assert.equal((await agent.plan(plan.id)).digest, voted.digest);

@@ -57,7 +57,7 @@ const answers: Record<string, Answering> = {};
 let n = 0;
 
 const reviewers = definePlugin({
-  name: "reviewers",
+  name: "test-reviewers",
   setup: () => ({
     reviewers: ["scan", "triage"].map((name) => ({
       name,
