@@ -26,7 +26,7 @@ If anything fails, the answer is a deny. Hosts start it as assent-hook, which lo
   --no-daemon       decide in this process without starting hookd; same as ASSENT_HOOKD=off
 
 Reads the service, key and agent from /etc/assent/hook.json, then ~/.config/assent/hook.json (url, api_key, agent), then
-ASSENT_URL, ASSENT_API_KEY and ASSENT_AGENT. See docs/hooks.md.
+ASSENT_URL, ASSENT_API_KEY, ASSENT_AGENT and ASSENT_AUTHORITY. See docs/hooks.md.
 
 examples:
   assent-hook --host claude-code < event.json

@@ -14,7 +14,8 @@ const proxy: Subcommand = {
        assent mcp proxy [options] [--config FILE]
 
 Submits each tool call as an action, and forwards the call only if it is allowed or approved. If the service
-cannot be reached, no call is forwarded. ASSENT_URL and ASSENT_API_KEY select the service and the key.
+cannot be reached, no call is forwarded. ASSENT_URL and ASSENT_API_KEY select the service and the key,
+and ASSENT_AUTHORITY the authority under which the agent acts.
 
 ${SERVERS}
   --listen [HOST:]PORT
