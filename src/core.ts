@@ -469,6 +469,7 @@ export type {
   ApprovalSubmission,
   DecisionStep,
   RelaxableAction,
+  StartPreparation,
   StepReader,
   SubmittedAction,
 } from "./contract/step.ts";

@@ -38,7 +38,6 @@ import { type ComparedMember, compareRequest } from "./compare-request.ts";
 import { decodeMeta } from "./meta.ts";
 import { hasWaitingAgent } from "./wait-tracker.ts";
 import type { PermitOutcome, Permit } from "./grant-permit.ts";
-import type { UnrecordedCredential } from "./issue-credential.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import { renderPins } from "./render-pins.ts";
 import { readRejection } from "./rejection.ts";
@@ -190,7 +189,7 @@ interface RecordOptions {
   token: boolean;
   permit?: Permit | null;
   /** The credential that the start issued. */
-  issued?: UnrecordedCredential | null;
+  issued?: ActionRecord["credential"];
   redecision?: ActionRecord["redecision"];
   /** Votes on the action. Default: they are read from the store. */
   votes?: readonly ApprovalRow[];
@@ -260,7 +259,7 @@ function renderAction(
   voting: Awaited<ReturnType<typeof readVoting>>,
   options: RecordOptions,
 ): ActionRecord {
-  const { permit = null, issued = null, redecision, newGrant, alternative } = options;
+  const { permit = null, issued, redecision, newGrant, alternative } = options;
   const content = readContent(row, displayed);
   const { params, context, meta, questions, proposed, request_hash, result } = content ?? NO_CONTENT;
   const record: ActionRecord = {
@@ -314,12 +313,7 @@ function renderAction(
   if (redecision !== undefined) record.redecision = redecision;
   if (newGrant !== undefined) record.new_grant = newGrant;
   if (alternative !== undefined) record.alternative = alternative;
-  if (issued !== null)
-    record.credential = {
-      issuer: issued.issuer.name,
-      expires_at: toRfc3339(issued.credential.expires_at),
-      secret: issued.credential.secret,
-    };
+  if (issued !== undefined) record.credential = issued;
   return record;
 }
 

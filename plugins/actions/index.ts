@@ -4,9 +4,6 @@ import { defineCorePlugin } from "../../src/core.ts";
 import { agentSessionRoutes } from "./agent-sessions.ts";
 import { createWaitTracker } from "./wait-tracker.ts";
 import { executionRoutes } from "./execution-routes.ts";
-import { createCredentialAuditor } from "./credential-audit.ts";
-import { createCredentialEndingTask } from "./credential-ending.ts";
-import { CREDENTIAL_ENTRIES } from "./credential-entries.ts";
 import { createFactWrites } from "./fact-writes.ts";
 import { createExpiryTask } from "./expiry.ts";
 import { readRoutes } from "./read-routes.ts";
@@ -40,13 +37,10 @@ const Options = Type.Object(
 export default defineCorePlugin({
   name: "actions",
   options: Options,
-  entries: CREDENTIAL_ENTRIES,
-  auditors: [createCredentialAuditor],
   setup(host, options) {
     const expiry = createExpiryTask(host);
     const waitTracker = createWaitTracker(host);
     const waiters = createActionWaits(host, options.max_waits_per_key, waitTracker);
-    const credentialEnding = createCredentialEndingTask(host);
     const factWrites = createFactWrites(host);
     const unknownOutcomes = createUnknownOutcomeTask(host, options.unknown_after_minutes * 60_000);
     return {
@@ -60,14 +54,12 @@ export default defineCorePlugin({
       async start() {
         await expiry.start();
         unknownOutcomes.start();
-        credentialEnding.start();
         factWrites.start();
       },
       async stop() {
         waiters.stop();
         factWrites.stop();
         await waitTracker.stop();
-        await credentialEnding.stop();
         await unknownOutcomes.stop();
         await expiry.stop();
       },

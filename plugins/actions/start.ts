@@ -9,6 +9,7 @@ import {
   type Prefetch,
   readCheckedPermit,
   sha256Hex,
+  type StartPreparation,
   toActor,
   utf8,
 } from "../../src/core.ts";
@@ -23,16 +24,15 @@ import {
   type Redecision,
 } from "./redecision.ts";
 import { toCountedVotes } from "./approver-plans.ts";
-import {
-  type CredentialRequest,
-  findCredentialRequest,
-  type UnrecordedCredential,
-  recordCredential,
-} from "./issue-credential.ts";
 import { assertBeforeStartDeadline, assertStartable, isPermitGenuine } from "./grant-permit.ts";
 import { findPinChanges } from "./pins.ts";
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 import { assertNotErased, isOverdue, actionNotFoundError } from "./visible-action.ts";
+
+/** What a step created for a start that has not been recorded yet. */
+export interface Prepared {
+  readonly value: unknown;
+}
 
 /** A request to start an action. */
 interface StartCall {
@@ -40,8 +40,8 @@ interface StartCall {
   permit: string | null;
   /** SHA-256 of the caller's `attempt`, hex. */
   attempt: string | null;
-  /** The credential that was created for this start; null if none has been created. */
-  credential: UnrecordedCredential | null;
+  /** What was created for this start; null if nothing has been created. */
+  prepared: Prepared | null;
   /** Hash of the request that the caller is going to run; null if the caller did not send a hash. */
   requestHash: string | null;
 }
@@ -51,11 +51,8 @@ export interface StartResult {
   row: ActionRow;
   /** Whether this request had already started the action. */
   isRetry: boolean;
-  /**
-   * The credential that must be created before the start can be recorded; absent if no credential is needed. If
-   * present, nothing was recorded.
-   */
-  needs?: CredentialRequest;
+  /** What must be created before the start can be recorded; absent if nothing. If present, nothing was recorded. */
+  needs?: { readonly value: unknown };
   /** Paths of the pinned facts because of which the action is pending again. Absent if there are none. */
   changedPins?: readonly string[];
 }
@@ -72,9 +69,10 @@ export async function recordStart(
   host: CoreHost,
   tx: LedgerTransaction,
   caller: Credential,
-  { id, permit, attempt, requestHash, credential }: StartCall,
+  { id, permit, attempt, requestHash, prepared }: StartCall,
 ): Promise<StartResult> {
   const call = { permit: hashOptionalText(permit), attempt };
+  const preparation = findPreparation(host);
   const row = await tx.action(id);
   const isGenuine = row !== null && permit !== null && isPermitGenuine(host, row, permit, tx.now);
   if (row === null || !canAccessAction(caller, row, isGenuine)) throw actionNotFoundError(id);
@@ -107,10 +105,10 @@ export async function recordStart(
   const cause = { occasion: "start", by } as const;
   if (repeated) {
     if (outcome !== "confirmed") throw startRevokedError(outcome, redecision);
-    const needs = findCredentialRequest(host, row, caller);
-    if (needs === null) return { row, isRetry: repeated };
-    if (credential === null) return { row, isRetry: repeated, needs };
-    await recordCredential(host, tx, row, caller, credential);
+    const needed = preparation?.find(row, caller) ?? null;
+    if (needed === null) return { row, isRetry: repeated };
+    if (prepared === null) return { row, isRetry: repeated, needs: { value: needed } };
+    await preparation?.record(tx, row, caller, prepared.value);
     return { row, isRetry: repeated };
   }
   if (outcome === "denied") return { row: await recordDenial(tx, row, redecision, cause), isRetry: repeated };
@@ -119,8 +117,8 @@ export async function recordStart(
     const pending = await requireMoreApprovals(tx, row, redecision, cause, history);
     return { row: pending, isRetry: repeated, changedPins };
   }
-  const needs = findCredentialRequest(host, row, caller);
-  if (needs !== null && credential === null) return { row, isRetry: repeated, needs };
+  const needed = preparation?.find(row, caller) ?? null;
+  if (needed !== null && prepared === null) return { row, isRetry: repeated, needs: { value: needed } };
   tx.record(
     {
       type: "execution",
@@ -138,11 +136,18 @@ export async function recordStart(
     },
     row.submitted_by,
   );
-  if (credential !== null) await recordCredential(host, tx, row, caller, credential);
+  if (prepared !== null) await preparation?.record(tx, row, caller, prepared.value);
   const change = { status: "executing", started_at: tx.now, started_by: caller.key.id, updated_at: tx.now } as const;
   tx.expectChange(tx.updateAction(id, { status: row.status, approved_after: tx.now }, change));
   await tx.movePastAction(id, tx.now);
   return { row: { ...row, ...change }, isRetry: repeated };
+}
+
+/** Returns what prepares starts; null if no plugin does. */
+export function findPreparation({ steps }: Pick<CoreHost, "steps">): StartPreparation | null {
+  const [first, second] = steps.flatMap(({ preparation }) => preparation ?? []);
+  if (second !== undefined) throw new Error("two plugins prepare starts; load one of them");
+  return first ?? null;
 }
 
 /** Whether the key can see the action, or has a genuine permit for it and is bound to no agent. */

@@ -33,6 +33,7 @@ type AwsIssuerOptions = Static<typeof Options>["issuers"][string];
 
 export default definePlugin({
   name: "credentials-aws",
+  needs: ["credentials"],
   options: Options,
   setup: (_host, options) => ({
     credentialIssuers: Object.entries(options.issuers).map(([name, issuer]) => createAwsIssuer(name, issuer)),

@@ -41,6 +41,7 @@ type GitHubIssuerOptions = Static<typeof Options>["issuers"][string];
 
 export default definePlugin({
   name: "credentials-github",
+  needs: ["credentials"],
   options: Options,
   setup: (_host, options) => ({
     credentialIssuers: Object.entries(options.issuers).map(([name, issuer]) => createGitHubIssuer(name, issuer)),

@@ -5,6 +5,7 @@ import { createRoleIssuer, type RoleIssuer } from "./role-issuer.ts";
 
 export default definePlugin({
   name: "credentials-postgres",
+  needs: ["credentials"],
   options: Options,
   setup(host, options) {
     const issuers: RoleIssuer[] = Object.entries(options.issuers).map(([name, issuer]) =>

@@ -1,5 +1,6 @@
 /** Steps that features add to decisions, after the rules. Steps before the rules are bars; see bar.ts. */
 import type { DecisionForEntry, StepFacts } from "../domain/policy/decide/decide.ts";
+import type { JsonObject } from "../domain/json.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { Evaluation } from "../domain/policy/decide/evaluation.ts";
 import type { AuthorityFact, Facts } from "../domain/policy/policy-types.ts";
@@ -46,6 +47,29 @@ export interface DecisionStep {
    * also for the keys of its delegators, for which nothing is recorded.
    */
   tighten?(tx: LedgerTransaction, submission: ApprovalSubmission): Promise<(() => void) | null>;
+  /** What is created for the start of an action. At most one step has it. */
+  readonly preparation?: StartPreparation;
+}
+
+/**
+ * Creates something for the start of an action, which the caller gets only after the start is recorded:
+ * 1. A first transaction decides that the action can start, and calls `find`. It records nothing yet.
+ * 2. `create` is called without the ledger's lock. If it fails, the action has not started, and the start can be repeated.
+ * 3. A second transaction decides again, and records the start. It calls `record`.
+ */
+export interface StartPreparation<Needed = unknown, Prepared = unknown> {
+  /**
+   * Returns what must be created; null if nothing. Throws a `Refusal` if the action must not start.
+   * @param action verified against the ledger
+   */
+  find(action: ActionRow, caller: Credential): Needed | null;
+  /** Can take seconds. Rejects with a `Refusal`. */
+  create(needed: Needed): Promise<Prepared>;
+  record(tx: LedgerTransaction, action: ActionRow, caller: Credential, prepared: Prepared): Promise<void>;
+  /** Removes what no caller gets, because the start was not recorded. Never rejects. */
+  discard(prepared: Prepared): Promise<void>;
+  /** Returns the member `credential` of the response. */
+  render(prepared: Prepared): { issuer: string; expires_at: string; secret: JsonObject };
 }
 
 /** The submitter and names of an action that is recorded, or about to be decided. */

@@ -365,34 +365,38 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("lists legal holds until they are released, and credentials with their ends", needs("retention"), async () => {
-    const { service } = console_;
-    const call = (path: string, body: object) => service.call("POST", path, { key: service.admin, body });
-    const { body: hold } = await call("/v1/holds", { agent: "support-bot", reason: "<b>case</b> 4711" });
-    const { body: action } = await call("/v1/actions", ALLOWED);
-    assert.equal((await call(`/v1/actions/${action.id}/start`, {})).status, 200);
-    assert.equal((await call(`/v1/actions/${action.id}/result`, { success: true })).status, 200);
-    await until("the credential has ended", async () =>
-      (await service.storage.entriesOfAction(action.id)).some(({ type }) => type === "actions:credential_ended"),
-    );
-    const { page, complaints, strayed } = await console_.visit(service.admin, "#/system");
-    const row = page.getByRole("region", { name: "Active legal holds" }).getByRole("row", { name: hold.id });
-    await row.getByText("agent support-bot").waitFor();
-    await row.getByText("<b>case</b> 4711").waitFor();
-    const credentials = page.getByRole("region", { name: "Credentials for actions" });
-    await credentials.getByText("credential issued (vault, valid until").waitFor();
-    await credentials.getByText("credential ended (vault: the action has ended, revoked) for").waitFor();
-    assert.equal((await call(`/v1/holds/${hold.id}/release`, { reason: "settled" })).status, 200);
-    await page.reload();
-    await page.getByText("Ready: actions are decided.").waitFor();
-    await credentials.getByText("credential issued (vault").waitFor();
-    assert.equal(await page.getByRole("heading", { name: "Legal holds" }).count(), 0);
-    const { key } = (await call("/v1/api-keys", { name: "watcher", scopes: ["metrics:read"] })).body;
-    const other = await console_.visit(key, "#/system");
-    await other.page.getByText("Ready: actions are decided.").waitFor();
-    await other.page.getByText("The timeline needs the scope events:read.").first().waitFor();
-    assert.deepEqual([complaints, strayed, other.complaints], [[], [], []]);
-  });
+  it(
+    "lists legal holds until they are released, and credentials with their ends",
+    needs("credentials", "retention"),
+    async () => {
+      const { service } = console_;
+      const call = (path: string, body: object) => service.call("POST", path, { key: service.admin, body });
+      const { body: hold } = await call("/v1/holds", { agent: "support-bot", reason: "<b>case</b> 4711" });
+      const { body: action } = await call("/v1/actions", ALLOWED);
+      assert.equal((await call(`/v1/actions/${action.id}/start`, {})).status, 200);
+      assert.equal((await call(`/v1/actions/${action.id}/result`, { success: true })).status, 200);
+      await until("the credential has ended", async () =>
+        (await service.storage.entriesOfAction(action.id)).some(({ type }) => type === "actions:credential_ended"),
+      );
+      const { page, complaints, strayed } = await console_.visit(service.admin, "#/system");
+      const row = page.getByRole("region", { name: "Active legal holds" }).getByRole("row", { name: hold.id });
+      await row.getByText("agent support-bot").waitFor();
+      await row.getByText("<b>case</b> 4711").waitFor();
+      const credentials = page.getByRole("region", { name: "Credentials for actions" });
+      await credentials.getByText("credential issued (vault, valid until").waitFor();
+      await credentials.getByText("credential ended (vault: the action has ended, revoked) for").waitFor();
+      assert.equal((await call(`/v1/holds/${hold.id}/release`, { reason: "settled" })).status, 200);
+      await page.reload();
+      await page.getByText("Ready: actions are decided.").waitFor();
+      await credentials.getByText("credential issued (vault").waitFor();
+      assert.equal(await page.getByRole("heading", { name: "Legal holds" }).count(), 0);
+      const { key } = (await call("/v1/api-keys", { name: "watcher", scopes: ["metrics:read"] })).body;
+      const other = await console_.visit(key, "#/system");
+      await other.page.getByText("Ready: actions are decided.").waitFor();
+      await other.page.getByText("The timeline needs the scope events:read.").first().waitFor();
+      assert.deepEqual([complaints, strayed, other.complaints], [[], [], []]);
+    },
+  );
 });
 
 describe("the system page", { skip: withoutBrowser }, () => {

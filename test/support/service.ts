@@ -54,6 +54,7 @@ const NAMES = [
   "sub-agents",
   "break-glass",
   "retention",
+  "credentials",
   "limits",
   "analytics",
   "events",

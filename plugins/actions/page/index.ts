@@ -9,5 +9,4 @@ export default {
       load: () => import("./settle.tsx").then((module) => module.SettleOutcome),
     },
   ],
-  texts: () => import("./texts.tsx").then((module) => module.texts),
 } satisfies ConsolePart;

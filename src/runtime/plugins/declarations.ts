@@ -70,7 +70,8 @@ export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarati
       brought.errors.push(kind);
     }
     for (const [type, form] of Object.entries(plugin.entries ?? {})) {
-      entries.add(plugin, `${plugin.name}:`, type);
+      // Like their errors, the types of privileged plugins are part of the documented record.
+      entries.add(plugin, plugin.core === true ? "" : `${plugin.name}:`, type);
       if ((form as Partial<TObject> | undefined)?.[Kind] !== "Object")
         throw new PluginError(
           plugin.name,

@@ -20,14 +20,9 @@ export const TEXTS = {
   versions: "Versions",
   none: "none",
   timeline: "Timeline",
-  credentials: "Credentials for actions",
-  credentialsHelp: "Short-lived credentials that tools received for one action, and how they ended.",
   timelineHelp:
     "Changes of policies, keys, agents, users, the ledger's own keys, and what else concerns the whole service.",
 } as const;
 
 /** Entry types of the timeline, without those of features. */
 export const TIMELINE_TYPES: readonly string[] = ["permit_key", "log_key"];
-
-/** Entry types about credentials. */
-export const CREDENTIAL_TYPES = "actions:credential_issued,actions:credential_ended";

@@ -27,7 +27,7 @@ import {
   type ReadinessReport,
   useReadiness,
 } from "./readiness.ts";
-import { CREDENTIAL_TYPES, TEXTS, TIMELINE_TYPES } from "./strings.ts";
+import { TEXTS, TIMELINE_TYPES } from "./strings.ts";
 
 export function System() {
   const { ready, error, at } = useReadiness();
@@ -44,10 +44,6 @@ export function System() {
           label={TEXTS.timeline}
           filters={{ type: [...TIMELINE_TYPES, ...listEntryTypes("system")].join(",") }}
         />
-      </Card>
-      <Card id="credentials" title={TEXTS.credentials}>
-        <p class="quiet">{TEXTS.credentialsHelp}</p>
-        <LedgerTimeline label={TEXTS.credentials} filters={{ type: CREDENTIAL_TYPES }} />
       </Card>
     </Page>
   );

@@ -128,7 +128,7 @@ describe("a credential", () => {
 
   test("is not in the store in clear, because a backup would give it away", async () => {
     const { password } = await start();
-    const documents = await service.storage.documents({ plugin: "actions", prefix: "credential/", limit: 100 });
+    const documents = await service.storage.documents({ plugin: "credentials", prefix: "credential/", limit: 100 });
     assert.ok(documents.length > 0);
     assert.ok(!JSON.stringify(documents).includes(password));
   });

@@ -1,5 +1,5 @@
-/** Texts of credentials on pages of other features. */
-import { MarkedValue, type PartTexts, Time } from "../../console/app/kit.ts";
+/** Credentials for actions: their card on the page about the service, and their entries in timelines. */
+import { Card, LedgerTimeline, MarkedValue, type PartTexts, Time } from "../../console/app/kit.ts";
 
 /** The reasons why a credential ended. */
 const CREDENTIAL_ENDS: Readonly<Record<string, string>> = {
@@ -9,6 +9,21 @@ const CREDENTIAL_ENDS: Readonly<Record<string, string>> = {
   access_lost: "its agent or key has lost access",
   not_started: "the action was not started",
 };
+
+const TYPES = "actions:credential_issued,actions:credential_ended";
+const TEXTS = {
+  credentials: "Credentials for actions",
+  credentialsHelp: "Short-lived credentials that tools received for one action, and how they ended.",
+} as const;
+
+export function Credentials() {
+  return (
+    <Card id="credentials" title={TEXTS.credentials}>
+      <p class="quiet">{TEXTS.credentialsHelp}</p>
+      <LedgerTimeline label={TEXTS.credentials} filters={{ type: TYPES }} />
+    </Card>
+  );
+}
 
 export const texts: PartTexts = {
   entries: {

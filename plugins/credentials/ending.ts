@@ -11,17 +11,9 @@
 import { type CoreHost, createRepeatingTask, type LeaderLease, openText, rightsReader } from "../../src/core.ts";
 import { type ToolCredentialIssuer, type Document, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { BarredError } from "./barred.ts";
-import type { CredentialEnd } from "./credential-entries.ts";
-import { createFactReadingHost } from "./read-inputs.ts";
-import { reevaluateAction } from "./redecision.ts";
-import { verifyAgainstLedger } from "./verify-record.ts";
-import {
-  CREDENTIAL_DOCUMENT_PREFIX,
-  type OpenCredential,
-  revocationTextOwner,
-  withTimeout,
-} from "./issue-credential.ts";
+import { BarredError, createFactReadingHost, reevaluateAction, verifyAgainstLedger } from "../actions/api.ts";
+import type { CredentialEnd } from "./entries.ts";
+import { CREDENTIAL_DOCUMENT_PREFIX, type OpenCredential, revocationTextOwner, withTimeout } from "./issue.ts";
 
 const PAGE = 100;
 const EVERY_MS = 5_000;

@@ -1,11 +1,4 @@
-/**
- * Credentials for actions that start. The issuer is called before the start is recorded, and the caller receives the
- * credential only after the start and the credential's digest are durable:
- * 1. A first transaction decides that the action can start, and finds its issuer. It records nothing yet.
- * 2. The issuer creates the credential. If that fails, the action has not started, and the start can be repeated.
- * 3. A second transaction evaluates the start again, and records it with the credential's digest.
- * After a crash between steps 2 and 3 no one has the credential, and it expires.
- */
+/** Creates credentials for actions that start, and records their digests. */
 import {
   canonicalText,
   type CoreHost,
@@ -17,6 +10,7 @@ import {
   effectiveRequest,
   sealText,
   sha256Hex,
+  type StartPreparation,
   toActor,
   utf8,
 } from "../../src/core.ts";
@@ -39,15 +33,29 @@ const MAX_LIFETIME = 86_400_000;
 const MAX_OPEN_CREDENTIALS = 10;
 export const CREDENTIAL_DOCUMENT_PREFIX = "credential/";
 
+export function createPreparation(host: CoreHost): StartPreparation<CredentialRequest, UnrecordedCredential> {
+  return {
+    find: (action, caller) => findCredentialRequest(host, action, caller),
+    create: (request) => issueCredential(host, request),
+    record: (tx, action, caller, credential) => recordCredential(host, tx, action, caller, credential),
+    discard: (unrecorded) => discardCredential(host, unrecorded, unrecorded.credential.revocation),
+    render: ({ issuer, credential: { expires_at, secret } }) => ({
+      issuer: issuer.name,
+      expires_at: toRfc3339(expires_at),
+      secret,
+    }),
+  };
+}
+
 /** A start that needs a credential before it can be recorded. */
-export interface CredentialRequest {
+interface CredentialRequest {
   issuer: ToolCredentialIssuer;
   action: ToolCredentialAction;
   request_hash: string;
 }
 
 /** A credential that was created for a start that has not been recorded yet. */
-export interface UnrecordedCredential extends CredentialRequest {
+interface UnrecordedCredential extends CredentialRequest {
   credential: IssuedToolCredential;
   /** SHA-256 of the canonical secret, hex. */
   digest: string;
@@ -78,7 +86,7 @@ const credentialKey = (actionId: string, digest: string): string =>
  * CREDENTIAL_NOT_ISSUED if several issuers cover it, and INSUFFICIENT_SCOPE if the caller may not receive credentials.
  * @param row verified against the ledger
  */
-export function findCredentialRequest(host: CoreHost, row: ActionRow, caller: Credential): CredentialRequest | null {
+function findCredentialRequest(host: CoreHost, row: ActionRow, caller: Credential): CredentialRequest | null {
   const [issuer, other] = host.credentialIssuers.filter(
     ({ tools, operations }) => matchesAnyName(tools, row.tool) && matchesAnyName(operations, row.operation),
   );
@@ -106,7 +114,7 @@ export function findCredentialRequest(host: CoreHost, row: ActionRow, caller: Cr
 /**
  * Calls the issuer. Throws CREDENTIAL_NOT_ISSUED if it fails, exceeds the time limit, or returns an invalid credential.
  */
-export async function issueCredential(host: CoreHost, request: CredentialRequest): Promise<UnrecordedCredential> {
+async function issueCredential(host: CoreHost, request: CredentialRequest): Promise<UnrecordedCredential> {
   const { issuer, action } = request;
   let answer: Promise<IssuedToolCredential> | null = null;
   try {
@@ -182,7 +190,7 @@ function isValidRevocation(revocation: unknown): revocation is string {
 }
 
 /** Records the credential, in the transaction of the start. Throws CREDENTIAL_NOT_ISSUED if the request has changed. */
-export async function recordCredential(
+async function recordCredential(
   host: CoreHost,
   tx: LedgerTransaction,
   row: ActionRow,
@@ -229,7 +237,7 @@ export async function recordCredential(
 }
 
 /** Revokes a credential that no one received. If that fails, logs the failure and lets the credential expire. */
-export async function discardCredential(
+async function discardCredential(
   host: CoreHost,
   { issuer, action }: CredentialRequest,
   revocation: string | null,

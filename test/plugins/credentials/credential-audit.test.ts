@@ -1,7 +1,7 @@
 /** The audit warns of credentials that expired and were never recorded as ended. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createCredentialAuditor } from "../../../plugins/actions/credential-audit.ts";
+import { createCredentialAuditor } from "../../../plugins/credentials/audit.ts";
 
 const HOUR = 3_600_000;
 const EXPIRY = Date.parse("2026-01-31T12:00:00Z");
