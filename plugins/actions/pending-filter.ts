@@ -58,8 +58,7 @@ export function needsFullScan({ view, agent_id, tool, operation, risk_level, q, 
 /** Position of an action in the chosen order, which is ascending. */
 type SortKey = readonly [number, number, number];
 
-interface Match {
-  id: string;
+interface Match extends Pick<ActionRow, "id" | "tool" | "operation" | "risk_level" | "expires_at"> {
   key: SortKey;
 }
 
@@ -127,7 +126,8 @@ export async function findMatchingActions(
         if (evaluated++ === MAX_EVALUATED) return { matches: matches.sort(byKey), isComplete: false };
         if (!(await canApprove(host, approver, row, moment))) continue;
       }
-      matches.push({ id: row.id, key: sortKey(filter, row) });
+      const { id, tool, operation, risk_level, expires_at } = row;
+      matches.push({ id, tool, operation, risk_level, expires_at, key: sortKey(filter, row) });
     }
     const last = rows.at(-1);
     if (last === undefined || rows.length < SLICE) return { matches: matches.sort(byKey), isComplete: true };
@@ -159,3 +159,28 @@ async function canApprove(
   const history = await readVerifiedHistory(host.storage, row);
   return history !== null && findVotingBlock(host, row, approver, history, moment) === null;
 }
+
+/** The pending actions of one tool and operation. */
+interface PendingKind extends Pick<ActionRow, "tool" | "operation"> {
+  count: number;
+  /** The highest risk; null if none is rated. */
+  risk_level: string | null;
+  /** The earliest deadline. Milliseconds. */
+  expires_at: number;
+}
+
+/** Counts matching actions by tool and operation: the highest risk first, then the earliest deadline. */
+export function countKinds(matches: readonly Match[]): PendingKind[] {
+  const kinds = new Map<string, PendingKind>();
+  for (const { tool, operation, risk_level, expires_at } of matches) {
+    const key = JSON.stringify([tool, operation]);
+    const kind = kinds.get(key) ?? { tool, operation, count: 0, risk_level: null, expires_at: Infinity };
+    kind.count += 1;
+    if (rankOf(risk_level) > rankOf(kind.risk_level)) kind.risk_level = risk_level;
+    kind.expires_at = Math.min(kind.expires_at, expires_at ?? Infinity);
+    kinds.set(key, kind);
+  }
+  return [...kinds.values()].sort((a, b) => rankOf(b.risk_level) - rankOf(a.risk_level) || a.expires_at - b.expires_at);
+}
+
+const rankOf = (risk: string | null): number => RISKS.indexOf(risk as (typeof RISKS)[number]);

@@ -3,7 +3,16 @@
  * it is sorted newest first, so the most urgent action would be last.
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { userState, type CoreHost, invalidCursor, listReply, readPage } from "../../src/core.ts";
+import {
+  userState,
+  type CoreHost,
+  invalidCursor,
+  listReply,
+  orNull,
+  readPage,
+  textSchema,
+  timeSchema,
+} from "../../src/core.ts";
 import {
   type Credential,
   decodeCursor,
@@ -12,11 +21,13 @@ import {
   nextLink,
   PAGE_QUERY,
   Refusal,
+  toRfc3339,
 } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
 import { readActionRecord } from "./action-record.ts";
 import {
   compareSortKeys,
+  countKinds,
   findMatchingActions,
   formatSortKey,
   needsFullScan,
@@ -28,6 +39,8 @@ import { ActionRecord } from "./schemas.ts";
 import { findUserAsApprover, type PendingApprover } from "./voting-capacity.ts";
 
 const LIST = "approvals";
+/** Maximum number of kinds of pending actions that one response lists. */
+const MAX_KINDS = 100;
 const { limit, cursor } = PAGE_QUERY;
 const user_id = Type.Optional(
   Type.String({
@@ -87,6 +100,49 @@ export function pendingRoute(host: CoreHost, tag: string) {
         read.total,
       ]);
       return listReply("actions", items, { total, next_cursor }, nextLink("/v1/approvals", query, next_cursor));
+    },
+  });
+}
+
+const Kind = Type.Object(
+  {
+    tool: Type.String(),
+    operation: Type.String(),
+    count: Type.Integer({ minimum: 1 }),
+    risk_level: orNull(textSchema("The highest risk of these actions; null if none is rated.")),
+    expires_at: orNull(timeSchema("The earliest deadline of these actions.")),
+  },
+  { title: "PendingKind", additionalProperties: false },
+);
+const Kinds = Type.Object(
+  {
+    kinds: Type.Array(Kind, { description: `At most ${MAX_KINDS}.` }),
+    complete: Type.Boolean({
+      description:
+        "False if there are more kinds, or more pending actions than one request reads: 20,000, or 1,000 for `view=mine`.",
+    }),
+  },
+  { additionalProperties: false },
+);
+
+export function pendingKindsRoute(host: CoreHost, tag: string) {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/approvals/kinds",
+    tag,
+    summary: "Count pending actions by tool and operation",
+    description: "Of all pages that match the filters. The highest risk first, then the earliest deadline.",
+    scope: ["actions:read", "actions:read_own"],
+    query: PendingFilter,
+    responses: { 200: { description: "The kinds.", schema: Kinds } },
+    async handle({ query, credential }) {
+      const { matches, isComplete } = await findMatchingActions(host, credential, query, host.clock());
+      const kinds = countKinds(matches);
+      const listed = kinds.slice(0, MAX_KINDS).map(({ expires_at, ...kind }) => ({
+        ...kind,
+        expires_at: expires_at === Infinity ? null : toRfc3339(expires_at),
+      }));
+      return { status: 200, json: { kinds: listed, complete: isComplete && kinds.length <= MAX_KINDS } };
     },
   });
 }

@@ -90,6 +90,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     ["#/analytics", "By rule"],
     ["#/provenance", "no key is pinned"],
     [`#/provenance/${hash}`, "Entry"],
+    ["#/evidence", "Make the pack"],
     ["#/coverage", "No log has been compared"],
     ["#/events?after=-1", "active policies"],
     ["#/deliveries", "No messages were sent yet"],

@@ -163,6 +163,7 @@ describe("lists of the console", { skip: withoutBrowser }, () => {
       ["provenance", "#/provenance"],
       ["entry", `#/provenance/${hash}`],
       ["coverage", "#/coverage"],
+      ["evidence", "#/evidence"],
       ["events", "#/events?after=-1"],
       ["deliveries", "#/deliveries"],
       ["system", "#/system"],

@@ -72,6 +72,20 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     }
   };
 
+  it("lists the kinds of requests, which the service counts over the whole queue, and selects one", async () => {
+    await submitMany(60, "one");
+    await submit({ operation: "dangerous" });
+    const { page } = await console_.visit(ada, "#/approvals");
+    const kinds = page.getByLabel("Kind of request");
+    await kinds.waitFor();
+    const [, first = "", second = ""] = await kinds.locator("option").allTextContents();
+    assert.match(first, /dangerous: 1 request, critical risk, \d+m left$/);
+    assert.match(second, /one: 60 requests, \d+m left$/);
+    await kinds.selectOption({ label: first });
+    await page.getByText("1 matches", { exact: true }).waitFor();
+    await page.close();
+  });
+
   it("decides 20 ordinary requests with one key each", async () => {
     // A separate operation, because a rejection also denies equal requests.
     const ids = await submitMany(20, "keyboard");

@@ -62,7 +62,7 @@ export function PlanList() {
 }
 
 /** Returns "3 actions: ci deploy" or "5 actions: db backup, db drop and others". */
-function describePlan(actions: readonly { tool: string; operation: string }[]): string {
+export function describePlan(actions: readonly { tool: string; operation: string }[]): string {
   const names = [...new Set(actions.map(({ tool, operation }) => renderPlain(`${tool} ${operation}`)))];
   const others = names.length > MAX_NAMES ? " and others" : "";
   return `${formatCounted(actions.length, "action")}: ${names.slice(0, MAX_NAMES).join(", ")}${others}`;

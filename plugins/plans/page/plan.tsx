@@ -27,7 +27,7 @@ import {
   useLoad,
   useSubmit,
 } from "../../console/app/kit.ts";
-import { PlanList } from "./plan-list.tsx";
+import { describePlan, PlanList } from "./plan-list.tsx";
 import { TEXTS } from "./strings.ts";
 import { castPlanVote, type PlanRecord, type StruckAction } from "./vote-on-plan.ts";
 
@@ -38,7 +38,12 @@ export function Plan({ id }: { id: string | null }) {
 function OnePlan({ id }: { id: string }) {
   const loaded = useLoad((signal) => request("GET /v1/plans/{id}", { path: [id], signal }), [id]);
   return (
-    <LoadedPage title={TEXTS.title} back={{ href: "#/plans", text: TEXTS.listTitle }} what="the plan" loaded={loaded}>
+    <LoadedPage
+      title={loaded.data === null ? TEXTS.title : describePlan(loaded.data.actions)}
+      back={{ href: "#/plans", text: TEXTS.listTitle }}
+      what="the plan"
+      loaded={loaded}
+    >
       {(plan) => <Whole key={plan.digest} plan={plan} onVoted={loaded.set} />}
     </LoadedPage>
   );

@@ -1,4 +1,4 @@
-/** Verifies one ledger entry in the browser, with the pinned key. */
+/** Verifies one ledger entry in the browser, with the pinned key or else with the key that the service publishes. */
 import { useState } from "preact/hooks";
 import {
   downloadText,
@@ -36,17 +36,21 @@ export async function verifyEntry(hash: string, vkey: string): Promise<VerifiedE
   return verifyProofResponse(await request("GET /v1/provenance/{hash}/proof", { path: [hash] }), hash, vkey);
 }
 
+/** Returns the pinned key, or else the key that the service publishes. */
+export async function readTrustedKey(signal?: AbortSignal): Promise<string> {
+  return readPinnedKey() ?? (await request("GET /v1/provenance/keys", { signal })).keys[0]?.vkey ?? "";
+}
+
 /** @param props.hash leaf hash of an entry */
 export function EntryProof({ hash }: { hash: string }) {
   const [result, setResult] = useState<VerifiedEntry | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
-  const vkey = readPinnedKey();
   const check = async (): Promise<void> => {
     setBusy(true);
     setError(null);
     try {
-      setResult(await verifyEntry(hash, vkey ?? ""));
+      setResult(await verifyEntry(hash, await readTrustedKey()));
     } catch (problem) {
       setResult(null);
       setError(problem);
@@ -75,14 +79,14 @@ export function EntryProof({ hash }: { hash: string }) {
           <code>assent verify</code>.
         </Notice>
       )}
-      {vkey === null ? (
-        <Notice kind="busy">
-          Nothing can be verified yet, because no key is pinned in this browser:{" "}
-          <a href="#/provenance">pin the ledger's key</a> first.
-        </Notice>
+      {readPinnedKey() === null ? (
+        <p class="quiet">
+          No key is pinned in this browser, so the entry is verified with the key that the service publishes.{" "}
+          <a href="#/provenance">Pin it</a>, so that this browser notices if the service ever shows a different history.
+        </p>
       ) : null}
       <div class="row">
-        <button type="button" disabled={isBusy || vkey === null || !canVerify} onClick={() => void check()}>
+        <button type="button" disabled={isBusy || !canVerify} onClick={() => void check()}>
           Verify in this browser
         </button>
         <button type="button" onClick={() => void save()}>
@@ -106,13 +110,14 @@ export function VerifiedProof({
   vkey: string;
   request?: unknown;
 }) {
-  const isFollower = vkey !== readPinnedKey();
+  const pinned = readPinnedKey();
+  const signer =
+    pinned === null ? "the published key" : vkey === pinned ? "the pinned key" : "a successor of the pinned key";
   return (
     <Notice kind="good">
       <p>
         <strong>Verified in this browser.</strong> The entry is at index {index} of the log{" "}
-        <MarkedValue value={checkpoint.origin} />, under a checkpoint that{" "}
-        {isFollower ? "a successor of the pinned key signed." : "the pinned key signed."}
+        <MarkedValue value={checkpoint.origin} />, under a checkpoint that {signer} signed.
         {committed === null ? null : " The entry commits to the request below."}
       </p>
       <FactList

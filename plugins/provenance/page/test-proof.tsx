@@ -10,7 +10,7 @@ import {
   request,
   useLoad,
 } from "../../console/app/kit.ts";
-import { readPinnedKey, verifyEntry } from "./proof.tsx";
+import { readPinnedKey, readTrustedKey, verifyEntry } from "./proof.tsx";
 import { canVerify, toHex, type VerifiedEntry } from "./verify.ts";
 
 const TEXTS = {
@@ -77,7 +77,5 @@ async function proveVote(id: string, signal: AbortSignal): Promise<ProvedEntry> 
   const { events } = await request("GET /v1/actions/{id}/events", { path: [id], signal });
   const vote = events.findLast(({ type }) => type === "approval") ?? events.at(-1);
   if (vote === undefined) throw new Error("the ledger has no entry of this action");
-  const { keys } = await request("GET /v1/provenance/keys", { signal });
-  const vkey = readPinnedKey() ?? keys[0]?.vkey ?? "";
-  return { ...(await verifyEntry(vote.hash, vkey)), hash: vote.hash };
+  return { ...(await verifyEntry(vote.hash, await readTrustedKey(signal))), hash: vote.hash };
 }

@@ -104,6 +104,23 @@ describe("pending actions", () => {
     assert.deepEqual(await list("sort=risk"), [high, soon, low, two]);
     assert.deepEqual(await list("sort=newest"), [soon, two, high, low]);
     assert.deepEqual(await list("sort=oldest"), [low, high, two, soon]);
+    const { body: kinds } = await service.call("GET", "/v1/approvals/kinds?agent_id=filter-bot&q=schmidt", {
+      key: admin,
+    });
+    assert.deepEqual(
+      [
+        kinds.complete,
+        kinds.kinds.map(({ tool, operation, count, risk_level }: any) => [tool, operation, count, risk_level]),
+      ],
+      [
+        true,
+        [
+          ["bank", "risky", 1, "high"],
+          ["bank", "soon", 1, null],
+          ["bank", "two", 1, null],
+        ],
+      ],
+    );
     // The agent's owner cannot approve, and a second vote is missing only after the first.
     assert.deepEqual(await list("view=mine", bea.key), []);
     assert.deepEqual(await list("view=second_vote"), []);

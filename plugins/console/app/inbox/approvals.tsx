@@ -11,6 +11,7 @@ import { ActionTitle } from "../ui/request-view.tsx";
 import { FirstSteps } from "./lazy-parts.tsx";
 import { queueAddress, Filters, readQueueQuery } from "./filters.tsx";
 import { HeldTray } from "./held-tray.tsx";
+import { KindFilter } from "./kind-filter.tsx";
 import { heldVotes, reportVotes, undoVote, type HeldVote } from "./held-votes.ts";
 import { oneColumn, RequestList } from "./list.tsx";
 import { SelectedRequests, QueueOverview } from "./overview.tsx";
@@ -98,6 +99,11 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
           {/* Changing a filter adds no entry to the browser's history. */}
           <Filters query={query} onChange={(next) => location.replace(queueAddress(id, next))} field={searchField} />
           <Toolbar queue={queue} rows={rows} selection={selection}>
+            <KindFilter
+              query={query}
+              total={queue.total}
+              onChange={(next) => location.replace(queueAddress(id, next))}
+            />
             {selection.chosen.length > 0 && !batch.isShown ? (
               <button type="button" class="small held" onClick={batch.show}>
                 {TEXTS.showSelected(selection.chosen.length)}
