@@ -251,8 +251,8 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     ];
     const { page } = await console_.visit(ada, "#/approvals");
     for (const [id, amount, names] of [
-      [small, "120", ["amount", "to", "currency", "note"]],
-      [large, "980", ["amount", "to", "currency", "note", "code"]],
+      [small, "120 USD", ["amount", "to", "currency", "note"]],
+      [large, "980 USD", ["amount", "to", "currency", "note", "code"]],
     ] as const) {
       await inboxRow(page, id).getByText(amount).waitFor();
       await inboxRow(page, id).locator("[data-id]").click();
