@@ -15,6 +15,7 @@ const NAMES_COMMIT = new RegExp(
     "describe( --tags| --abbrev=\\d+| --always| --long)*( (HEAD|@)([~^]\\d*)*)?",
     "branch --show-current|symbolic-ref --short HEAD|hash-object -t tree /dev/null",
     "log -1 --format=%[hH]( [\\w./~-]+)?",
+    "rev-list( --reverse| --no-merges| --first-parent| --max-count=\\d+| -n ?\\d+)* [\\w./~^@-]+",
     "rev-list (-1|-n 1|--max-count=1|--max-parents=0) [\\w./~-]+",
     "for-each-ref --format=%\\(refname(:short)?\\)( --sort=\\S+)*( refs/(heads|tags|remotes)[\\w./-]*)+",
   ]

@@ -110,7 +110,8 @@ export const INTERPRETERS: Readonly<Record<string, RegExp>> = {
 const HARMLESS_VARIABLES: ReadonlySet<string> = new Set(
   (
     "NODE_ENV CI TZ NO_COLOR FORCE_COLOR COLUMNS LINES DEBUG VERBOSE LOG_LEVEL RUST_BACKTRACE RUST_LOG PYTHONUNBUFFERED " +
-    "PYTHONDONTWRITEBYTECODE PYTHONHASHSEED GOOS GOARCH CGO_ENABLED"
+    "PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONUTF8 PYTHONIOENCODING CARGO_TERM_COLOR CARGO_TERM_PROGRESS_WHEN CARGO_INCREMENTAL RUST_TEST_THREADS " +
+    "GOMAXPROCS GOGC GIT_TERMINAL_PROMPT GOOS GOARCH CGO_ENABLED"
   ).split(" "),
 );
 
@@ -161,7 +162,9 @@ export function isHarmlessAssignment(variable: string, value: string): boolean {
     (/^(GIT_)?(SEQUENCE_)?EDITOR$/.test(variable) && /^(true|:)$/.test(value)) ||
     (variable === "NODE_OPTIONS" && value.split(" ").every((option) => NODE_OPTION.test(option))) ||
     // Modules of the project, which tests run anyway.
-    (variable === "PYTHONPATH" && /^(?!-)[\w-]+(\/[\w-]+)*$|^[.]$/.test(value)) ||
+    (variable === "PYTHONPATH" && /^([\w-]+(\/[\w-]+)*|[.])(:([\w-]+(\/[\w-]+)*|[.]))*$/.test(value)) ||
+    (variable === "RUSTFLAGS" && /^-D ?warnings$/.test(value)) ||
+    (/^(GIT_)?PAGER$/.test(variable) && /^(cat|)$/.test(value)) ||
     (/^(LANG|LC_[A-Z]+)$/.test(variable) && /^(C|POSIX|\w+[.]UTF-?8|C[.]UTF-?8)$/i.test(value))
   );
 }

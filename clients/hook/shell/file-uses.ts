@@ -23,7 +23,7 @@ const words = (text: string): ReadonlySet<string> => new Set(text.split(" "));
 
 /** Commands that display names and properties of files, or create folders and delete files. */
 const NAMES = words(
-  "cd pushd ls pwd mkdir rmdir stat find tree du df test [ which type whereis basename dirname realpath readlink file echo printf true false",
+  "cd pushd ls pwd mkdir rmdir stat find tree du df test [ source . which type whereis basename dirname realpath readlink file echo printf true false",
 );
 const READS = words(
   "cat head tail wc nl cut tr sort uniq diff date grep egrep fgrep rg jq yq awk gawk mawk comm cmp tac rev fold paste join column strings od " +
@@ -76,6 +76,8 @@ export function fileUse(
   if (name === "mv") return { opens: true, changes: true, creates: "last" };
   if (name === "git") {
     const shows = showsContents(args);
+    // "git apply --check" and the like read a patch, and no settings.
+    if (known === "reads" && args[0] === "apply") return { opens: true, changes: false };
     return { opens: shows, changes: GIT_CHANGES.has(args[0] ?? ""), obeys: shows };
   }
   if (name === "tee") return { opens: true, changes: true, creates: "all" };

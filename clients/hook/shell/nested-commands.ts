@@ -1,6 +1,8 @@
 /** Reads the commands that another command starts: shells, wrappers, `find -exec`, `eval`. */
 import type { WorkingFolders } from "./working-folders.ts";
-import type { ShellArgument, UnclearReason } from "./shell-types.ts";
+import type { PlainProgram, ProgramUse, ShellArgument, UnclearReason } from "./shell-types.ts";
+import { readNodeProgram } from "./javascript-programs.ts";
+import { readPythonProgram, shadowsModule } from "./python-programs.ts";
 import { findEvaluationReason } from "./evaluated-arguments.ts";
 import { isFilter, plainPrograms } from "./filter-programs.ts";
 import { fileArguments, hasOnlyNames } from "./text-arguments.ts";
@@ -60,11 +62,15 @@ interface CommandReader {
     args: readonly ShellArgument[],
     via: readonly string[],
     files?: readonly ShellArgument[],
+    use?: ProgramUse,
   ): void;
+  recordProgram(program: PlainProgram): void;
 }
 
 export class NestedCommands {
   private readonly reader: CommandReader;
+  /** Number of folders that the line pushed. */
+  private pushed = 0;
   constructor(reading: CommandReader) {
     this.reader = reading;
   }
@@ -95,7 +101,9 @@ export class NestedCommands {
         return this.text(args, nestedVia, depth);
       case ".":
       case "source":
-        this.reader.note("script");
+        // A virtual environment, whose folder an agent cannot change without approval, only puts its programs first.
+        if (args.length !== 1 || !/^(?:[\w./-]*\/)?[.]?venv\/bin\/activate$/.test(args[0]?.text ?? ""))
+          this.reader.note("script");
         return record();
       case "trap":
         return this.readTrap(args, nestedVia, depth);
@@ -108,10 +116,12 @@ export class NestedCommands {
         return record();
       case "cd":
       case "pushd":
+        if (name === "pushd") this.pushed++;
         this.reader.workingFolders.changeFolder(args);
         return record();
       case "popd":
-        this.reader.note("directory");
+        // Every folder that the line entered counts anyway.
+        if (--this.pushed < 0) this.reader.note("directory");
         return record();
       case "set":
         if (!args.every(({ text }) => HARMLESS_SET_OPTION.test(text))) this.reader.note("state");
@@ -178,8 +188,50 @@ export class NestedCommands {
       return this.reader.recordCommand(first, args, via, files);
     }
     if (name.includes("/")) return this.readProgram(first, args, via, depth, record);
+    if (this.readProgramText(first, name, args, via, input)) return;
     this.noteInterpreter(name, args);
     record();
+  }
+
+  /** Reads a program in Python or JavaScript that the line contains. Returns false if it is not plain. */
+  private readProgramText(
+    first: ShellArgument,
+    name: string,
+    args: readonly ShellArgument[],
+    via: readonly string[],
+    input: string | null,
+  ): boolean {
+    const isPython = /^python[0-9.]*$/.test(name);
+    if (!isPython && name !== "node") return false;
+    const options = isPython ? args : args.filter(({ text }) => !/^--(input-type=\w+|no-warnings)$/.test(text));
+    const [option, code, ...rest] = options;
+    const takesText = (isPython ? /^-c$/ : /^(-e|-p|-pe|--eval|--print)$/).test(option?.text ?? "");
+    if (takesText && (code?.isLiteral !== true || code.matches !== undefined)) return false;
+    const takesInput = !takesText && (option === undefined || (option.text === "-" && option.isLiteral));
+    const text = takesText ? (code as ShellArgument).text : takesInput ? input : null;
+    const program = text === null ? null : isPython ? readPythonProgram(text) : readNodeProgram(text);
+    if (program === null || (isPython && !this.loadsOnlyLibrary())) return false;
+    // Node runs another file if a module is missing.
+    if (!isPython && !program.opened.every((file) => !file.startsWith(".") || this.isProjectFile(file))) return false;
+    this.reader.recordProgram(program);
+    this.reader.recordCommand(first, args, via, takesText ? rest : options.slice(1), "reads");
+    return true;
+  }
+
+  /** Whether no file in the working folder takes the place of a module of Python's library. */
+  private loadsOnlyLibrary(): boolean {
+    return this.reader.workingFolders.all().every((folder) => {
+      const names = this.reader.project.list(folder)?.filter(shadowsModule);
+      return names?.every(
+        (name) =>
+          !name.includes(".") && this.reader.project.list(`${folder}/${name}`)?.includes("__init__.py") !== true,
+      );
+    });
+  }
+
+  private isProjectFile(name: string): boolean {
+    const file = { text: name, isLiteral: true, startsWithTilde: false };
+    return this.reader.workingFolders.filePaths(file).every((path) => this.reader.project.read(path) !== null);
   }
 
   /** Reads what a task runner runs. Returns false if the runner starts an installed program instead. */
@@ -350,6 +402,8 @@ export class NestedCommands {
     const isPlain = options.every((option) =>
       /^(-[0rtn1-9P]+|-L1|--null|--no-run-if-empty|-I|-I\{\}|\{\}|\d+)$/.test(option),
     );
+    // These only display their arguments.
+    if (files === null && isPlain && ["echo", "basename", "dirname"].includes(command[0]?.text ?? "")) return command;
     if (files === null || !isPlain || (replaced && command.some(({ text }) => text.includes("{}") && text !== "{}"))) {
       this.reader.note("expansion");
       return command;

@@ -19,10 +19,19 @@ import {
 import { WorkingFolders } from "./working-folders.ts";
 import { NestedCommands } from "./nested-commands.ts";
 import { acceptsText, sendsTexts, textArguments } from "./text-arguments.ts";
-import type { FileUses, ParsedShell, ShellArgument, ShellContext, UnclearReason } from "./shell-types.ts";
+import type {
+  FileUses,
+  ParsedShell,
+  PlainProgram,
+  ProgramUse,
+  ShellArgument,
+  ShellContext,
+  UnclearReason,
+} from "./shell-types.ts";
 import { hasExpansion, joinParts, wordValue, type Known, type Scope } from "./word-values.ts";
 import { LineVariables, assignedNames } from "./line-variables.ts";
 import { filesListedBy, listedFiles } from "./listed-files.ts";
+import { shadowsModule } from "./python-programs.ts";
 import { outputOf } from "./command-output.ts";
 import { hostsIn } from "./addresses.ts";
 import { matchFiles } from "./file-patterns.ts";
@@ -31,12 +40,16 @@ import { fileUse, findSearch, usesListedFiles, type FileUse } from "./file-uses.
 import type { ProjectFiles, TaskBody } from "./tasks/task-body.ts";
 import { isHarmlessAssignment, isPrivateVariable } from "./command-tables.ts";
 
+const NOTHING: ReadonlySet<number> = new Set();
 const NO_PROJECT: ProjectFiles = { read: () => null, list: () => null, files: () => null };
 /** Maximum number of values of a loop that are read one by one. */
 const MAX_VALUES = 8;
 /** Maximum number of times that bodies of loops are read. */
 const MAX_LOOPS = 200;
 const READS: FileUse = { opens: true, changes: false };
+/** Commands of git that may change the files of the workspace. */
+const CHECKOUTS =
+  /^(checkout|switch|stash|merge|rebase|reset|pull|cherry-pick|revert|apply|am|restore|worktree|bisect|clean|mv)$/;
 const MAX_LENGTH = 32_768;
 const MAX_COMMANDS = 64;
 const MAX_WORDS = 512;
@@ -64,7 +77,7 @@ export function readShellText(
   text: string,
   place: ShellContext,
 ): { parsed: ParsedShell; folders: string[]; uses: FileUses } {
-  const reading = new ShellReader(place);
+  const reading = new ShellReader(place, text);
   if (HIDDEN_CHARACTERS.test(text)) reading.note("characters");
   reading.readScript(text, [], 0);
   return { parsed: reading.result(), folders: reading.workingFolders.all(), uses: reading.uses };
@@ -84,6 +97,9 @@ class ShellReader {
   private words = 0;
   private loops = 0;
   private source = "";
+  /** The whole line. */
+  private readonly line: string;
+  private runsProgram = false;
   /** Task whose text is being read. */
   private task: string | undefined;
   /** Whether the current command reads the output of another. */
@@ -109,7 +125,8 @@ class ShellReader {
   readonly project: ProjectFiles;
   private readonly runs: NestedCommands;
 
-  constructor(place: ShellContext) {
+  constructor(place: ShellContext, line: string) {
+    this.line = line;
     this.project = place.project ?? NO_PROJECT;
     this.workingFolders = new WorkingFolders(place, (reason) => this.note(reason));
     this.runs = new NestedCommands(this);
@@ -134,6 +151,12 @@ class ShellReader {
       this.uses.changed.add(path);
       this.uses.created.add(path);
     }
+    // Python would load a module that the line creates.
+    const created = [...this.uses.changed, ...this.uses.created];
+    if (this.runsProgram && created.some((path) => shadowsModule(path.slice(path.lastIndexOf("/") + 1))))
+      this.note("code");
+    if (this.runsProgram && this.commands.some(({ name, args }) => name === "git" && CHECKOUTS.test(args[0] ?? "")))
+      this.note("code");
     return {
       version: 2,
       commands: this.commands,
@@ -185,7 +208,13 @@ class ShellReader {
    * Records a command that runs.
    * @param files arguments that may be file names
    */
-  recordCommand(name: ShellArgument, args: readonly ShellArgument[], via: readonly string[], files = args): void {
+  recordCommand(
+    name: ShellArgument,
+    args: readonly ShellArgument[],
+    via: readonly string[],
+    files = args,
+    programUse?: ProgramUse,
+  ): void {
     if (name.text === "git" && args.some(({ commit }) => commit !== undefined)) {
       const named = args.map((each) => (each.commit === undefined ? each : literalArgument(each.commit)));
       return this.recordCommand(name, named, via);
@@ -194,7 +223,8 @@ class ShellReader {
     if (this.commands.length >= MAX_COMMANDS || this.words > MAX_WORDS) return this.note("size");
     const plain = this.workingFolders.commandName(name);
     const words = args.map(({ text }) => text);
-    const known = knownProgram(plain, args);
+    const known =
+      programUse === undefined ? knownProgram(plain, args) : { use: programUse, texts: NOTHING, outputs: NOTHING };
     this.commands.push({
       name: plain,
       args: words,
@@ -234,6 +264,19 @@ class ShellReader {
       return argument.matches ?? this.workingFolders.filePaths(argument);
     });
     for (const path of [...places, ...implied]) this.uses.searched.push({ path, ...scope });
+  }
+
+  /** Records the files that a plain program in another language uses. */
+  recordProgram({ opened, written, searched }: PlainProgram): void {
+    this.runsProgram = true;
+    if (/PYTHON[A-Z]*=/.test(this.line)) this.note("code");
+    for (const name of opened) this.path(literalArgument(name), READS);
+    for (const name of written) this.writesTo(literalArgument(name));
+    for (const { folder, glob } of searched) {
+      this.path(literalArgument(folder), { opens: false, changes: false });
+      for (const path of this.workingFolders.filePaths(literalArgument(folder)))
+        this.uses.searched.push({ path, ignored: "read", globs: [glob], followsLinks: true });
+    }
   }
 
   /** Records a file that an option names, and that the command writes. */

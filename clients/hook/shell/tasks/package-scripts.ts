@@ -130,10 +130,13 @@ const FOLDER_OPTIONS: Readonly<Record<string, RegExp>> = {
 
 /** Separates the option that chooses a folder, in front of the command, from the other arguments. */
 function managerFolder(manager: string, args: readonly string[]): { folder: string | null; args: readonly string[] } {
-  const [option = "", value = ""] = args;
-  const found = FOLDER_OPTIONS[manager]?.exec(option);
-  if (found == null) return { folder: null, args };
-  return { folder: found[1] ?? value, args: args.slice(found[1] === undefined ? 2 : 1) };
+  const pattern = FOLDER_OPTIONS[manager];
+  const end = args.indexOf("--");
+  // npm reads its options anywhere.
+  const at = args.findIndex((arg, i) => (i === 0 || (manager === "npm" && (end < 0 || i < end))) && pattern?.test(arg));
+  const [, attached] = pattern?.exec(args[at] ?? "") ?? [];
+  if (at < 0) return { folder: null, args };
+  return { folder: attached ?? args[at + 1] ?? "", args: args.toSpliced(at, attached === undefined ? 2 : 1) };
 }
 
 /** Whether a word is a command of npm, pnpm, yarn or bun, and not the name of a script or an installed program. */
