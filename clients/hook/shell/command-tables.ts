@@ -162,7 +162,7 @@ export function isHarmlessAssignment(variable: string, value: string): boolean {
     (/^(GIT_)?(SEQUENCE_)?EDITOR$/.test(variable) && /^(true|:)$/.test(value)) ||
     (variable === "NODE_OPTIONS" && value.split(" ").every((option) => NODE_OPTION.test(option))) ||
     // Modules of the project, which tests run anyway.
-    (variable === "PYTHONPATH" && /^([\w-]+(\/[\w-]+)*|[.])(:([\w-]+(\/[\w-]+)*|[.]))*$/.test(value)) ||
+    (variable === "PYTHONPATH" && /^(\w[\w-]*(\/[\w-]+)*|[.])(:(\w[\w-]*(\/[\w-]+)*|[.]))*$/.test(value)) ||
     (variable === "RUSTFLAGS" && /^-D ?warnings$/.test(value)) ||
     (/^(GIT_)?PAGER$/.test(variable) && /^(cat|)$/.test(value)) ||
     (/^(LANG|LC_[A-Z]+)$/.test(variable) && /^(C|POSIX|\w+[.]UTF-?8|C[.]UTF-?8)$/i.test(value))

@@ -206,6 +206,8 @@ export class NestedCommands {
     const options = isPython ? args : args.filter(({ text }) => !/^--(input-type=\w+|no-warnings)$/.test(text));
     const [option, code, ...rest] = options;
     const takesText = (isPython ? /^-c$/ : /^(-e|-p|-pe|--eval|--print)$/).test(option?.text ?? "");
+    // Node reads its options also behind the program.
+    if (!isPython && rest.some(({ text }) => text.startsWith("-"))) return false;
     if (takesText && (code?.isLiteral !== true || code.matches !== undefined)) return false;
     const takesInput = !takesText && (option === undefined || (option.text === "-" && option.isLiteral));
     const text = takesText ? (code as ShellArgument).text : takesInput ? input : null;

@@ -113,7 +113,7 @@ describe("what the text does not show", () => {
     ['sh -c "$X"', ["expansion"], 'sh -c "$X"'],
     ["eval $X", ["expansion"]],
     ["python3 -c 'import os'", ["code"], "python3 -c import os"],
-    ["node --eval x", ["code"], "node --eval x"],
+    ["node --eval 'require(x)'", ["code"], "node --eval require(x)"],
     ["echo x | python3 -", ["stdin"], "echo x", "python3 -"],
     ["find . -exec rm {} +", ["expansion"], "rm {}", "find . -exec rm {} +"],
     ["find . -exec sh -c 'rm x' \\; -delete", ["expansion"], "rm x", "find . -exec sh -c rm x ; -delete"],

@@ -23,7 +23,7 @@ export const hidden: readonly Evasion[] = [
   "./ls",
   "python3 -c 'import os'",
   "perl -e 'unlink 1'",
-  "node -e 1",
+  "node -e 'require(1)'",
   "awk 'BEGIN { system(\"x\") }'",
   "sed -n '1e x' a",
   "tar cf x --checkpoint-action=exec=x .",
