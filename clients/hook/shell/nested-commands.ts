@@ -43,6 +43,8 @@ const FIND_EXEC_OPTIONS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
 const NO_OPTIONS: Wrapper = { flags: "", values: "" };
 const DISPLAYS: FileUse = { opens: true, changes: false };
+/** A program that is not in a folder of the system, so that a new file in a folder for temporary files is not free. */
+const OBEYS: FileUse = { opens: false, changes: false, obeys: true };
 const NO_DISPLAY: FileUse = { opens: false, changes: false };
 
 /** The members of `ShellReader` (parse-command.ts) that nested commands use. */
@@ -280,12 +282,15 @@ export class NestedCommands {
     record: () => void,
   ): void {
     const [, installed] = /^(?:\.\/)?(?:[\w.@-]+\/)*node_modules\/\.bin\/([\w.-]+)$/.exec(first.text) ?? [];
+    if (installed !== undefined) this.reader.path(first, OBEYS);
     if (installed !== undefined)
       return this.read([{ ...first, text: installed }, ...args], [...via, "npx"], depth, null);
     // The programs of a virtual environment, whose folder an agent cannot change without approval.
     const [, program] = /^(?:[\w./-]*\/)?[.]?venv\/bin\/([\w.-]+)$/.exec(first.text) ?? [];
-    if (program !== undefined)
+    if (program !== undefined) {
+      this.reader.path(first, OBEYS);
       return this.read([{ ...first, text: program }, ...args], [...via, "uv run"], depth, null);
+    }
     // The same applies to these scripts, whose programs and options are known.
     if (/(^|\/)(gradlew|mvnw)$/.test(first.text)) return record();
     const isShellScript = this.scriptTexts(first).some((text) => /^#!(\/usr)?\/bin\/(env )?(ba|da|z)?sh\b/.test(text));

@@ -252,7 +252,7 @@ class ShellReader {
     }
     for (const argument of sendsTexts(plain) ? files : named)
       for (const host of hostsIn(argument.text)) this.hosts.add(host);
-    if (plain.includes("/")) this.path(name, READS);
+    if (plain.includes("/")) this.path(name, { ...READS, obeys: true });
     this.recordTargets(args, use);
     const search = findSearch(plain, words);
     if (search === null) return;
