@@ -162,7 +162,15 @@ async function requestDecision(
       }
       const { state } = dependencies;
       const inspects = started.inspect === true || action.inspect === true;
-      await state.saveAction(event.host, event.session, event.callId, action.id, inspects).catch(() => {});
+      const isSaved = await state.saveAction(event.host, event.session, event.callId, action.id, inspects).then(
+        () => true,
+        () => false,
+      );
+      if (inspects && !isSaved && HOST_DIALECTS[event.host].replaceOutput !== undefined) {
+        // The event after the call could not be assigned to the action, so that the output would not be inspected.
+        await assent.result(action.id, { success: false, error: "not run: its output could not be inspected" });
+        return { refusal: UNINSPECTED };
+      }
       if (HOST_DIALECTS[event.host].allowPrompt !== undefined)
         await state.saveDecision(event.host, event.session, requestMembers(request), action.id).catch(() => {});
       // A person may have approved a copy of a secret, so a file of an approved command is not the agent's own.
@@ -175,6 +183,10 @@ async function requestDecision(
     return { refusal: "Not run: there was no time left for a decision. Repeat the same command." };
   return { refusal: "Not run: other calls used the same approval first. Try again." };
 }
+
+const UNINSPECTED =
+  "Not run: rules inspect what this call returns, and the hook cannot store that the call runs. Tell the user to free disk " +
+  "space, or to make the folder of the hook's state writable.";
 
 /** Prefix of the description with which Codex asks whether a command may use the network. */
 const NETWORK_PROMPT = "network-access ";

@@ -86,7 +86,8 @@ export class HookState {
     if (path === null) return null;
     const text = await readFile(path, "utf8").catch(() => null);
     if (text === null) return null;
-    await rm(path, { force: true });
+    // The output has to be inspected even if the file system has become read-only.
+    await rm(path, { force: true }).catch(() => undefined);
     return { id: text.replace(INSPECTED, ""), inspects: text.endsWith(INSPECTED) };
   }
 

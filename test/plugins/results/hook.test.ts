@@ -3,6 +3,7 @@
  * @needs hook
  */
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { decideHookCall } from "../../../clients/hook/decide-tool-call.ts";
@@ -146,6 +147,23 @@ test("in other hosts, and after a failure, nothing is sent, and the result adds 
   assert.equal(inspections, before);
   const rows = await service.runtime.host.storage.entriesOfAction((await newest()).id);
   assert.ok(rows.some(({ bytes }) => Buffer.from(bytes).toString().includes('"not_inspected"')));
+});
+
+test("a call does not run if its output could not be assigned to it, and would not be inspected", async () => {
+  const folder = temporaryFolder("assent-results-");
+  writeFileSync(join(folder, "state"), "");
+  const broken = new HookState(join(folder, "state"));
+  const call = (tool_name: string) => ({
+    hook_event_name: "PreToolUse",
+    tool_name,
+    tool_use_id: `call-${++n}`,
+    tool_input: { n },
+  });
+  const refused = await send("claude-code", call("mcp__crm__read"), broken);
+  assert.match(JSON.stringify(refused), /deny.*rules inspect what this call returns/);
+  assert.equal((await newest()).status, "failed");
+  assert.doesNotMatch(JSON.stringify(await send("claude-code", call("mcp__other__read"), broken)), /deny/);
+  assert.doesNotMatch(JSON.stringify(await send("codex", { ...call("mcp__crm__read"), turn_id: "t" }, broken)), /deny/);
 });
 
 test("an output to which no rule applies is not sent", async () => {
