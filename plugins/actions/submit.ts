@@ -7,7 +7,6 @@ import {
   commitDigest,
   commitFacts,
   type CoreHost,
-  type Decision,
   type DecisionEntry,
   encodeAuthority,
   encodeEdit,
@@ -25,7 +24,6 @@ import {
   type LedgerTransaction,
   type Prefetch,
   recordCreatedResource,
-  type RecordedFacts,
   type SessionFact,
   type SubmittedAction,
   toActor,
@@ -243,7 +241,7 @@ export async function recordSubmission(
   const { decision, facts, evaluation, needs } = decided;
   const records =
     decision.effect === "require_approval" ? await assertMayWait(host, tx, credential, submission, facts) : [];
-  const row = recordDecision(host, tx, credential, { ...submission, ...decided, ...commitFacts(facts, newSalt) });
+  const row = recordDecision(host, tx, credential, submission, decided);
   for (const record of records) record();
   const uses = listUses(evaluation, decided, needs);
   if (uses.length > 0) await writeLimitUses(tx, uses, id);
@@ -328,21 +326,15 @@ export async function prefetchSubmissionFacts(
   await prefetchFacts(host, await Promise.all(evaluations));
 }
 
-interface DecidedSubmission extends PreparedSubmission {
-  facts: RecordedFacts;
-  past: string | null;
-  decision: Decision;
-  /** The request after the obligations changed it; null if they did not change it. */
-  obliged: ActionRequest | null;
-}
-
 function recordDecision(
   host: CoreHost,
   tx: LedgerTransaction,
   credential: Credential,
-  submission: DecidedSubmission,
+  { id, salt, request, sealed, sealedMeta, plan }: PreparedSubmission,
+  decided: DecidedAction,
 ): ActionRow {
-  const { id, salt, request, sealed, sealedMeta, facts, past, plan, decision, obliged } = submission;
+  const { decision, obliged } = decided;
+  const { facts, past } = commitFacts(decided.facts, newSalt);
   const status = STATUS_OF[decision.effect];
   const expiresAt = decision.approval === null ? null : tx.now + decision.approval.expires_in_ms;
   const edit = obliged && { at: tx.now, by: CHANGED_BY_POLICIES, comment: null, request: obliged, salt };

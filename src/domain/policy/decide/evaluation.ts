@@ -5,7 +5,7 @@ import { MAX_STEPS } from "../condition/cel.ts";
 import { Meter } from "../condition/cel-meter.ts";
 import { Activation, type ConditionFacts } from "../condition/condition.ts";
 import type { Facts, ReasonCode, SourceFact } from "../policy-types.ts";
-import { NameMatches, type Names } from "./name-matches.ts";
+import { matchNamesOf, type NameMatches, type Names } from "./name-matches.ts";
 
 /** The facts that an evaluation reads. */
 type EvaluationFacts = ConditionFacts & Pick<Facts, "authority" | "delegators" | "final_request" | "session">;
@@ -52,7 +52,7 @@ export class Evaluation {
     request: ActionRequest,
     facts: EvaluationFacts,
     now: number,
-    matches = new NameMatches(compiled, request),
+    matches: NameMatches = matchNamesOf(compiled, request),
     steps: Meter | null = null,
   ) {
     this.compiled = compiled;

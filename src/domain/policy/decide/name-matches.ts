@@ -19,6 +19,23 @@ export interface Names {
 
 type Named = Pick<ActionRequest, "agent_id" | "tool" | "operation">;
 
+/** Maximum number of cached matches of a policy set. */
+const MAX_CACHED = 1_000;
+const cached = new WeakMap<CompiledPolicySet, Map<string, NameMatches>>();
+
+/** Returns the matches of the names of a request. Caches them, because agents use the same names again and again. */
+export function matchNamesOf(compiled: CompiledPolicySet, request: Named): NameMatches {
+  const known = cached.get(compiled) ?? new Map<string, NameMatches>();
+  cached.set(compiled, known);
+  const key = JSON.stringify([request.tool, request.operation, request.agent_id]);
+  let matches = known.get(key);
+  if (matches === undefined) {
+    if (known.size >= MAX_CACHED) known.clear();
+    known.set(key, (matches = new NameMatches(compiled, request)));
+  }
+  return matches;
+}
+
 /** The policies and rules that match the names of a request. Each policy is matched once, when it is first needed. */
 export class NameMatches {
   private readonly compiled: CompiledPolicySet;

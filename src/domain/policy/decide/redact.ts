@@ -7,7 +7,7 @@ import { decodeEdit, encodeEdit } from "../../edited-request.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../json.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
 import type { EditableParameter } from "../policy-types.ts";
-import { NameMatches } from "./name-matches.ts";
+import { matchNamesOf } from "./name-matches.ts";
 
 /** Replaces a redacted value. */
 export const REDACTED = "[redacted]";
@@ -24,7 +24,7 @@ interface RequestTexts extends Named {
 export function findRedactedPaths(
   set: CompiledPolicySet,
   action: Named,
-  matches = new NameMatches(set, action),
+  matches = matchNamesOf(set, action),
 ): string[] {
   if (!set.redacts) return [];
   const paths = matches

@@ -4,7 +4,7 @@
  */
 import type { JsonObject } from "../../json.ts";
 import type { CompiledLimit, CompiledPolicySet, CompiledRule } from "../compile/compile.ts";
-import { NameMatches } from "./name-matches.ts";
+import { matchNamesOf } from "./name-matches.ts";
 import { type PreviewedAction, renderPreview } from "./preview.ts";
 import { redactParams } from "./redact.ts";
 
@@ -55,7 +55,7 @@ interface DecidingRule {
 function findDecidingRule(set: CompiledPolicySet, action: DecidedAction): DecidingRule | null {
   const policy = set.policies.find(({ name }) => name === action.policy);
   if (policy === undefined || action.rule === null) return null;
-  const matches = new NameMatches(set, action);
+  const matches = matchNamesOf(set, action);
   const limits = policy.limits.filter((limit) => matches.matchesLimit(policy, limit));
   const rules = matches.rules(policy);
   const at = rules.findIndex(({ name }) => name === action.rule);
