@@ -48,11 +48,11 @@ export interface GrantEnd {
 export interface Grants {
   /** All grants, including ended ones, keyed by id, in the order of the ledger. */
   readonly all: PersistentMap<string, Grant>;
-  /** Grants without a recorded end, keyed by case-folded agent, tool and operation. */
-  readonly open: ReadonlyMap<string, readonly Grant[]>;
+  /** Grants without a recorded end, keyed by case-folded agent, tool and operation. A list can be empty. */
+  readonly open: PersistentMap<string, readonly Grant[]>;
 }
 
-export const NO_GRANTS: Grants = { all: PersistentMap.of(), open: new Map() };
+export const NO_GRANTS: Grants = { all: PersistentMap.of(), open: PersistentMap.of() };
 
 /** Returns the grants after an entry. Throws RangeError if the entry contradicts earlier entries. */
 export function applyGrantEntry({ all, open }: Grants, entry: GrantEntry & { seq: number }): Grants {
@@ -60,11 +60,10 @@ export function applyGrantEntry({ all, open }: Grants, entry: GrantEntry & { seq
   const key = targetKey(grant);
   // Remove expired grants, so that the list stays short.
   const others = (open.get(key) ?? []).filter(({ id, until }) => id !== grant.id && until > parseEntryTime(entry.at));
-  const sameTargetGrants = grant.ended === null ? [...others, grant] : others;
-  const nextOpen = new Map(open);
-  if (sameTargetGrants.length === 0) nextOpen.delete(key);
-  else nextOpen.set(key, sameTargetGrants);
-  return { all: all.with(grant.id, grant), open: nextOpen };
+  return {
+    all: all.with(grant.id, grant),
+    open: open.with(key, grant.ended === null ? [...others, grant] : others),
+  };
 }
 
 export const grantState: Fold<Grants> = { name: "grants", initial: NO_GRANTS, on: { grant: applyGrantEntry } };

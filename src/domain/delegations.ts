@@ -83,20 +83,34 @@ export function delegationStatus(delegation: Delegation, users: Users, now: numb
   return starts_at > now ? "scheduled" : "active";
 }
 
+const notEnded = new WeakMap<Delegations, ReadonlyMap<string, Delegation[]>>();
+
+/** Returns the delegations to this user without a recorded end, oldest first. Searches ended ones once for each change. */
+function listNotEnded(delegations: Delegations, to: string): readonly Delegation[] {
+  const known = notEnded.get(delegations);
+  if (known !== undefined) return known.get(to) ?? [];
+  const byUser = new Map<string, Delegation[]>();
+  for (const delegation of delegations.values()) {
+    if (delegation.ended !== null) continue;
+    const others = byUser.get(delegation.to);
+    if (others === undefined) byUser.set(delegation.to, [delegation]);
+    else others.push(delegation);
+  }
+  notEnded.set(delegations, byUser);
+  return byUser.get(to) ?? [];
+}
+
 /**
  * Returns the active delegations to this user, oldest first. Does not follow chains: delegations to one of the
  * delegators do not count.
  */
 export function activeDelegationsTo(delegations: Delegations, users: Users, to: string, now: number): Delegation[] {
-  return [...delegations.values()].filter(
-    (delegation) => delegation.to === to && delegationStatus(delegation, users, now) === "active",
-  );
+  return listNotEnded(delegations, to).filter((delegation) => delegationStatus(delegation, users, now) === "active");
 }
 
 /** Returns the next time at which a delegation to this user starts or ends as planned; null if there is none. */
 export function nextDelegationChange(delegations: Delegations, to: string, now: number): number | null {
-  const times = [...delegations.values()]
-    .filter((delegation) => delegation.to === to && delegation.ended === null)
+  const times = listNotEnded(delegations, to)
     .flatMap(({ starts_at, until }) => [starts_at, until])
     .filter((time) => time > now);
   return times.length === 0 ? null : Math.min(...times);
