@@ -142,8 +142,6 @@ class Batch {
   private policySet: string | null;
   private epoch: number;
   private followedDigest: Uint8Array;
-  /** Reads and writes of rows, which all jobs share. */
-  private readonly store: ReturnType<typeof createJobTransaction>;
   private view: JobTransaction | null = null;
   private sealed = false;
   private states: States;
@@ -159,13 +157,6 @@ class Batch {
     this.followedDigest = head.followed_digest;
     this.states = context.states();
     this.written = context.written.batch(tx, context.now);
-    this.store = createJobTransaction({
-      tx,
-      entries: createBatchReads(tx, head.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
-      prefetched: () => this.prefetched,
-      written: this.written,
-      wrote: () => this.move(),
-    });
   }
 
   /** Rejects all later writes of jobs, for example of a job that ended without awaiting all of its work. */
@@ -214,7 +205,14 @@ class Batch {
 
   async makeView(): Promise<JobTransaction> {
     const activePolicies = await this.context.policies(this.tx, this.policySet);
-    this.view = Object.assign(this.membersOf(activePolicies), this.store);
+    const { tx } = this;
+    this.view = createJobTransaction(this.membersOf(activePolicies), {
+      tx,
+      entries: createBatchReads(tx, this.base.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
+      prefetched: () => this.prefetched,
+      written: this.written,
+      wrote: () => this.move(),
+    });
     return this.view;
   }
 
