@@ -79,13 +79,13 @@ export class TransactionScope implements SqlExecutor {
     });
   }
 
-  moveHead(values: WrittenHead, refusal: Error): Promise<void> {
+  moveHead(values: WrittenHead, refusal: string): Promise<void> {
     return this.attempt(() => {
       this.isAsLocked = false;
       this.movedHead = { size: values.size, epoch: values.epoch, root: values.root.slice() };
       return this.unlessPipelined(
         this.runNow(this.own.moveHead, values).then((changes) => {
-          if (changes !== 1) throw this.failed(refusal);
+          if (changes !== 1) throw this.failed(new StorageError("unavailable", refusal));
         }),
       );
     });

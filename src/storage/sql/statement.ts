@@ -38,10 +38,11 @@ export interface SqlExecutor {
    */
   runMany(statement: Statement, rows: readonly object[]): Promise<void>;
   /**
-   * Runs the statement that writes the ledger's head. It must change one row; otherwise `refusal` dooms the
-   * transaction. If statements are pipelined, does not wait for the response: the commit verifies the head.
+   * Runs the statement that writes the ledger's head. It must change one row; otherwise, a StorageError with this
+   * message dooms the transaction. If statements are pipelined, does not wait for the response: the commit verifies the
+   * head.
    */
-  moveHead(values: WrittenHead, refusal: Error): Promise<void>;
+  moveHead(values: WrittenHead, refusal: string): Promise<void>;
   /**
    * Like `run`, for an insert that is expected to succeed. Can return before the database responds, and can combine
    * rows of one table into one statement. A failure dooms the transaction, and the next call or the commit rejects.

@@ -165,7 +165,7 @@ export function createTransaction(
       const because = `entries from ${old_size} under epoch ${head.epoch} do not continue the stored ledger; read the head again`;
       // Send these statements together, in this order, so that the commit does not need an additional round trip.
       await Promise.all([
-        db.moveHead(moved, new StorageError("unavailable", because)),
+        db.moveHead(moved, because),
         db.runMany(writes.insertEntry, entries),
         tiles.length === 0 ? undefined : db.runMany(writes.insertTile, tiles),
       ]);
