@@ -23,7 +23,7 @@ const words = (text: string): ReadonlySet<string> => new Set(text.split(" "));
 
 /** Commands that display names and properties of files, or create folders and delete files. */
 const NAMES = words(
-  "cd pushd ls pwd mkdir rmdir stat find tree du df test [ which type whereis basename dirname realpath readlink file echo printf true false",
+  "ls pwd mkdir rmdir stat find tree du df test [ which type whereis basename dirname realpath readlink file echo printf true false",
 );
 const READS = words(
   "cat head tail wc nl cut tr sort uniq diff date grep egrep fgrep rg jq yq awk gawk mawk comm cmp tac rev fold paste join column strings od " +
@@ -69,7 +69,8 @@ export function fileUse(
 ): FileUse {
   if (name === "rm")
     return { opens: false, changes: false, deletes: args.some((arg) => RECURSIVE.test(arg)) ? "folders" : "files" };
-  if (name === "." || name === "source") return { opens: false, changes: false, obeys: true };
+  // Whatever runs in a folder reads settings there.
+  if ([".", "source", "cd", "pushd"].includes(name)) return { opens: false, changes: false, obeys: true };
   if (NAMES.has(name)) return { opens: displaysList(name, args), changes: false };
   if (READS.has(name)) return { opens: true, changes: false };
   if (name === "touch" || name === "mktemp") return { opens: false, changes: true, creates: "all" };
