@@ -287,8 +287,9 @@ export class NestedCommands {
       return this.read([{ ...first, text: installed }, ...args], [...via, "npx"], depth, null);
     // The programs of a virtual environment, whose folder an agent cannot change without approval.
     const [, program] = /^(?:[\w./-]*\/)?[.]?venv\/bin\/([\w.-]+)$/.exec(first.text) ?? [];
-    if (program !== undefined) {
-      this.reader.path(first, OBEYS);
+    const isRelative = !first.text.startsWith("/") && !/(^|\/)\.\.\//.test(first.text);
+    const folder = first.text.slice(0, first.text.lastIndexOf("/"));
+    if (program !== undefined && (isRelative || this.reader.project.list(folder) !== null)) {
       return this.read([{ ...first, text: program }, ...args], [...via, "uv run"], depth, null);
     }
     // The same applies to these scripts, whose programs and options are known.
