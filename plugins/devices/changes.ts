@@ -33,18 +33,28 @@ const REPORTS_PER_SILENCE = 6;
 /** Maximum number of devices that one transaction records as silent. */
 const SILENT_PAGE = 100;
 
+/**
+ * Returns the agent to which the keys of a user's machines are bound. Each user has an own one, because a key sees, cancels
+ * and starts the actions of its agent.
+ */
+const agentOf = ({ agent }: DeviceOptions, userId: string): string => `${agent}-${userId.slice(-12)}`;
+
 /** The rights of a person who enrols a machine. */
 type Person = Pick<Rights, "groups" | "limits" | "hasScope">;
 
 /** Throws unless the person manages keys or is in one of the groups, and their own groups cover the agent. */
-function assertMayEnrol({ groups, agent }: DeviceOptions, person: Person): void {
-  if (!person.hasScope("keys:manage") && !person.groups.some((group) => groups.includes(group)))
+function assertMayEnrol(options: DeviceOptions, userId: string, person: Person): void {
+  if (!person.hasScope("keys:manage") && !person.groups.some((group) => options.groups.includes(group)))
     throw new Refusal(
       ERRORS.notAllowed,
       "you are in no group that may enrol machines (`devices.groups` in assent.yaml) and do not manage keys",
     );
+  const agent = agentOf(options, userId);
   if (!canAdministerAgent(person, agent))
-    throw new Refusal(ERRORS.notAllowed, `your groups do not cover the agent "${agent}", for which devices get keys`);
+    throw new Refusal(
+      ERRORS.notAllowed,
+      `your groups do not cover the agent "${agent}", for which your devices get keys`,
+    );
 }
 
 const PREFIX = "confirmed/";
@@ -76,7 +86,7 @@ export function confirmMachine(
         ERRORS.notAllowed,
         "a person confirms a machine in the console, not an API key, token or terminal",
       );
-    assertMayEnrol(options, caller);
+    assertMayEnrol(options, caller.session.user.id, caller);
     const documents = host.documents.within(tx);
     if ((await documents.get(PREFIX + challenge)) !== null)
       throw new Refusal(ERRORS.codeInvalid, "this machine was confirmed already; start the command again");
@@ -109,11 +119,14 @@ export async function enrolDevice(
     const { user_id, machine, expires_at } = confirmationIn(document);
     const person = await host.keys.rightsOf(tx, user_id);
     if (expires_at <= tx.now || person === null) throw unconfirmed();
-    assertMayEnrol(options, person);
+    assertMayEnrol(options, user_id, person);
     const { principal } = person;
     const own = listOpen(tx).filter(({ owner }) => owner === principal);
     const earlier = own.filter((each) => each.machine.id === machine.id);
-    if (own.length - earlier.length >= MAX_DEVICES)
+    const others = own.filter((each) => !earlier.includes(each));
+    const keys = await Promise.all(others.map(({ key_id }) => tx.key(key_id)));
+    // A key can be revoked without the device, which then ends when it is silent.
+    if (keys.filter((key) => key?.revoked_at === null).length >= MAX_DEVICES)
       throw new Refusal(
         ERRORS.tooMany,
         `you have ${MAX_DEVICES} devices, which is the limit; end one that is not used`,
@@ -123,7 +136,7 @@ export async function enrolDevice(
     const minted = host.keys.mint({
       name: `device ${machine.name} ${id.slice(-12)}`,
       scopes: SCOPE_PRESETS.agent,
-      agent_id: options.agent,
+      agent_id: agentOf(options, user_id),
       owner: principal,
       now: tx.now,
     });
@@ -136,7 +149,11 @@ export async function enrolDevice(
     for (const each of earlier) ended.push(await end(host, tx, each, by));
     return { device: tx.state(deviceState).get(id) as Device, key: minted.value, endings: ended };
   });
-  for (const finish of endings) await finish();
+  // The machine gets its key even if the actions of its earlier key cannot be cancelled now.
+  for (const finish of endings)
+    await finish().catch((error: unknown) =>
+      host.log.warn("could not cancel all actions of a device that was enrolled again", { error: String(error) }),
+    );
   return { device, key };
 }
 
@@ -158,6 +175,17 @@ export async function recordReport(
       errors: [{ pointer: "/hooks", detail }],
     });
   }
+  const interval = (silent_hours * 3_600_000) / REPORTS_PER_SILENCE;
+  const isKnown = (device: Device, now: number): boolean =>
+    device.machine.id === machine_id &&
+    device.reported_at !== null &&
+    !device.is_silent &&
+    device.version === version &&
+    JSON.stringify(device.hooks) === JSON.stringify(hooks) &&
+    now - device.reported_at < interval;
+  // Most reports say nothing new, so look without the ledger's lock first.
+  const known = findByKey(await host.snapshot(), credential);
+  if (isKnown(known, host.clock())) return known;
   const isOther = await host.ledger.transact(async (tx) => {
     const caller = await confirmCredential(tx, credential, "actions:submit");
     const device = findByKey(tx, caller);
@@ -166,10 +194,8 @@ export async function recordReport(
       if (!device.is_copied) record(tx, device, { change: "copied", version }, by);
       return true;
     }
+    if (isKnown(device, tx.now)) return false;
     const last = device.reported_at;
-    const isSame = device.version === version && JSON.stringify(device.hooks) === JSON.stringify(hooks);
-    const interval = (silent_hours * 3_600_000) / REPORTS_PER_SILENCE;
-    if (last !== null && isSame && !device.is_silent && tx.now - last < interval) return false;
     if (last !== null && tx.now - last < MIN_REPORT_MS)
       throw new Refusal(ERRORS.tooSoon, "the device reported less than a minute ago; report again after a minute");
     record(tx, device, { change: "reported", version, hooks, lost: findLostHooks(device.hooks, hooks) }, by);

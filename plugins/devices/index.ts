@@ -6,7 +6,7 @@ import { canSeeAgent, type CoreHost, defineCorePlugin, type LeaderLease, slicePa
 import { type Credential, defineRoute, type Gauge, nextLink, toRfc3339 } from "../../src/plugin.ts";
 import type { KeyRow } from "../../src/storage/index.ts";
 import { confirmMachine, endDevice, enrolDevice, recordReport, recordSilence } from "./changes.ts";
-import { deviceNotice } from "./notice.ts";
+import { deviceNotice, enrolmentNotice } from "./notice.ts";
 import * as schema from "./schemas.ts";
 import { type Device, deviceState, silentAfter } from "./state.ts";
 
@@ -24,7 +24,7 @@ export default defineCorePlugin({
   options: schema.DeviceOptions,
   entries: { [schema.DEVICE_ENTRY]: schema.DeviceChange },
   folds: [deviceState],
-  notices: [deviceNotice],
+  notices: [deviceNotice, enrolmentNotice],
   setup: (host, options) => ({
     routes: deviceRoutes(host, options),
     gauges: [deviceGauge(host, options)],
@@ -41,7 +41,7 @@ function deviceRoutes(host: CoreHost, options: schema.DeviceOptions) {
       tag: TAG,
       summary: "Confirm a machine",
       description:
-        "A signed-in person types the code that the machine shows. The machine then gets a key that belongs to the person and is bound to the agent `devices.agent`. Available to users who manage keys or are in one of `devices.groups`.",
+        "A signed-in person types the code that the machine shows. The machine then gets a key that belongs to the person and is bound to the person's own agent, `<devices.agent>-<end of the user's id>`. Available to users who manage keys or are in one of `devices.groups`.",
       scope: host.scopes,
       body: schema.ConfirmBody,
       bodyLimit: BODY_BYTES,

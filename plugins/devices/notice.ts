@@ -6,6 +6,29 @@ const MAX_NAME = 80;
 type DeviceEntry = Extract<EntryBody, { data: object }>;
 const changeOf = (entry: EntryBody): DeviceChange => (entry as DeviceEntry).data as DeviceChange;
 
+/** Tells a person that a machine got a key in their name, because a stolen session could have confirmed it. */
+export const enrolmentNotice: NoticeKind<typeof DeviceOptions> = {
+  name: "device_enrolled",
+  entry: DEVICE_ENTRY,
+  isDue: (entry) => changeOf(entry).change === "enrolled",
+  person: (entry) => changeOf(entry).owner,
+  render(entry) {
+    const { device_id, machine } = changeOf(entry);
+    const name = renderText(machine.name, MAX_NAME);
+    return {
+      title: `${name} was enrolled in your name`,
+      opening: "Agents on it ask for decisions as yours. If you did not confirm it, end the device.",
+      facts: [
+        ["Machine", name],
+        ["Device", device_id],
+      ],
+      topic: `device:${device_id}`,
+      page: "#/devices",
+      data: { device: { id: device_id, change: "enrolled", machine } },
+    };
+  },
+};
+
 export const deviceNotice: NoticeKind<typeof DeviceOptions> = {
   name: "device_attention",
   entry: DEVICE_ENTRY,

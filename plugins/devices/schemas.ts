@@ -23,9 +23,10 @@ export const DeviceOptions = Type.Object(
     agent: Type.String({
       default: "coding-agent",
       minLength: 1,
-      maxLength: 256,
+      maxLength: 80,
       format: "name",
-      description: "The agent to which the keys of devices are bound.",
+      description:
+        "The agents of devices: a hyphen and the end of the user's id follow, so that each person has an own agent.",
     }),
     silent_hours: Type.Integer({
       default: 72,

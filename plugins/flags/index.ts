@@ -56,7 +56,7 @@ async function flag(
 ): Promise<void> {
   const caller = await confirmCredential(tx, credential, "approvals:decide");
   const row = await visibleAction(tx, id, caller);
-  await verifyAgainstLedger(host, tx, row);
+  const { approvals } = await verifyAgainstLedger(host, tx, row);
   if (!STATUSES.includes(row.status))
     throw new Refusal(
       ERRORS.notFlaggable,
@@ -70,7 +70,7 @@ async function flag(
   if (flags.some(isOwn)) throw new Refusal(ERRORS.flagged, `you have flagged the action ${id} already`);
   if (flags.length >= MAX_FLAGS)
     throw new Refusal(ERRORS.flagged, `the action ${id} has ${MAX_FLAGS} flags, which is the limit`);
-  const approver = (await tx.approvals(id)).findLast(({ approve }) => approve)?.principal ?? null;
+  const approver = approvals.at(-1)?.principal ?? null;
   tx.record(
     {
       type: FLAG_ENTRY,

@@ -102,8 +102,8 @@ export function readServiceUrl(env: Variables): string {
 }
 
 /**
- * Throws HookConfigError if the user's hook.json cannot take a key: another file with a key takes precedence, or it is
- * unreadable. To be called before a key is made.
+ * Returns the path of the user's hook.json. Throws HookConfigError if the file cannot take a key. To be called before a
+ * key is made.
  */
 export function assertKeyIsWritable(env: Variables): string {
   const path = userConfigFile(env);
@@ -113,12 +113,12 @@ export function assertKeyIsWritable(env: Variables): string {
   return path;
 }
 
-/** Writes the address and the key into the user's hook.json, and keeps `wait` and `sessions`. Returns its path. */
+/** Writes the address and the key into the user's hook.json, and keeps `wait`. Returns its path. The key cannot issue sessions. */
 export function writeKey(env: Variables, url: string, key: string): string {
   const path = assertKeyIsWritable(env);
-  const { before, wait, sessions } = readMembers(path);
+  const { before, wait } = readMembers(path);
   // JSON.stringify omits undefined members.
-  const members = { url, api_key: key, wait, sessions };
+  const members = { url, api_key: key, wait };
   writeSettings(path, before, `${JSON.stringify(members, null, 2)}\n`, 0o600);
   chmodSync(path, 0o600);
   const { apiKey } = loadConfig(env);
@@ -127,7 +127,7 @@ export function writeKey(env: Variables, url: string, key: string): string {
   return path;
 }
 
-function readMembers(path: string): { before: string | null; wait?: unknown; sessions?: unknown } {
+function readMembers(path: string): { before: string | null; wait?: unknown } {
   const before = readSettings(path);
   let value: unknown;
   try {
@@ -136,5 +136,5 @@ function readMembers(path: string): { before: string | null; wait?: unknown; ses
     throw new HookConfigError(`${path} is not valid JSON`);
   }
   if (!isObject(value)) throw new HookConfigError(`${path} must be a JSON object`);
-  return { before, wait: value["wait"], sessions: value["sessions"] };
+  return { before, wait: value["wait"] };
 }

@@ -42,6 +42,7 @@ interface DeviceView {
   id: string;
   status: "active" | "attention" | "silent" | "ended";
   owner: string;
+  agent_id: string;
   machine: { name: string; platform: string };
   reported_at: string | null;
   version: string | null;
@@ -65,7 +66,7 @@ when a hook is missing, or when a machine no longer reports.
   --ended            list the devices whose key was revoked
   --json             print JSON
 
-list and end need a key with keys:manage; list also works with users:read.
+list and end need a key with keys:manage; list also works with users:read. You end your own devices in the console.
 
 examples:
   assent devices enrol --url https://assent.example.com
@@ -82,7 +83,7 @@ examples:
     const [verb, target, ...more] = positionals;
     const { json = false } = values;
     if (more.length > 0) throw usageError(`unexpected argument "${more.join(" ")}"`);
-    if (verb === "enrol" && target === undefined) await enrol(io, values.url, json);
+    if (verb === "enrol" && target === undefined) await enrol(io, values.url, values.command, json);
     else if (verb === "report" && target === undefined) await report(io, values.command, json);
     else if (verb === "list" && target === undefined) await list(io, values.ended === true, json);
     else if (verb === "end" && target !== undefined) await end(io, target, json);
@@ -91,7 +92,7 @@ examples:
   },
 };
 
-async function enrol(io: Output, given: string | undefined, json: boolean): Promise<void> {
+async function enrol(io: Output, given: string | undefined, command: string | undefined, json: boolean): Promise<void> {
   const { url, machine } = withConfigErrors(() => {
     assertKeyIsWritable(process.env);
     return { url: given ?? readServiceUrl(process.env), machine: describeMachine(process.env) };
@@ -106,10 +107,10 @@ async function enrol(io: Output, given: string | undefined, json: boolean): Prom
   );
   const { device, key } = await withServiceErrors(() => waitForKey(service, verifier));
   const path = withConfigErrors(() => writeKey(process.env, url, key));
-  const reported = await sendReport(createAssent({ url, apiKey: key, timeout: TIMEOUT }), undefined);
+  const reported = await sendReport(createAssent({ url, apiKey: key, timeout: TIMEOUT }), command);
   if (json) return printJson(io, { device: reported, file: path });
   io.out(
-    `${colourText(io, "green", "enrolled")} ${toPrintable(device.machine.name)} as ${device.id}; its key is in ${path}`,
+    `${colourText(io, "green", "enrolled")} ${toPrintable(device.machine.name)} as ${device.id}, for ${toPrintable(device.agent_id)} of ${toPrintable(device.owner)}; its key is in ${path}`,
   );
   printHooks(io, reported);
 }

@@ -40,6 +40,7 @@ before(async () => {
 // Audits the store, too.
 after(() => service.close());
 
+const agentOf = ({ id }: Person): string => `coder-${id.slice(-12)}`;
 let verifiers = 0;
 const newVerifier = (): string => String(++verifiers).padStart(43, "v");
 const confirm = (person: Person, verifier: string, machine: object = MACHINE): Promise<Answer> => {
@@ -70,13 +71,23 @@ describe("enrolment", () => {
     assert.equal(status, 201, JSON.stringify(body));
     assert.deepEqual(
       [body.device.owner, body.device.agent_id, body.device.status],
-      [ada.principal, "coder", "attention"],
+      [ada.principal, agentOf(ada), "attention"],
     );
     const me = await service.call("GET", "/v1/me", { key: body.key });
-    assert.deepEqual([me.body.key.agent_id, me.body.key.owner], ["coder", ada.principal]);
+    assert.deepEqual([me.body.key.agent_id, me.body.key.owner], [agentOf(ada), ada.principal]);
     assert.ok(!me.body.scopes.some((scope: string) => /decide|manage|write|admin/.test(scope)), me.body.scopes.join());
-    const own = { ...ALLOWED, agent_id: "coder" };
+    const own = { ...ALLOWED, agent_id: agentOf(ada) };
     assert.equal((await service.call("POST", "/v1/actions", { key: body.key, body: own })).status, 200);
+  });
+
+  test("gives people no rights over what the machines of others ask for", async () => {
+    const [hers, theirs] = [(await enrol(ada)).body, (await enrol(admin)).body];
+    const request = { ...ALLOWED, agent_id: agentOf(admin) };
+    const { id } = (await service.call("POST", "/v1/actions", { key: theirs.key, body: request })).body;
+    for (const path of [`/v1/actions/${id}/cancel`, `/v1/actions/${id}/start`])
+      assert.deepEqual(code(await service.call("POST", path, { key: hers.key, body: {} })), [404, "ACTION_NOT_FOUND"]);
+    assert.equal((await service.call("GET", `/v1/actions/${id}`, { key: hers.key })).status, 404);
+    await admin.call("DELETE", `/v1/devices/${theirs.device.id}`);
   });
 
   test("is refused for others, for keys, and for people whose groups do not cover the agent", async () => {
@@ -126,6 +137,9 @@ describe("enrolment", () => {
     for (let n = 1; n < 20; n += 1)
       assert.equal((await enrol(admin, { ...MACHINE, id: String(n).padStart(64, "0") })).status, 201);
     assert.deepEqual(code(await enrol(admin, { ...MACHINE, id: "f".repeat(64) })), [429, "TOO_MANY_DEVICES"]);
+    const revoked = (await admin.call("GET", "/v1/devices?limit=1")).body.devices[0].key_id;
+    await service.call("DELETE", `/v1/api-keys/${revoked}`, { key: service.admin });
+    assert.equal((await enrol(admin, { ...MACHINE, id: "f".repeat(64) })).status, 201, "a revoked key counts no more");
     for (const { id, owner } of (await admin.call("GET", "/v1/devices?limit=1000")).body.devices)
       if (owner === admin.principal) assert.equal((await admin.call("DELETE", `/v1/devices/${id}`)).status, 200);
   });
