@@ -45,7 +45,7 @@ const DeviceRecord = Type.Object(
       "Time from which it is no longer notified, unless the user opens the console on it earlier.",
     ),
   },
-  { title: "Device", ...closed },
+  { title: "PushDevice", ...closed },
 );
 const DeviceList = Type.Object(
   {
