@@ -62,7 +62,6 @@ export function hiddenRoute(host: CoreHost, tag: string) {
     responses: {
       200: { description: "All such rules.", schema: Type.Object({ hidden: Type.Array(HiddenRecord) }, closed) },
     },
-    errors: ["INSUFFICIENT_SCOPE"],
     async handle({ credential }) {
       if (!credential.hasScope("policies:read"))
         throw new Refusal("INSUFFICIENT_SCOPE", "the list names rules, so it also needs the scope policies:read");

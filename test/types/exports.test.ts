@@ -31,6 +31,7 @@ const PROMISED: Record<string, string[]> = {
   "./command": ["parseArguments", "createClient"],
   "./core": ["canonicalText", "foldName"],
   "./actions": ["findSelfApproval", "visibleAction"],
+  "./actions/command": ["printAction"],
   "./coverage": ["createEffectSources", "readJsonRecords"],
   "./policies": ["parseCandidates", "renderBacktest"],
   "./console": ["h", "LoadedPage", "request", "useLoad"],
