@@ -166,7 +166,8 @@ async function requestDecision(
         () => true,
         () => false,
       );
-      if (inspects && !isSaved && HOST_DIALECTS[event.host].replaceOutput !== undefined) {
+      const isFound = isSaved && event.session !== null && event.callId !== null;
+      if (inspects && !isFound && HOST_DIALECTS[event.host].replaceOutput !== undefined) {
         // The event after the call could not be assigned to the action, so that the output would not be inspected.
         await assent.result(action.id, { success: false, error: "not run: its output could not be inspected" });
         return { refusal: UNINSPECTED };
@@ -185,8 +186,8 @@ async function requestDecision(
 }
 
 const UNINSPECTED =
-  "Not run: rules inspect what this call returns, and the hook cannot store that the call runs. Tell the user to free disk " +
-  "space, or to make the folder of the hook's state writable.";
+  "Not run: rules inspect what this call returns, and the hook could not assign the output to the call. Tell the user to " +
+  "free disk space, or to make the folder of the hook's state writable; a host that sends no id of its calls cannot run them.";
 
 /** Prefix of the description with which Codex asks whether a command may use the network. */
 const NETWORK_PROMPT = "network-access ";

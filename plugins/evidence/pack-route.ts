@@ -27,7 +27,6 @@ export function packRoute(host: CoreHost) {
     body: Window,
     bodyLimit: BODY_BYTES,
     responses: { 200: { description: "Lines of JSON.", contentType: NDJSON } },
-    errors: ["INSUFFICIENT_SCOPE", "OVERLOADED"],
     handle({ body, credential, signal }) {
       const [from, to] = [parseRfc3339(body.from) ?? 0, parseRfc3339(body.to) ?? 0];
       if (from >= to) {

@@ -162,6 +162,9 @@ test("a call does not run if its output could not be assigned to it, and would n
   const refused = await send("claude-code", call("mcp__crm__read"), broken);
   assert.match(JSON.stringify(refused), /deny.*rules inspect what this call returns/);
   assert.equal((await newest()).status, "failed");
+  const { tool_use_id: _, ...withoutId } = call("mcp__crm__read");
+  const unnamed = await send("gemini", { ...withoutId, hook_event_name: "BeforeTool" });
+  assert.match(JSON.stringify(unnamed), /deny.*rules inspect what this call returns/);
   assert.doesNotMatch(JSON.stringify(await send("claude-code", call("mcp__other__read"), broken)), /deny/);
   assert.doesNotMatch(JSON.stringify(await send("codex", { ...call("mcp__crm__read"), turn_id: "t" }, broken)), /deny/);
 });
