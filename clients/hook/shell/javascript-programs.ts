@@ -129,27 +129,39 @@ export function readNodeProgram(text: string): PlainProgram | null {
   };
   for (const [at, { kind, text: word }] of tokens.entries()) {
     const before = textAt(at - 1);
-    if (kind === "string" && (FORBIDDEN.has(word.slice(1, -1)) || word.includes("__"))) return null;
+    // "\\s" is "s", so a backslash can hide a word.
+    if (kind === "string" && (FORBIDDEN.has(word.slice(1, -1).replaceAll("\\", "")) || word.includes("__")))
+      return null;
+    // TypeScript, which newer versions of Node remove: "a![index]" is a member of "a", and "a! / b / c" divides.
+    if (word === "!" && kind === "operator" && textAt(at + 1) !== "=" && isIndexed(tokens, at - 1)) return null;
     if (word === "[" && kind === "operator") {
-      if (isIndexed(tokens[at - 1]) && !isPlainIndex(tokens, at)) return null;
+      if (isIndexed(tokens, at - 1) && !isPlainIndex(tokens, at)) return null;
       if (/^[{,]$/.test(before) && isComputedKey(tokens, at)) return null;
     }
     if (kind !== "name") continue;
     if (FORBIDDEN.has(word) || word.startsWith("_")) return null;
     if (before === "." || before === "?.") continue;
+    // It can also be the name of a variable.
+    if (word === "of" && !isOfLoop(tokens, at)) return null;
     if (KEYWORDS.has(word) || GLOBALS.has(word)) continue;
     // The name of a member in an object.
     if (textAt(at + 1) === ":" && /^[{,]$/.test(before)) continue;
     if (word === "require") {
       const path = textAt(at + 1) === "(" && textAt(at + 3) === ")" ? literal(at + 2) : null;
       if (/^(node:)?fs$/.test(path ?? "")) {
-        const isNamed = before === "=" && textAt(at - 2) === "fs" && textAt(at + 4) !== ".";
+        // An assignment is a value, and another variable could take it.
+        const isNamed =
+          before === "=" &&
+          textAt(at - 2) === "fs" &&
+          /^(const|let|var)$/.test(textAt(at - 3)) &&
+          !/^([.[(`]|[?][.])$/.test(textAt(at + 4));
         if (!isNamed && !readsFile(at + 4)) return null;
       } else if (path !== null && /^[.]{1,2}\/[\w./-]+[.]json$/.test(path)) program.opened.push(path);
       else return null;
       continue;
     }
-    if (word === "fs" && textAt(at + 1) === "=" && textAt(at + 2) === "require") continue;
+    if (word === "fs" && /^(const|let|var)$/.test(before) && textAt(at + 1) === "=" && textAt(at + 2) === "require")
+      continue;
     const members = Object.hasOwn(OBJECTS, word) ? OBJECTS[word] : undefined;
     if (members !== undefined) {
       if (textAt(at + 1) !== "." || !members.has(textAt(at + 2))) return null;
@@ -164,20 +176,41 @@ export function readNodeProgram(text: string): PlainProgram | null {
     const function_ = textAt(at + 1);
     if (textAt(at) !== "." || OBJECTS["fs"]?.has(function_) !== true || textAt(at + 2) !== "(" || path === null)
       return false;
+    // Other options of a read are flags, which can create a file or delete its contents.
+    const options = Array.from({ length: 6 }, (_, step) =>
+      tokens[at + 4 + step]?.kind === "string" ? '"' : textAt(at + 4 + step),
+    ).join("");
+    if (function_ === "readFileSync" && !/^(\)|,"\)|,\{encoding:"\})/.test(options)) return false;
     program.opened.push(path);
     if (function_ === "writeFileSync") program.written.push(path);
     return true;
   }
 }
 
-/** Whether brackets after this token select a member. */
-const isIndexed = (token: Token | undefined): boolean =>
-  token !== undefined &&
-  (token.kind === "string" ||
-    token.kind === "pattern" ||
-    /^[)\]}]$|^\?\.$/.test(token.text) ||
-    (token.kind === "name" &&
-      !/^(return|of|in|case|typeof|void|delete|new|throw|else|yield|default)$/.test(token.text)));
+/** Whether brackets after this token select a member, because the token ends a value. */
+function isIndexed(tokens: readonly Token[], at: number): boolean {
+  const token = tokens[at];
+  if (token === undefined) return false;
+  if (token.kind !== "name") return token.kind !== "operator" || /^[)\]}]$|^\?\.$/.test(token.text);
+  return (
+    /^\??\.$/.test(tokens[at - 1]?.text ?? "") ||
+    !/^(return|of|in|case|typeof|void|delete|new|throw|else)$/.test(token.text)
+  );
+}
+
+/** Whether `of` is part of `for (const x of`. */
+function isOfLoop(tokens: readonly Token[], at: number): boolean {
+  let depth = 0;
+  for (let i = at - 1; i > 0; i--) {
+    const { kind, text } = tokens[i] as Token;
+    if (kind === "operator" && ")]}".includes(text)) depth++;
+    if (kind !== "operator" || !"([{".includes(text) || --depth >= 0) continue;
+    return (
+      text === "(" && tokens[i - 1]?.text === "for" && /^(const|let|var)$/.test(tokens[i + 1]?.text ?? "") && i + 2 < at
+    );
+  }
+  return false;
+}
 
 /** Whether the index is a number, or a string that is no forbidden word. */
 const isPlainIndex = (tokens: readonly Token[], at: number): boolean =>

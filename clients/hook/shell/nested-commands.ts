@@ -54,6 +54,7 @@ interface CommandReader {
   /** The files that the standard input of the current command lists, one a line; null if they are unknown. */
   readonly input: readonly string[] | null;
   note(reason: UnclearReason): void;
+  setsVariable(name: string): void;
   /** Returns the files that a command lists; null if they are unknown. */
   listFiles(name: string, args: readonly ShellArgument[]): readonly string[] | null;
   path(argument: ShellArgument, use: FileUse): void;
@@ -211,9 +212,12 @@ export class NestedCommands {
     // Node reads its options also behind the program.
     if (!isPython && rest.some(({ text }) => text.startsWith("-"))) return false;
     if (takesText && (code?.isLiteral !== true || code.matches !== undefined)) return false;
+    // "node -p -e x" has two options, and the program is behind the second.
+    if (!isPython && code?.text.startsWith("-") === true) return false;
     const takesInput = !takesText && (option === undefined || (option.text === "-" && option.isLiteral));
     const text = takesText ? (code as ShellArgument).text : takesInput ? input : null;
-    const program = text === null ? null : isPython ? readPythonProgram(text) : readNodeProgram(text);
+    const program =
+      text === null ? null : isPython ? readPythonProgram(text, name.startsWith("python3")) : readNodeProgram(text);
     if (program === null || (isPython && !this.loadsOnlyLibrary())) return false;
     // Node runs another file if a module is missing.
     if (!isPython && !program.opened.every((file) => !file.startsWith(".") || this.isProjectFile(file))) return false;
@@ -228,7 +232,10 @@ export class NestedCommands {
       const names = this.reader.project.list(folder)?.filter(shadowsModule);
       return names?.every(
         (name) =>
-          !name.includes(".") && this.reader.project.list(`${folder}/${name}`)?.includes("__init__.py") !== true,
+          // "copy" loads a module "org", which needs no file of its own.
+          !name.includes(".") &&
+          name !== "org" &&
+          this.reader.project.list(`${folder}/${name}`)?.includes("__init__.py") !== true,
       );
     });
   }
@@ -309,6 +316,7 @@ export class NestedCommands {
 
   private noteAssignment(text: string): void {
     const [, name, value] = ASSIGNMENT.exec(text) ?? [];
+    if (name !== undefined) this.reader.setsVariable(name);
     if (name !== undefined && !isHarmlessAssignment(name, value as string)) this.reader.note("assignment");
   }
 

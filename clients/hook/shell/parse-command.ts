@@ -77,7 +77,7 @@ export function readShellText(
   text: string,
   place: ShellContext,
 ): { parsed: ParsedShell; folders: string[]; uses: FileUses } {
-  const reading = new ShellReader(place, text);
+  const reading = new ShellReader(place);
   if (HIDDEN_CHARACTERS.test(text)) reading.note("characters");
   reading.readScript(text, [], 0);
   return { parsed: reading.result(), folders: reading.workingFolders.all(), uses: reading.uses };
@@ -97,9 +97,8 @@ class ShellReader {
   private words = 0;
   private loops = 0;
   private source = "";
-  /** The whole line. */
-  private readonly line: string;
   private runsProgram = false;
+  private setsPython = false;
   /** Task whose text is being read. */
   private task: string | undefined;
   /** Whether the current command reads the output of another. */
@@ -125,8 +124,7 @@ class ShellReader {
   readonly project: ProjectFiles;
   private readonly runs: NestedCommands;
 
-  constructor(place: ShellContext, line: string) {
-    this.line = line;
+  constructor(place: ShellContext) {
     this.project = place.project ?? NO_PROJECT;
     this.workingFolders = new WorkingFolders(place, (reason) => this.note(reason));
     this.runs = new NestedCommands(this);
@@ -139,6 +137,10 @@ class ShellReader {
 
   note(reason: UnclearReason): void {
     this.unclear.add(reason);
+  }
+
+  setsVariable(name: string): void {
+    if (name.startsWith("PYTHON")) this.setsPython = true;
   }
 
   result(): ParsedShell {
@@ -155,6 +157,7 @@ class ShellReader {
     const created = [...this.uses.changed, ...this.uses.created];
     if (this.runsProgram && created.some((path) => shadowsModule(path.slice(path.lastIndexOf("/") + 1))))
       this.note("code");
+    if (this.runsProgram && this.setsPython) this.note("code");
     if (this.runsProgram && this.commands.some(({ name, args }) => name === "git" && CHECKOUTS.test(args[0] ?? "")))
       this.note("code");
     return {
@@ -269,7 +272,6 @@ class ShellReader {
   /** Records the files that a plain program in another language uses. */
   recordProgram({ opened, written, searched }: PlainProgram): void {
     this.runsProgram = true;
-    if (/PYTHON[A-Z]*=/.test(this.line)) this.note("code");
     for (const name of opened) this.path(literalArgument(name), READS);
     for (const name of written) this.writesTo(literalArgument(name));
     for (const { folder, glob } of searched) {
@@ -554,6 +556,7 @@ class ShellReader {
 
   private readAssignment(node: Assignment, via: readonly string[], depth: number, isStatement = false): void {
     const { name, value, append, index } = node;
+    this.setsVariable(name);
     // Subscripts are evaluated as expressions, which can run commands.
     const isPlain = index === undefined && append !== true && value.type !== "ArrayValue";
     if (isPlain && isStatement && this.isSequential && isPrivateVariable(name)) {
@@ -612,6 +615,8 @@ class ShellReader {
   /** Returns the text of a here-document; null if the text depends on expansions. */
   private hereDocumentBody({ delimiter, body, operator, closing, descriptor }: HereDoc): string | null {
     if (delimiter === undefined || closing === undefined || descriptor !== undefined) return null;
+    // Shells remove backslashes from the text of a delimiter without quotes.
+    if (delimiter.quoted !== true && body.text.includes("\\")) return null;
     if (delimiter.quoted || body.parts === undefined)
       return operator === "<<-" ? body.text.replace(/^\t+/gm, "") : body.text;
     return null;

@@ -35,12 +35,13 @@ const MEMBERS = words(
 );
 /** Modules that the modules above load. A file of this name next to the program would be loaded instead. */
 const LOADED = words(
-  "abc argparse array ast atexit base64 binascii bisect builtins bz2 calendar cmath codecs collections contextlib copy copyreg csv dataclasses datetime decimal difflib dis encodings enum errno fnmatch fractions functools genericpath gettext glob hashlib heapq hmac html importlib inspect io ipaddress itertools json keyword linecache locale logging lzma marshal math ntpath numbers opcode operator os pathlib pickle posixpath pprint queue random re reprlib secrets select selectors shutil signal site sitecustomize socket sre_compile sre_constants sre_parse stat statistics string struct subprocess sys tempfile textwrap threading time token tokenize tomllib traceback types typing unicodedata urllib usercustomize warnings weakref yaml zipfile zipimport zlib",
+  "abc argparse array ast atexit base64 binascii bisect builtins bz2 calendar cmath codecs collections contextlib copy copyreg csv dataclasses datetime decimal difflib dis encodings enum errno fnmatch fractions functools genericpath gettext glob hashlib heapq hmac html importlib inspect io ipaddress itertools json keyword linecache locale logging lzma marshal math ntpath numbers opcode operator org os pathlib pickle posixpath pprint queue random re reprlib secrets select selectors shutil signal site sitecustomize socket sre_compile sre_constants sre_parse stat statistics string stringprep struct subprocess sys tempfile textwrap threading time token tokenize tomllib traceback types typing unicodedata urllib usercustomize warnings weakref yaml zipfile zipimport zlib",
 );
 
 /** Whether Python could load this file, or folder, instead of a module of its library. */
 export const shadowsModule = (name: string): boolean =>
-  LOADED.has(name.replace(/[.].*/s, "")) && /^[^.]*$|[.](py[cdw]?|so)$/.test(name);
+  (LOADED.has(name.replace(/[.].*/s, "")) || /^_(?!_init__|_main__)/.test(name)) &&
+  /^[^.]*$|[.](py[cdw]?|so)$/.test(name);
 
 interface Token {
   kind: "name" | "number" | "string" | "operator";
@@ -65,9 +66,12 @@ function tokensOf(text: string, depth = 0): Token[] | null {
       tokens.push({ kind: "string", text: content, value: isPlain ? content : null });
       if (/f/i.test(prefix)) {
         const fields = fieldsOf(content, quote);
-        const inner = fields === null ? null : tokensOf(fields, depth + 1);
-        if (inner === null) return null;
-        tokens.push(...inner);
+        if (fields === null) return null;
+        for (const field of fields) {
+          const inner = tokensOf(field, depth + 1);
+          if (inner === null) return null;
+          tokens.push(...inner, { kind: "operator", text: "\n", value: null });
+        }
       }
       rest = rest.slice(end + quote.length);
       continue;
@@ -79,6 +83,8 @@ function tokensOf(text: string, depth = 0): Token[] | null {
     if (found === "" || /[^\n\t -~]/.test(found.replace(/^#.*/, ""))) return null;
     // A comment could choose another encoding.
     if (found.startsWith("#") && found.includes("coding")) return null;
+    // "t" is a prefix of strings with expressions.
+    if (name !== undefined && !KEYWORDS.has(name) && /^["']/.test(rest.slice(name.length))) return null;
     if (space === undefined)
       tokens.push({
         kind: name !== undefined ? "name" : number !== undefined ? "number" : "operator",
@@ -101,21 +107,26 @@ function endOfString(text: string, start: number, quote: string): number | null 
 }
 
 /** Returns the expressions in braces; null if versions of Python disagree on them. */
-function fieldsOf(content: string, quote: string): string | null {
+function fieldsOf(content: string, quote: string): string[] | null {
   const fields: string[] = [];
-  for (const [found, field] of content.replaceAll(/\{\{|\}\}/g, "").matchAll(/\{((?:[^{}]|\{[^{}]*\})*)\}|[{}]/g)) {
+  for (const [found, field] of content.matchAll(/\{\{|\}\}|\{((?:[^{}]|\{[^{}]*\})*)\}|[{}]/g)) {
+    if (found === "{{" || found === "}}") continue;
     if (field === undefined || /[\\#\n]/.test(field) || field.includes(quote[0] as string)) return null;
+    // A brace in a string is no end of a field.
+    if (/['"]/.test(field) && /[{}]/.test(field)) return null;
     fields.push(`(${field.replace(/![rsa](?=:|$)/, "").replaceAll(/[{}]/g, " ")})`);
-    if (found === "") return null;
   }
-  return fields.join("\n");
+  return fields;
 }
 
 /** Returns what a program uses if it is plain; null otherwise. */
-export function readPythonProgram(text: string): PlainProgram | null {
+export function readPythonProgram(text: string, isPython3: boolean): PlainProgram | null {
   if (text.length > 8_000 || /\r|\f|\0/.test(text)) return null;
   const tokens = tokensOf(text);
-  return tokens === null ? null : new Reader(withoutInnerLines(tokens)).read();
+  // A builtin of Python 2 that opens files.
+  if (tokens === null || (!isPython3 && tokens.some(({ kind, text: name }) => kind === "name" && name === "file")))
+    return null;
+  return new Reader(withoutInnerLines(tokens)).read();
 }
 
 /** Removes the ends of lines within brackets, which do not end a statement. */
@@ -134,6 +145,8 @@ class Reader {
   private readonly globs: { folder: string | null; glob: string }[] = [];
   private writes = false;
   private usesPaths = false;
+  private copies = false;
+  private opensMatches = false;
 
   constructor(tokens: readonly Token[]) {
     this.tokens = tokens;
@@ -154,6 +167,10 @@ class Reader {
       if (next === null) return null;
       at = next;
     }
+    // From Python 3.14 on, "copy" of a path creates a file.
+    if (this.usesPaths && this.copies) return null;
+    if (this.globs.some(({ folder }) => folder === null) && (this.opensMatches || this.opened.length === 0))
+      return null;
     // Any object could be one of these paths.
     const searched = this.globs.flatMap(({ folder, glob }) =>
       folder === null ? this.opened.map((each) => ({ folder: each, glob })) : [{ folder, glob }],
@@ -198,6 +215,7 @@ class Reader {
     if (KEYWORDS.has(name)) return isMember ? null : at;
     const isCall = this.text(at + 1) === "(";
     if (isMember && /^(write_text|write_bytes)$/.test(name)) this.writes = true;
+    if (isMember && name === "copy" && !(isCall && this.text(at + 2) === ")")) this.copies = true;
     // Path.replace moves a file; with two arguments, it is the function of a string.
     if (isMember && name === "replace" && !(isCall && this.hasTwoArguments(at + 1))) return null;
     if ((!isMember && name === "open") || name === "Path") return isCall ? this.readOpen(at, name) : null;
@@ -206,11 +224,14 @@ class Reader {
       if (!isMember && this.text(at + 1) === ".") return at;
       const pattern = this.literal(at + 2);
       if (!isCall || pattern === null || /(^|\/)\.\.|^[/~]/.test(pattern)) return null;
+      // Other arguments choose another folder, or match other names.
+      const end = [2, 3, 4, 5, 6, 7].map((step) => this.text(at + 1 + step)).join("");
+      if (!/^(\)|,recursive=True\))/.test(end)) return null;
       const isModule = !isMember || this.text(at - 2) === "glob";
       const [, folder = "", glob = ""] = /^((?:[^*?[]*\/)?)(?:.*\/)?([^/]*)$/.exec(pattern) ?? [];
       const [constructor, path] = [this.text(at - 5), this.tokens[at - 3]?.value];
       const isDirect = constructor === "Path" && this.text(at - 2) === ")" && typeof path === "string";
-      this.globs.push({ folder: isModule ? folder || "." : isDirect ? path : null, glob });
+      this.globs.push({ folder: isModule ? folder || "." : isDirect ? path || "." : null, glob });
       return at;
     }
     if (!isMember && name === "file" && isCall) return null;
@@ -220,9 +241,11 @@ class Reader {
 
   /** Reads the first argument of `open` or `Path`, and the mode. */
   private readOpen(at: number, name: string): number | null {
-    const path = this.literal(at + 2) ?? this.variable(at + 2);
+    const literal = this.literal(at + 2);
+    const path = literal ?? this.variable(at + 2);
     if (path === null) return null;
-    if (path !== "") this.opened.push(path);
+    if (path !== "" || literal !== null) this.opened.push(path || ".");
+    else this.opensMatches = true;
     if (name === "Path") this.usesPaths = true;
     let close = at + 3;
     while (close < this.tokens.length && this.text(close) !== ")") close++;
@@ -280,7 +303,7 @@ class Reader {
   private isTarget(at: number): boolean {
     for (let i = at - 1; i >= 0 && !["\n", ";"].includes(this.text(i)); i--)
       if (["def", "lambda", "as", "global", "nonlocal", "del"].includes(this.text(i))) return true;
-      else if (this.text(i) === "for" && !this.tokens.slice(i, at).some(({ text }) => text === "in")) return true;
+      else if (this.text(i) === "for" && !this.hasIn(i, at)) return true;
     let depth = 0;
     let start = at;
     while (start > 0 && !["\n", ";"].includes(this.text(start - 1))) start--;
@@ -292,13 +315,24 @@ class Reader {
     return false;
   }
 
+  /** Whether the list of targets that starts with "for" ends in front of a token. */
+  private hasIn(start: number, end: number): boolean {
+    let depth = 0;
+    for (let i = start; i < end; i++) {
+      depth += "([{".includes(this.text(i)) ? 1 : ")]}".includes(this.text(i)) ? -1 : 0;
+      if (depth === 0 && this.text(i) === "in") return true;
+    }
+    return false;
+  }
+
   private hasTwoArguments(open: number): boolean {
     let depth = 0;
     for (let at = open; at < this.tokens.length; at++) {
       const text = this.text(at);
       if ("([{".includes(text)) depth++;
       else if (")]}".includes(text) && --depth === 0) return false;
-      else if (text === "," && depth === 1) return ![")", "\n"].includes(this.text(at + 1));
+      // "*" could stand for no argument.
+      else if (text === "," && depth === 1) return ![")", "\n", "*"].includes(this.text(at + 1));
     }
     return false;
   }
