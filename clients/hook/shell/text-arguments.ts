@@ -48,7 +48,7 @@ export function fileArguments(name: string, args: readonly ShellArgument[]): rea
   const patterns = patternArguments(SEARCH_COMMANDS[name] as Options, args);
   return patterns === null
     ? args
-    : args.filter((each) => !patterns.includes(each) && !/^(--exclude(-dir)?=|!|--i?glob=!)/.test(each.text));
+    : args.filter((each) => !patterns.includes(each) && !/^(--exclude(-dir)?=|--i?glob=!)/.test(each.text));
 }
 
 /**
@@ -443,6 +443,7 @@ function patternArguments(
         if (pattern === undefined) return null;
         patterns.push(pattern);
       } else if (value?.test(next?.text ?? attachedValue) !== true) return null;
+      else if (letter === "g" && next?.text.startsWith("!") === true) excluded.push(next);
     } else if (!long.test(text)) return null;
   }
   // A pattern of file names can become several words, of which only the first is the pattern.
