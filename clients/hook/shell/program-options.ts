@@ -39,8 +39,8 @@ function addOption(token: string, { letters, names, patterns }: Options): void {
   const [, dashes = "", name = "", value, content = ""] = /^(--|-|~)([^=[]+)(\[=\]|=)?(.*)$/.exec(token) ?? [];
   const option: Option = {
     value: value === undefined ? "none" : value === "=" ? "required" : "attached",
-    content: content === "~" ? "text" : content === ">" ? "output" : "other",
-    pattern: content.startsWith("/") ? whole(content.slice(1, -1)) : null,
+    content: content.startsWith("~") ? "text" : content === ">" ? "output" : "other",
+    pattern: /^~?\//.test(content) ? whole(content.replace(/^~?\/|\/$/g, "")) : null,
   };
   if (dashes === "-") for (const letter of name) letters.set(letter, option);
   if (dashes !== "-") names.set(`--${name}`, option);
