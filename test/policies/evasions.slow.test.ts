@@ -14,12 +14,36 @@ import type { Decision, Effect, PolicyDocument } from "../../src/domain/policy/p
 import { checkPolicyFolder, type CheckedFolder } from "../../src/policies/folder.ts";
 import { compile, FACTS, NOW } from "../support/policy.ts";
 import { ROOT } from "../support/process.ts";
+import { knownProgram } from "../../clients/hook/shell/program-options.ts";
 import { evasionsOf, type Asked } from "./evasions/generate.ts";
 import { REPORTED } from "./evasions/defaults.ts";
 import { DEFAULTS, isPlain, PACKS, type Plain } from "./evasions/plain/index.ts";
 
 const ask = (compiled: CompiledPolicySet, { agent_id, tool, operation, params }: Asked): Decision =>
   decide(compiled, { agent_id, tool, operation, params: params as JsonObject, context: {} }, FACTS, NOW);
+/**
+ * Replaces what an action states about a program by what the hook finds out about its name and arguments. The hook judges them, and
+ * the service trusts it, so a changed name with the judgement of another program is no evasion.
+ */
+function withUses(action: Asked): Asked {
+  const parsed = action.params["parsed"];
+  if (!isObject(parsed) || !Array.isArray(parsed["commands"])) return action;
+  const commands = parsed["commands"].map((command: unknown) => {
+    if (!isObject(command) || !USES.has(command["use"])) return command;
+    const { use: _, ...others } = command;
+    const { name, args } = others;
+    if (typeof name !== "string" || !Array.isArray(args) || !args.every((each) => typeof each === "string"))
+      return command;
+    const words = args.map((text: string) => ({ text, isLiteral: true, startsWithTilde: false }));
+    const known = knownProgram(name, words);
+    return known === null ? others : { ...others, use: known.use };
+  });
+  return { ...action, params: { ...action.params, parsed: { ...parsed, commands } } };
+}
+const USES: ReadonlySet<unknown> = new Set(["reads", "checks", "local"]);
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
 const shown = (action: Asked): string => JSON.stringify(action).slice(0, 300);
 
 /** Actions that are meant to be allowed, and every allowed case of the policies' tests. */
@@ -53,7 +77,8 @@ function holds(compiled: CompiledPolicySet, plain: readonly Plain[], seeds: read
   const kinds = new Map<string, number>();
   const wrong: string[] = [];
   for (const seed of seeds)
-    for (const { kind, action } of evasionsOf(seed)) {
+    for (const { kind, action: changed } of evasionsOf(seed)) {
+      const action = withUses(changed);
       if (isPlain(plain, action)) continue;
       kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
       // Names with hidden characters are rejected before the policies.

@@ -33,7 +33,7 @@ const LOOKS: Readonly<Record<string, (args: string[]) => boolean>> = {
     (["status", "diff", "log", "show"].includes(verb) && !args.some(isUnsafeGitOption)) ||
     (verb === "branch" &&
       args.every((word) =>
-        /^-(-show-current|-list|-all|a|r|l|v|vv|-no-color|-remotes|n[0-9]*)$|^[A-Za-z0-9._/-]*$/.test(word),
+        /^-(-show-current|-list|-all|a|r|l|v|vv|-no-color|-remotes|n[0-9]*)$|^[A-Za-z0-9._/*-]*$/.test(word),
       ) &&
       args.filter((word) => !word.startsWith("-")).length < 2),
   rm: (args) => args.every((word) => /^(-rf?|dist\/?)$/.test(word)),
