@@ -26,7 +26,7 @@ const KEYWORDS = words(
 const FORBIDDEN = words(
   "constructor prototype caller callee arguments eval this super class import export with debugger async await globalThis global self window module exports Function Proxy Reflect Symbol WebAssembly " +
     "getPrototypeOf setPrototypeOf getOwnPropertyDescriptor getOwnPropertyDescriptors getOwnPropertyNames defineProperty defineProperties create prepareStackTrace captureStackTrace getThis getFunction mainModule binding dlopen env stdout stdin stderr apply call bind raw " +
-    "navigator fetch WebSocket EventSource Storage localStorage sessionStorage crypto setTimeout setInterval setImmediate queueMicrotask",
+    "Bun Deno navigator fetch WebSocket EventSource Storage localStorage sessionStorage crypto setTimeout setInterval setImmediate queueMicrotask",
 );
 /** Globals of this version of Node, and the modules that are globals in "node -e". */
 const OTHER_GLOBALS: ReadonlySet<string> = new Set([...Object.getOwnPropertyNames(globalThis), ...builtinModules]);

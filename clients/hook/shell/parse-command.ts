@@ -155,8 +155,7 @@ class ShellReader {
     }
     // Python would load a module that the line creates.
     const created = [...this.uses.changed, ...this.uses.created];
-    if (this.runsProgram && created.some((path) => shadowsModule(path.slice(path.lastIndexOf("/") + 1))))
-      this.note("code");
+    if (this.runsProgram && created.some((path) => shadowsModule(moduleName(path)))) this.note("code");
     if (this.runsProgram && this.setsPython) this.note("code");
     if (this.runsProgram && this.commands.some(({ name, args }) => name === "git" && CHECKOUTS.test(args[0] ?? "")))
       this.note("code");
@@ -704,6 +703,9 @@ function alternativesOf({ text, parts }: Word): string[] | null {
   const names = list?.split(",").map((each) => start + each + end) ?? [];
   return names.length > 0 && names.every((name) => /^[^-]/.test(name)) && !text.includes("..") ? names : null;
 }
+
+/** Returns the name of the file, or of the folder that the file makes a module. */
+const moduleName = (path: string): string => /([^/]*)(\/__init__[.][^/]*)?$/.exec(path)?.[1] ?? "";
 
 const literalArgument = (text: string): ShellArgument => ({ text, isLiteral: true, startsWithTilde: false });
 
