@@ -1,6 +1,7 @@
 /**
  * Evasions generated from the rules themselves (evasions/generate.ts): none is allowed unless it is explicitly meant to
  * be.
+ * @needs hook
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
