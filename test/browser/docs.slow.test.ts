@@ -47,7 +47,11 @@ describe("the documentation in a browser", { skip: withoutBrowser }, () => {
       viewport: { width: 1280, height: 1000 },
     });
     const frame = await inside(page);
-    await frame.waitForSelector(".opblock");
+    // A loaded machine renders the operations one by one.
+    await frame.waitForFunction(
+      (count) => document.querySelectorAll(".opblock-summary-description").length >= count,
+      operations.length,
+    );
     assert.deepEqual(
       (await frame.locator(".opblock-summary-description").allTextContents()).sort(),
       [...operations].sort(),

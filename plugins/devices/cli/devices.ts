@@ -66,7 +66,7 @@ when a hook is missing, or when a machine no longer reports.
   --ended            list the devices whose key was revoked
   --json             print JSON
 
-list and end need a key with keys:manage; list also works with users:read. You end your own devices in the console.
+list and end need a key with keys:manage; list also works with users:read.
 
 examples:
   assent devices enrol --url https://assent.example.com

@@ -10,7 +10,7 @@ export default {
       section: "Control",
       order: 52,
       load: () => import("./devices.tsx").then((module) => module.Devices),
-      scopes: [],
+      scopes: ["keys:manage", "users:read"],
     },
     {
       name: "enrol-device",
