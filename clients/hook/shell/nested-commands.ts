@@ -1,8 +1,6 @@
 /** Reads the commands that another command starts: shells, wrappers, `find -exec`, `eval`. */
 import type { WorkingFolders } from "./working-folders.ts";
-import type { PlainProgram, ProgramUse, ShellArgument, UnclearReason } from "./shell-types.ts";
-import { readNodeProgram } from "./javascript-programs.ts";
-import { readPythonProgram, shadowsModule } from "./python-programs.ts";
+import type { ShellArgument, UnclearReason } from "./shell-types.ts";
 import { findEvaluationReason } from "./evaluated-arguments.ts";
 import { isFilter, plainPrograms } from "./filter-programs.ts";
 import { fileArguments, hasOnlyNames } from "./text-arguments.ts";
@@ -54,7 +52,6 @@ interface CommandReader {
   /** The files that the standard input of the current command lists, one a line; null if they are unknown. */
   readonly input: readonly string[] | null;
   note(reason: UnclearReason): void;
-  setsVariable(name: string): void;
   /** Returns the files that a command lists; null if they are unknown. */
   listFiles(name: string, args: readonly ShellArgument[]): readonly string[] | null;
   path(argument: ShellArgument, use: FileUse): void;
@@ -65,9 +62,7 @@ interface CommandReader {
     args: readonly ShellArgument[],
     via: readonly string[],
     files?: readonly ShellArgument[],
-    use?: ProgramUse,
   ): void;
-  recordProgram(program: PlainProgram): void;
 }
 
 export class NestedCommands {
@@ -191,58 +186,8 @@ export class NestedCommands {
       return this.reader.recordCommand(first, args, via, files);
     }
     if (name.includes("/")) return this.readProgram(first, args, via, depth, record);
-    if (this.readProgramText(first, name, args, via, input)) return;
     this.noteInterpreter(name, args);
     record();
-  }
-
-  /** Reads a program in Python or JavaScript that the line contains. Returns false if it is not plain. */
-  private readProgramText(
-    first: ShellArgument,
-    name: string,
-    args: readonly ShellArgument[],
-    via: readonly string[],
-    input: string | null,
-  ): boolean {
-    const isPython = /^python[0-9.]*$/.test(name);
-    if (!isPython && name !== "node") return false;
-    const options = isPython ? args : args.filter(({ text }) => !/^--(input-type=\w+|no-warnings)$/.test(text));
-    const [option, code, ...rest] = options;
-    const takesText = (isPython ? /^-c$/ : /^(-e|-p|-pe|--eval|--print)$/).test(option?.text ?? "");
-    // Node reads its options also behind the program.
-    if (!isPython && rest.some(({ text }) => text.startsWith("-"))) return false;
-    if (takesText && (code?.isLiteral !== true || code.matches !== undefined)) return false;
-    // "node -p -e x" has two options, and the program is behind the second.
-    if (!isPython && code?.text.startsWith("-") === true) return false;
-    const takesInput = !takesText && (option === undefined || (option.text === "-" && option.isLiteral));
-    const text = takesText ? (code as ShellArgument).text : takesInput ? input : null;
-    const program =
-      text === null ? null : isPython ? readPythonProgram(text, name.startsWith("python3")) : readNodeProgram(text);
-    if (program === null || (isPython && !this.loadsOnlyLibrary())) return false;
-    // Node runs another file if a module is missing.
-    if (!isPython && !program.opened.every((file) => !file.startsWith(".") || this.isProjectFile(file))) return false;
-    this.reader.recordProgram(program);
-    this.reader.recordCommand(first, args, via, takesText ? rest : options.slice(1), "reads");
-    return true;
-  }
-
-  /** Whether no file in the working folder takes the place of a module of Python's library. */
-  private loadsOnlyLibrary(): boolean {
-    return this.reader.workingFolders.all().every((folder) => {
-      const names = this.reader.project.list(folder)?.filter(shadowsModule);
-      return names?.every(
-        (name) =>
-          // "copy" loads a module "org", which needs no file of its own.
-          !name.includes(".") &&
-          name !== "org" &&
-          this.reader.project.list(`${folder}/${name}`)?.includes("__init__.py") !== true,
-      );
-    });
-  }
-
-  private isProjectFile(name: string): boolean {
-    const file = { text: name, isLiteral: true, startsWithTilde: false };
-    return this.reader.workingFolders.filePaths(file).every((path) => this.reader.project.read(path) !== null);
   }
 
   /** Reads what a task runner runs. Returns false if the runner starts an installed program instead. */
@@ -316,7 +261,6 @@ export class NestedCommands {
 
   private noteAssignment(text: string): void {
     const [, name, value] = ASSIGNMENT.exec(text) ?? [];
-    if (name !== undefined) this.reader.setsVariable(name);
     if (name !== undefined && !isHarmlessAssignment(name, value as string)) this.reader.note("assignment");
   }
 

@@ -19,19 +19,10 @@ import {
 import { WorkingFolders } from "./working-folders.ts";
 import { NestedCommands } from "./nested-commands.ts";
 import { acceptsText, sendsTexts, textArguments } from "./text-arguments.ts";
-import type {
-  FileUses,
-  ParsedShell,
-  PlainProgram,
-  ProgramUse,
-  ShellArgument,
-  ShellContext,
-  UnclearReason,
-} from "./shell-types.ts";
+import type { FileUses, ParsedShell, ShellArgument, ShellContext, UnclearReason } from "./shell-types.ts";
 import { hasExpansion, joinParts, wordValue, type Known, type Scope } from "./word-values.ts";
 import { LineVariables, assignedNames } from "./line-variables.ts";
 import { filesListedBy, listedFiles } from "./listed-files.ts";
-import { shadowsModule } from "./python-programs.ts";
 import { outputOf } from "./command-output.ts";
 import { hostsIn } from "./addresses.ts";
 import { matchFiles } from "./file-patterns.ts";
@@ -40,16 +31,12 @@ import { fileUse, findSearch, usesListedFiles, type FileUse } from "./file-uses.
 import type { ProjectFiles, TaskBody } from "./tasks/task-body.ts";
 import { isHarmlessAssignment, isPrivateVariable } from "./command-tables.ts";
 
-const NOTHING: ReadonlySet<number> = new Set();
 const NO_PROJECT: ProjectFiles = { read: () => null, list: () => null, files: () => null };
 /** Maximum number of values of a loop that are read one by one. */
 const MAX_VALUES = 8;
 /** Maximum number of times that bodies of loops are read. */
 const MAX_LOOPS = 200;
 const READS: FileUse = { opens: true, changes: false };
-/** Commands of git that may change the files of the workspace. */
-const CHECKOUTS =
-  /^(checkout|switch|stash|merge|rebase|reset|pull|cherry-pick|revert|apply|am|restore|worktree|bisect|clean|mv)$/;
 const MAX_LENGTH = 32_768;
 const MAX_COMMANDS = 64;
 const MAX_WORDS = 512;
@@ -97,8 +84,6 @@ class ShellReader {
   private words = 0;
   private loops = 0;
   private source = "";
-  private runsProgram = false;
-  private setsPython = false;
   /** Task whose text is being read. */
   private task: string | undefined;
   /** Whether the current command reads the output of another. */
@@ -139,10 +124,6 @@ class ShellReader {
     this.unclear.add(reason);
   }
 
-  setsVariable(name: string): void {
-    if (name.startsWith("PYTHON")) this.setsPython = true;
-  }
-
   result(): ParsedShell {
     if (this.reads.size > 0) for (const path of this.streams) this.writes.add(path);
     if (this.unclear.size > 0) for (const argument of this.texts) this.path(argument, READS);
@@ -153,12 +134,6 @@ class ShellReader {
       this.uses.changed.add(path);
       this.uses.created.add(path);
     }
-    // Python would load a module that the line creates.
-    const created = [...this.uses.changed, ...this.uses.created];
-    if (this.runsProgram && created.some((path) => shadowsModule(moduleName(path)))) this.note("code");
-    if (this.runsProgram && this.setsPython) this.note("code");
-    if (this.runsProgram && this.commands.some(({ name, args }) => name === "git" && CHECKOUTS.test(args[0] ?? "")))
-      this.note("code");
     return {
       version: 2,
       commands: this.commands,
@@ -210,13 +185,7 @@ class ShellReader {
    * Records a command that runs.
    * @param files arguments that may be file names
    */
-  recordCommand(
-    name: ShellArgument,
-    args: readonly ShellArgument[],
-    via: readonly string[],
-    files = args,
-    programUse?: ProgramUse,
-  ): void {
+  recordCommand(name: ShellArgument, args: readonly ShellArgument[], via: readonly string[], files = args): void {
     if (name.text === "git" && args.some(({ commit }) => commit !== undefined)) {
       const named = args.map((each) => (each.commit === undefined ? each : literalArgument(each.commit)));
       return this.recordCommand(name, named, via);
@@ -225,8 +194,7 @@ class ShellReader {
     if (this.commands.length >= MAX_COMMANDS || this.words > MAX_WORDS) return this.note("size");
     const plain = this.workingFolders.commandName(name);
     const words = args.map(({ text }) => text);
-    const known =
-      programUse === undefined ? knownProgram(plain, args) : { use: programUse, texts: NOTHING, outputs: NOTHING };
+    const known = knownProgram(plain, args);
     this.commands.push({
       name: plain,
       args: words,
@@ -266,18 +234,6 @@ class ShellReader {
       return argument.matches ?? this.workingFolders.filePaths(argument);
     });
     for (const path of [...places, ...implied]) this.uses.searched.push({ path, ...scope });
-  }
-
-  /** Records the files that a plain program in another language uses. */
-  recordProgram({ opened, written, searched }: PlainProgram): void {
-    this.runsProgram = true;
-    for (const name of opened) this.path(literalArgument(name), READS);
-    for (const name of written) this.writesTo(literalArgument(name));
-    for (const { folder, glob } of searched) {
-      this.path(literalArgument(folder), { opens: false, changes: false });
-      for (const path of this.workingFolders.filePaths(literalArgument(folder)))
-        this.uses.searched.push({ path, ignored: "read", globs: [glob], followsLinks: true });
-    }
   }
 
   /** Records a file that an option names, and that the command writes. */
@@ -555,7 +511,6 @@ class ShellReader {
 
   private readAssignment(node: Assignment, via: readonly string[], depth: number, isStatement = false): void {
     const { name, value, append, index } = node;
-    this.setsVariable(name);
     // Subscripts are evaluated as expressions, which can run commands.
     const isPlain = index === undefined && append !== true && value.type !== "ArrayValue";
     if (isPlain && isStatement && this.isSequential && isPrivateVariable(name)) {
@@ -703,9 +658,6 @@ function alternativesOf({ text, parts }: Word): string[] | null {
   const names = list?.split(",").map((each) => start + each + end) ?? [];
   return names.length > 0 && names.every((name) => /^[^-]/.test(name)) && !text.includes("..") ? names : null;
 }
-
-/** Returns the name of the file, or of the folder that the file makes a module. */
-const moduleName = (path: string): string => /([^/]*)(\/__init__[.][^/]*)?$/.exec(path)?.[1] ?? "";
 
 const literalArgument = (text: string): ShellArgument => ({ text, isLiteral: true, startsWithTilde: false });
 

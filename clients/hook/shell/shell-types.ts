@@ -117,14 +117,6 @@ export interface Search {
   isWholeRepository?: boolean;
 }
 
-/** What a program in Python or JavaScript uses that only computes, displays, and reads or writes files that it names. */
-export interface PlainProgram {
-  /** Names of files as in the program. */
-  opened: readonly string[];
-  written: readonly string[];
-  searched: readonly { folder: string; glob: string }[];
-}
-
 export interface ShellContext {
   /** Absolute paths of the working folder, both as given and with symbolic links resolved. */
   cwds: readonly string[];
