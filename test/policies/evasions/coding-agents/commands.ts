@@ -309,7 +309,7 @@ export const commands: readonly Evasion[] = [
     "terraform fmt -check -diff",
     "sqlite3 a.sqlite 'select * from zones limit 5'",
     "yq '.services | keys' a.yml",
-    "shellcheck -x a.sh",
+    "shellcheck a.sh",
     "chmod 644 src/a.ts",
     "mkdir -p src/{a,b}",
     'N=$(git rev-list --count main..HEAD); if [ "$N" -gt 3 ]; then echo many; fi',
