@@ -47,6 +47,8 @@ const TAGS = {
   authority: "What an agent may do, and the rules that it proposes to people.",
   groups: "Groups of people, and rotas of who is on call.",
   analytics: "Counts of actions over time.",
+  evidence: "Packs of evidence for auditors.",
+  flags: "Reports that an action should not have been let through.",
   events: "The ledger's entries, as a stream or in pages.",
   provenance: "Proofs for verifiers of the ledger.",
   replay: "Evaluation of recorded decisions, with the same or with other policies.",

@@ -208,7 +208,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     const { page, complaints } = await console_.visit(key, "");
     for (const [address] of pages().filter(([address]) => !/system/.test(address))) {
       await page.evaluate((to) => (location.hash = to), address);
-      await page.getByText(/it needs the scope \w+:/).waitFor();
+      await page.getByText(/it needs the scope \w+/).waitFor();
     }
     // The browser would log a rejected request as a console error.
     assert.deepEqual(complaints, []);
