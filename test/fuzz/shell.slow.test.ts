@@ -66,7 +66,13 @@ test("the hook finds every command that bash runs in a clear line", { skip: proc
     const [index, ...words] = each.split("\u001f");
     const line = lines[Number(index)];
     assert.ok(line !== undefined);
-    const isRead = line.read.some((read) => read.slice(-words.length).join("\0") === words.join("\0"));
+    const isRead = line.read.some((read) => {
+      const last = read.slice(-words.length);
+      // The hook lists a number that it does not know, such as `$$`, as 0. It is never the name of a command.
+      const isSame = (word: string, at: number): boolean =>
+        word === words[at] || (at > 0 && word === words[at]?.replaceAll(/\d+/g, "0"));
+      return last.length === words.length && last.every(isSame);
+    });
     assert.ok(isRead, `FUZZ_SEED=${seed}: ${JSON.stringify(line.text)} ran ${JSON.stringify(words)}`);
   }
 });

@@ -193,6 +193,7 @@ class ShellReader {
     this.words += args.length + 1;
     if (this.commands.length >= MAX_COMMANDS || this.words > MAX_WORDS) return this.note("size");
     const plain = this.workingFolders.commandName(name);
+    if (name.isNumber === true || name.isText === true || name.isSplitText === true) this.note("name");
     const words = args.map(({ text }) => text);
     const known = knownProgram(plain, args);
     this.commands.push({
@@ -601,8 +602,8 @@ class ShellReader {
     if (target.mayBeZshPattern === true) this.note("glob");
     if (node.type === "HereString") return;
     if (target.isText === true || target.isSplitText === true || target.isNumber === true) this.note("expansion");
-    // In `2>&1` the word is a descriptor; in `>&file` it is a file.
-    if (node.operator.endsWith("&") && /^([0-9]+-?|-)$/.test(target.text)) return;
+    // In `2>&1` the word is a descriptor; in `>&file` it is a file. bash reads `<&-""x` as two words.
+    if (node.operator.endsWith("&") && /^([0-9]+-?|-)$/.test(node.target.text)) return;
     // For `>&file`, dash fails, bash expands the name a second time, and bash reads "<&-x" as two words. dash reads "&>"
     // as the end of a background command and a redirection. For fish, ">|" is a pipe.
     if (/[&|]/.test(node.operator)) this.note("shell");

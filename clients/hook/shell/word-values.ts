@@ -208,8 +208,8 @@ function knownValue(part: WordPart, scripts: ParsedScript[], scope: Scope): Know
       return scope.substitution(part.script);
     }
     case "SimpleExpansion":
-      // The exit code of the last command, processes, and the number of arguments.
-      return /^\$[?$!#]$/.test(part.text) ? { kind: "number" } : scope.variable(part.text.slice(1));
+      // The exit code of the last command, the shell's process, and the number of arguments. "$!" can be empty.
+      return /^\$[?$#]$/.test(part.text) ? { kind: "number" } : scope.variable(part.text.slice(1));
     case "ArithmeticExpansion":
       return isNumeric(part.text, scope) ? { kind: "number" } : unknownValue(part, scripts);
     case "ParameterExpansion":
