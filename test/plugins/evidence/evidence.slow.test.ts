@@ -203,7 +203,16 @@ test("has policies with their digests, people, controls and erased actions", asy
       "EU AI Act (Regulation 2024/1689): summaries",
     ],
   );
-  const known = new Set<string>([...ENTRY_TYPES, "coverage:statement", "break_glass", "grant", "legal_hold", "plan", "stop", "throttle"]);
+  const known = new Set<string>([
+    ...ENTRY_TYPES,
+    "coverage:statement",
+    "break_glass",
+    "grant",
+    "legal_hold",
+    "plan",
+    "stop",
+    "throttle",
+  ]);
   for (const { control, url, entries, files: named } of controls) {
     assert.match(url, /^https:\/\//, control);
     assert.deepEqual(
