@@ -47,15 +47,17 @@ describe("the documentation in a browser", { skip: withoutBrowser }, () => {
       viewport: { width: 1280, height: 1000 },
     });
     const frame = await inside(page);
-    // A loaded machine renders the operations one by one.
-    await frame.waitForFunction(
-      (count) => document.querySelectorAll(".opblock-summary-description").length >= count,
-      operations.length,
-    );
-    assert.deepEqual(
-      (await frame.locator(".opblock-summary-description").allTextContents()).sort(),
-      [...operations].sort(),
-    );
+    await frame.waitForSelector(".opblock-tag");
+    const listed: string[] = [];
+    for (const tag of await frame.locator(".opblock-tag").all()) {
+      await tag.click();
+      await frame.waitForSelector(".opblock-summary-description");
+      listed.push(...(await frame.locator(".opblock-summary-description").allTextContents()));
+      await tag.click();
+      await frame.waitForSelector(".opblock-summary-description", { state: "detached" });
+    }
+    assert.deepEqual(listed.sort(), [...operations].sort());
+    await frame.locator("#operations-tag-actions").click();
     if (pictures !== undefined) await page.screenshot({ path: `${pictures}/docs.png` });
     await frame.locator(".btn.authorize").click();
     await frame.locator(".auth-container input").fill(service.agent);
@@ -109,6 +111,7 @@ describe("the documentation in a browser", { skip: withoutBrowser }, () => {
     const context = await browser.newContext({ viewport: { width: 1280, height: 1000 } });
     const { page, complaints } = await open(context, `${server.url}/docs`);
     const frame = await inside(page);
+    await frame.locator("#operations-tag-agents").click();
     await frame.locator("#operations-agents-getAgents .opblock-summary-control").click();
     await page.waitForURL(`${server.url}/docs#/agents/getAgents`);
     const again = await context.newPage();
