@@ -79,12 +79,12 @@ export const DEVICE_ENTRY = "devices:change";
 export const DeviceChange = Type.Object(
   {
     change: Type.Union(
-      ["enrolled", "reported", "copied", "silent", "ended"].map((change) => Type.Literal(change)) as [
-        ReturnType<typeof Type.Literal<"enrolled">>,
-        ReturnType<typeof Type.Literal<"reported">>,
-        ReturnType<typeof Type.Literal<"copied">>,
-        ReturnType<typeof Type.Literal<"silent">>,
-        ReturnType<typeof Type.Literal<"ended">>,
+      [
+        Type.Literal("enrolled"),
+        Type.Literal("reported"),
+        Type.Literal("copied"),
+        Type.Literal("silent"),
+        Type.Literal("ended"),
       ],
       { description: "copied: another machine reported with the key of the device." },
     ),
@@ -150,12 +150,7 @@ export const DeviceRecord = Type.Object(
   {
     id: Type.String(),
     status: Type.Union(
-      ["active", "attention", "silent", "ended"].map((status) => Type.Literal(status)) as [
-        ReturnType<typeof Type.Literal<"active">>,
-        ReturnType<typeof Type.Literal<"attention">>,
-        ReturnType<typeof Type.Literal<"silent">>,
-        ReturnType<typeof Type.Literal<"ended">>,
-      ],
+      [Type.Literal("active"), Type.Literal("attention"), Type.Literal("silent"), Type.Literal("ended")],
       {
         description:
           "attention: a hook is missing or disabled, or there is no report yet. silent: the last report is too old.",

@@ -22,7 +22,7 @@ class UsualRates {
   private hour = NaN;
   private readonly rates = new Map<string, RequestRate>();
 
-  /** Returns the rates by key. They are empty at the start of each hour. */
+  /** Returns the rates that are known in this hour, by key. */
   in(hour: number): Map<string, RequestRate> {
     if (hour !== this.hour) this.rates.clear();
     this.hour = hour;

@@ -68,8 +68,8 @@ function findEarlierTerms(entries: readonly ActionEntry[]): Decision["approval"]
 }
 
 /**
- * Returns whether a vote of a person could not count for any rule: they are behind one of the agents, they changed the
- * request, or every rule excludes the requester's groups and they are in one of these.
+ * Returns a function that says whether a person's vote could count for no rule: because they are behind one of the agents,
+ * because they changed the request, or because each rule excludes the requester's groups and they are in such a group.
  */
 function findExcludedPeople(
   { groups, users }: OutboxOptions,

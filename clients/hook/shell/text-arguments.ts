@@ -59,7 +59,7 @@ const SCRIPT_RUNNERS = new Set(["npm", "pnpm", "yarn", "bun", "go", "cargo", "py
 
 /** Which arguments of a program are text by the program's own syntax. */
 interface TextSyntax {
-  /** The first operands with which this applies, as a pattern. Without it, this applies to all calls of the program. */
+  /** Pattern of the first operands. The entry applies only to calls that match it. Absent: the entry applies to all calls. */
   verb?: string;
   /** Options whose value is text. */
   options?: RegExp;
@@ -293,7 +293,7 @@ function readTexts(
   const words: string[] = [];
   /** Number of operands after the verb; null in front of it. */
   let count = verb === undefined ? 0 : null;
-  /** Number of values that the last option still has; null if it is unknown whether it has one. */
+  /** How many of the next words are values of the last option; null if it is unknown whether the next one is. */
   let values: number | null = 0;
   /** Whether all words in front of this are known to be operands or to belong to an option. */
   let isCertain = true;

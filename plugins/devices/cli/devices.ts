@@ -56,7 +56,7 @@ export const devices: Command = {
        assent devices end ID [--json]
 
 enrol gives this machine a key of its own: you confirm it once in the console, and the key is written into
-~/.config/assent/hook.json, which the hook reads. It belongs to you and is bound to the agent of the service's configuration.
+~/.config/assent/hook.json, which the hook reads. It belongs to you and is bound to an agent of yours.
 Enrolling again replaces the key.
 report tells the service which hosts on this machine run the hook. Run it at regular times (docs/fleet.md): the service notifies
 when a hook is missing, or when a machine no longer reports.

@@ -87,7 +87,7 @@ export interface Places {
   request: { action: Action };
   /** Below the questions about a request that is open. `onChanged` displays the changed action. */
   "request-questions": { action: Action; onChanged(action: Action): void };
-  /** Below the content of a request that is open. */
+  /** In the open request, below its content. */
   "request-changes": { action: Action; onChanged(action: Action): void };
   /** Above the vote buttons of a request. */
   vote: { id: string; terms: VoteTerms; onChoose(addition: VoteAddition | null): void };
