@@ -92,7 +92,9 @@ describe("imports", () => {
   const GATEWAY_REFUSALS = "plugins/actions/gateway/gate.ts: clients/typescript/refusal.ts";
   const COMMAND_CLIENTS = ["clients/typescript/index.ts"];
   const DEVICES = "plugins/devices/cli/devices.ts";
-  const HOOK_SETUP = ["clients/hook/hook-config.ts", "clients/hook/install/report-hooks.ts"];
+  const HOOK_SETUP = ["hook-config", "install/report-hooks", "install/write-config"].map(
+    (name) => `clients/hook/${name}.ts`,
+  );
   /** Imports only types. */
   const CONSOLE_TYPES = "plugins/console/app/core/api-types.ts";
   test("a bundled plugin imports only the entries that a third party can import", () => {

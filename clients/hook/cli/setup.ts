@@ -1,9 +1,9 @@
 /**
  * `assent hook setup` sets up the service, key, policies and hook for one person on one machine, and tests the hook.
  */
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import {
   colourText,
   CommandError,
@@ -27,6 +27,7 @@ import { Unauthorized } from "../../typescript/index.ts";
 import { evaluateTypicalCalls, typicalRequests, checkConfig, typicalToolCalls } from "../install/check-service.ts";
 import { testInstalledHook } from "../install/diagnose-hook.ts";
 import { readSettings, writeSettings } from "../../settings/settings-files.ts";
+import { loadWritten, planConfig, writeConfig } from "../install/write-config.ts";
 import { installedCommands, SCOPES, settingsFile, type Scope } from "../install/host-settings.ts";
 import {
   applyChange,
@@ -314,26 +315,13 @@ function saveConfig(
   { url, key, agent, service }: { url: string; key: string; agent: string; service: string | null },
   changes: Rollback[],
 ): HookConfig {
-  const path = userConfigFile(env);
-  if (path === null) throw new CommandError("the home folder is unknown; set HOME");
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const before = withCommandError(() => readSettings(path));
-  const { wait, sessions } = JSON.parse(before?.replace(/^\uFEFF/, "") ?? "{}") as {
-    wait?: number;
-    sessions?: boolean;
-  };
-  // JSON.stringify omits undefined members.
-  const value = { url, api_key: key, agent, wait, sessions, service: service ?? undefined };
-  const text = `${JSON.stringify(value, null, 2)}\n`;
-  withCommandError(() => writeSettings(path, before, text, 0o600));
-  changes.push({ what: path, undo: () => writeSettings(path, text, before) });
-  chmodSync(path, 0o600);
-  const config = loadConfig(env);
-  if (config.apiKey !== key || config.url !== url)
-    throw new CommandError(
-      `${path} was written, but another file takes precedence: /etc/assent/hook.json or the one of your account`,
-    );
-  return config;
+  const change = withCommandError(() =>
+    planConfig(env, { url, api_key: key, agent, service: service ?? undefined }, ["wait", "sessions"]),
+  );
+  const { path, before, after } = change;
+  withCommandError(() => writeConfig(change));
+  changes.push({ what: path, undo: () => writeSettings(path, after, before) });
+  return withCommandError(() => loadWritten(env, change, url, key));
 }
 
 type AdminClient = ReturnType<typeof adminClient>;

@@ -1,16 +1,15 @@
 /** What a machine reports about itself: who it is, and whether its hosts run the hook. */
 import { createHash, randomUUID } from "node:crypto";
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
-import { dirname, join } from "node:path";
-import { HookConfigError, loadConfig, userConfigFile } from "../hook-config.ts";
+import { join } from "node:path";
+import { HookConfigError, loadConfig } from "../hook-config.ts";
 import { HOSTS, type Host } from "../hosts/answers.ts";
-import { isObject } from "../payload.ts";
 import { readTextOrNull } from "./diagnose-hook.ts";
 import { findDisabledReason } from "./disabled-hooks.ts";
 import { isOnPath } from "./hook-program.ts";
 import { findUnreadableReason, hasHook, settingsFile, type SettingsFolders } from "./host-settings.ts";
-import { readSettings, userConfigFolder, writeSettings } from "../../settings/settings-files.ts";
+import { userConfigFolder } from "../../settings/settings-files.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -99,42 +98,4 @@ function readMachineId(env: Variables): string {
 /** Returns the address of the service that the hook uses, also if it has no key yet. Throws HookConfigError. */
 export function readServiceUrl(env: Variables): string {
   return loadConfig({ ...env, ASSENT_API_KEY: env["ASSENT_API_KEY"] || "none" }).url;
-}
-
-/**
- * Returns the path of the user's hook.json. Throws HookConfigError if the file cannot take a key. To be called before a
- * key is made.
- */
-export function assertKeyIsWritable(env: Variables): string {
-  const path = userConfigFile(env);
-  if (path === null) throw new HookConfigError("the home folder is unknown; set HOME");
-  readMembers(path);
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  return path;
-}
-
-/** Writes the address and the key into the user's hook.json, and keeps `wait`. Returns its path. The key cannot issue sessions. */
-export function writeKey(env: Variables, url: string, key: string): string {
-  const path = assertKeyIsWritable(env);
-  const { before, wait } = readMembers(path);
-  // JSON.stringify omits undefined members.
-  const members = { url, api_key: key, wait };
-  writeSettings(path, before, `${JSON.stringify(members, null, 2)}\n`, 0o600);
-  chmodSync(path, 0o600);
-  const { apiKey } = loadConfig(env);
-  if (apiKey !== key)
-    throw new HookConfigError(`${path} has the key, but the hook uses the key of another file (docs/hooks.md)`);
-  return path;
-}
-
-function readMembers(path: string): { before: string | null; wait?: unknown } {
-  const before = readSettings(path);
-  let value: unknown;
-  try {
-    value = JSON.parse(before?.replace(/^\uFEFF/, "") ?? "{}");
-  } catch {
-    throw new HookConfigError(`${path} is not valid JSON`);
-  }
-  if (!isObject(value)) throw new HookConfigError(`${path} must be a JSON object`);
-  return { before, wait: value["wait"] };
 }

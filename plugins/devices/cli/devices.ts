@@ -4,13 +4,12 @@ import { homedir } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { loadConfig } from "../../../clients/hook/hook-config.ts";
 import {
-  assertKeyIsWritable,
   describeMachine,
   readServiceUrl,
   reportHosts,
-  writeKey,
   type HostReport,
 } from "../../../clients/hook/install/report-hooks.ts";
+import { loadWritten, planConfig, writeConfig } from "../../../clients/hook/install/write-config.ts";
 import { AssentError, createAssent, ServiceUnavailable, type Assent } from "../../../clients/typescript/index.ts";
 import {
   colourText,
@@ -94,7 +93,8 @@ examples:
 
 async function enrol(io: Output, given: string | undefined, command: string | undefined, json: boolean): Promise<void> {
   const { url, machine } = withConfigErrors(() => {
-    assertKeyIsWritable(process.env);
+    // A file that cannot be changed fails before a key is made.
+    planConfig(process.env, {}, []);
     return { url: given ?? readServiceUrl(process.env), machine: describeMachine(process.env) };
   });
   const service = createAssent({ url, apiKey: null, timeout: TIMEOUT });
@@ -106,11 +106,15 @@ async function enrol(io: Output, given: string | undefined, command: string | un
     `Open this link in a browser, sign in if needed, and type the code ${terminalCode(challenge)}:\n\n  ${origin}/#/enrol-device?${about}\n`,
   );
   const { device, key } = await withServiceErrors(() => waitForKey(service, verifier));
-  const path = withConfigErrors(() => writeKey(process.env, url, key));
+  const change = withConfigErrors(() => planConfig(process.env, { url, api_key: key }, ["wait"]));
+  withConfigErrors(() => {
+    writeConfig(change);
+    loadWritten(process.env, change, url, key);
+  });
   const reported = await sendReport(createAssent({ url, apiKey: key, timeout: TIMEOUT }), command);
-  if (json) return printJson(io, { device: reported, file: path });
+  if (json) return printJson(io, { device: reported, file: change.path });
   io.out(
-    `${colourText(io, "green", "enrolled")} ${toPrintable(device.machine.name)} as ${device.id}, for ${toPrintable(device.agent_id)} of ${toPrintable(device.owner)}; its key is in ${path}`,
+    `${colourText(io, "green", "enrolled")} ${toPrintable(device.machine.name)} as ${device.id}, for ${toPrintable(device.agent_id)} of ${toPrintable(device.owner)}; its key is in ${change.path}`,
   );
   printHooks(io, reported);
 }

@@ -7,7 +7,8 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { addHook } from "../../../clients/hook/install/host-settings.ts";
-import { describeMachine, reportHosts, writeKey } from "../../../clients/hook/install/report-hooks.ts";
+import { describeMachine, reportHosts } from "../../../clients/hook/install/report-hooks.ts";
+import { loadWritten, planConfig, writeConfig } from "../../../clients/hook/install/write-config.ts";
 import { devices } from "../../../plugins/devices/cli/devices.ts";
 import { terminalChallenge, terminalCode } from "../../../plugins/actions/api.ts";
 import { recordSilence } from "../../../plugins/devices/changes.ts";
@@ -317,7 +318,10 @@ describe("a machine", () => {
     const path = join(home, ".config/assent/hook.json");
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, '{"wait": 5, "api_key": "old"}', { mode: 0o644 });
-    assert.equal(writeKey(env, "https://assent.example", "new"), path);
+    const change = planConfig(env, { url: "https://assent.example", api_key: "new" }, ["wait"]);
+    writeConfig(change);
+    assert.equal(change.path, path);
+    assert.equal(loadWritten(env, change, "https://assent.example", "new").apiKey, "new");
     assert.deepEqual(JSON.parse(readFileSync(path, "utf8")), {
       url: "https://assent.example",
       api_key: "new",
@@ -325,6 +329,6 @@ describe("a machine", () => {
     });
     assert.equal(statSync(path).mode & 0o777, 0o600);
     writeFileSync(path, "[]");
-    assert.throws(() => writeKey(env, "https://assent.example", "new"), /must be a JSON object/);
+    assert.throws(() => planConfig(env, {}, []), /must be a JSON object/);
   });
 });
