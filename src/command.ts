@@ -25,6 +25,7 @@ export {
   parseChoice,
   parseFormat,
   parsePort,
+  printFacts,
   printJson,
   printTable,
   readCheckpointFlag,

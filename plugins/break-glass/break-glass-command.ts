@@ -4,6 +4,7 @@ import {
   createPrivilegedClient,
   EXIT_CODES,
   parseArguments,
+  printFacts,
   printJson,
   readAllPages,
   toPrintable,
@@ -74,17 +75,13 @@ function showUse(io: Output, use: UseView, json: boolean): void {
   if (json) return printJson(io, use);
   const { id, status, action_id, agent_id, tool, operation, approver, reason, used_at, review } = use;
   io.out(toPrintable(`${status}  ${tool} ${operation} by ${agent_id}`));
-  const lines = [
+  const lines: [string, string | null][] = [
     ["id", id],
     ["action", action_id],
     ["approved", `${used_at} by ${approver}`],
     ["reason", reason],
-    ...(review === null
-      ? []
-      : [
-          ["reviewed", `${review.reviewed_at} by ${review.reviewer}`],
-          ["comment", review.comment],
-        ]),
+    ["reviewed", review === null ? null : `${review.reviewed_at} by ${review.reviewer}`],
+    ["comment", review === null ? null : review.comment],
   ];
-  for (const [name = "", value = ""] of lines) io.out(`  ${name.padEnd(9)} ${toPrintable(value)}`);
+  printFacts(io, lines);
 }

@@ -5,6 +5,7 @@ import {
   createPrivilegedClient,
   EXIT_CODES,
   parseArguments,
+  printFacts,
   printJson,
   toPrintable,
   usageError,
@@ -159,5 +160,5 @@ export function showGrant(io: Output, grant: GrantView, json: boolean): void {
     ["ended", ended === null ? null : `${ended.cause} at ${ended.at}${ended.by === null ? "" : ` by ${ended.by}`}`],
     ["comment", ended?.comment ?? null],
   ];
-  for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${toPrintable(value)}`);
+  printFacts(io, lines);
 }

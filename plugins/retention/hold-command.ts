@@ -3,6 +3,7 @@ import {
   createPrivilegedClient,
   EXIT_CODES,
   parseArguments,
+  printFacts,
   printJson,
   readSecretFlag,
   toPrintable,
@@ -119,5 +120,5 @@ function showHold(io: Output, view: HoldView, json: boolean): void {
         : `requested by ${release.asked.map(({ by }) => by).join(", ")}; ${release.needed} people are needed`,
     ],
   ];
-  for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${toPrintable(value)}`);
+  printFacts(io, lines);
 }

@@ -7,6 +7,7 @@ import {
   parseArguments,
   parseDuration,
   parseFuture,
+  printFacts,
   printJson,
   toPrintable,
   toRfc3339,
@@ -137,5 +138,5 @@ function show(io: Output, view: StopView, json: boolean): void {
         : `requested by ${lift.asked.map(({ by }) => by).join(", ")}; ${lift.needed} people are needed`,
     ],
   ];
-  for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${toPrintable(value)}`);
+  printFacts(io, lines);
 }

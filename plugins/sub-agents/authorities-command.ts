@@ -6,6 +6,7 @@ import {
   EXIT_CODES,
   type Output,
   parseArguments,
+  printFacts,
   printJson,
   readJsonFlag,
   toPrintable,
@@ -123,5 +124,5 @@ function show(io: Output, view: AuthorityView): void {
     ["until", ended === null ? until : null],
     ["ended", ended === null ? null : `${ended.cause} at ${ended.at}${ended.by === null ? "" : ` by ${ended.by}`}`],
   ];
-  for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(7)} ${toPrintable(value)}`);
+  printFacts(io, lines, 7);
 }

@@ -8,6 +8,7 @@ import {
   type Output,
   parseArguments,
   parseDuration,
+  printFacts,
   printJson,
   readJsonFlag,
   toPrintable,
@@ -155,5 +156,5 @@ function showTask(io: Output, view: TaskView, json: boolean): void {
     ["ended", ended === null ? null : `${ended.cause} at ${ended.at}${ended.by === null ? "" : ` by ${ended.by}`}`],
     ["comment", ended?.comment ?? null],
   ];
-  for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${toPrintable(value)}`);
+  printFacts(io, lines);
 }

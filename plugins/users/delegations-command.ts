@@ -5,6 +5,7 @@ import {
   EXIT_CODES,
   type Output,
   parseArguments,
+  printFacts,
   printJson,
   readAllPages,
   toPrintable,
@@ -91,5 +92,5 @@ function show(io: Output, delegation: DelegationView, json: boolean): void {
     ["comment", comment],
     ["ended", ended === null ? null : `${ended.cause} at ${ended.at} by ${ended.by}`],
   ];
-  for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${toPrintable(value)}`);
+  printFacts(io, lines);
 }

@@ -202,6 +202,20 @@ export function colourText(io: Output, name: "green" | "red" | "yellow" | "dim",
 }
 
 /**
+ * Prints the names and values of an object below its first line. Omits values that are null.
+ * @param width width of the column of names
+ * @example
+ * printFacts(io, [["id", stop.id], ["reason", stop.reason]]);
+ */
+export function printFacts(
+  io: Output,
+  facts: readonly (readonly [name: string, value: string | null])[],
+  width = 9,
+): void {
+  for (const [name, value] of facts) if (value !== null) io.out(`  ${name.padEnd(width)} ${toPrintable(value)}`);
+}
+
+/**
  * Prints a result as one line of JSON. Escapes characters that could control the terminal, including characters that
  * JSON allows.
  * @example
