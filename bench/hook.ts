@@ -1,6 +1,7 @@
 /**
  * Measures the cost of a coding agent's call: the time from the start of the hook's process to its exit, for an allowed
  * command, with a service on SQLite. `npm run bench:hook [calls]`, on the built package.
+ * @needs hook
  */
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

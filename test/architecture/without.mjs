@@ -98,7 +98,7 @@ function copyWithout(features, copy) {
       !existsSync(path) ||
       // Pages are parts of the console.
       (features.includes("console") && /^(?:test\/)?plugins\/[^/]+\/page\//.test(file)) ||
-      (/^test\/.*\.tsx?$/.test(file) && readNeeds(path).some((name) => features.includes(name)));
+      (/^(?:test|bench)\/.*\.tsx?$/.test(file) && readNeeds(path).some((name) => features.includes(name)));
     if (!isDeleted) cpSync(path, join(copy, file));
   }
   symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
