@@ -188,9 +188,10 @@ function put(folder, path, content) {
 function fingerprint() {
   const hash = createHash("sha256");
   for (const path of [...FOLDERS.flatMap((folder) => filesIn(ROOT, folder)), ...FILES]) {
-    const { size, mtimeMs } = statSync(join(ROOT, path));
-    // Whole milliseconds, because Deno has no finer times and must not repeat a build that Node made.
-    hash.update(`${path}\0${size}\0${Math.floor(mtimeMs)}\n`);
+    // Whole milliseconds, because Deno has no finer times and must not repeat a build that Node made. As bigints, because
+    // Node's number is rounded up if less than 122 ns are missing to the next millisecond, and Deno's is not.
+    const { size, mtimeMs } = statSync(join(ROOT, path), { bigint: true });
+    hash.update(`${path}\0${size}\0${mtimeMs}\n`);
   }
   return hash.digest("hex");
 }
