@@ -117,7 +117,7 @@ async function readVoting(
   votes: readonly ApprovalRow[],
   history: VerifiedHistory | null,
   credential: Credential,
-  set: CompiledPolicySet | undefined,
+  { set, isCompared = true }: Pick<RecordOptions, "set" | "isCompared">,
 ): Promise<Pick<ActionRecord, "approval_terms" | "approval_token" | "pins" | ComparedMember> | null> {
   if (set === undefined || row.status !== "pending_approval") return null;
   if (row.expires_at === null || row.expires_at <= host.clock()) return null;
@@ -151,7 +151,7 @@ async function readVoting(
   const voting = describeVoting(host, row, credential, about, moment);
   const hasVoted = votes.some((vote) => vote.principal === credential.principal);
   return {
-    ...(await compareRequest(host, row, credential.visibility)),
+    ...(isCompared ? await compareRequest(host, row, credential.visibility) : null),
     approval_terms: { ...terms, ...voting },
     ...(await pinsOf(true)),
     // A voter who cannot approve can still reject, unless they are the person behind the agent or have already voted.
@@ -191,6 +191,8 @@ interface RecordOptions {
   /** The credential that the start issued. */
   issued?: ActionRecord["credential"];
   redecision?: ActionRecord["redecision"];
+  /** Whether approvers get the comparison with up to 300 earlier actions, which takes milliseconds. Default: true. */
+  isCompared?: boolean;
   /** Votes on the action. Default: they are read from the store. */
   votes?: readonly ApprovalRow[];
   /** Active policies, which determine what approvers of a pending action see first. */
@@ -429,8 +431,9 @@ export async function readActionRecord(
   // No one can vote on a request that cannot be read.
   const displayed = await redactFor(credential, host, current.row);
   const mayVote = options.token && readContent(current.row, displayed) !== null;
-  const voting = mayVote ? await readVoting(host, current.row, current.votes, history, credential, set) : null;
-  const record = renderAction(host, current.row, displayed, current.votes, rejection, voting, { ...options, set });
+  const shown = { ...options, set };
+  const voting = mayVote ? await readVoting(host, current.row, current.votes, history, credential, shown) : null;
+  const record = renderAction(host, current.row, displayed, current.votes, rejection, voting, shown);
   if (options.token && current.votes.length > 0 && credential.hasScope("actions:read"))
     record.preview ??= await readShownPreview(host, current.row, record);
   const names = await readNames(host, record);

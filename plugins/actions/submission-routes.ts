@@ -145,6 +145,7 @@ function submitRoute(host: CoreHost, tag: string, waiters: ActionWaits) {
       const reply = await buildActionReply(host, shown, waited.credential, {
         headers: responseHeaders,
         permit,
+        isCompared: false,
         ...(isNew ? { votes: [] } : {}),
         ...(alternative === null ? {} : { alternative }),
       });
