@@ -112,6 +112,8 @@ function trim(this: string): string {
 }
 
 function reverseText(this: string): string {
+  // Writing each code point costs more than reading it.
+  chargeSteps(this.length >> 2);
   return pointsOf(this).reverse().join("");
 }
 
