@@ -23,7 +23,7 @@ const words = (text: string): ReadonlySet<string> => new Set(text.split(" "));
 
 /** Commands that display names and properties of files, or create folders and delete files. */
 const NAMES = words(
-  "ls pwd mkdir rmdir stat find tree du df test [ which type whereis basename dirname realpath readlink file echo printf true false",
+  "ls pwd mkdir rmdir stat find fd tree du df test [ which type whereis basename dirname realpath readlink file echo printf true false",
 );
 const READS = words(
   "cat head tail wc nl cut tr sort uniq diff date grep egrep fgrep rg jq yq awk gawk mawk comm cmp tac rev fold paste join column strings od " +
@@ -47,8 +47,9 @@ const showsContents = ([verb = "", ...args]: readonly string[]): boolean =>
   !GIT_NAMES.has(verb) ||
   (verb === "log" && args.some((arg) => /^-[a-zA-Z]*[pLcU]|^--(?!$|oneline$|stat$|graph$|name-)/.test(arg)));
 
-/** Whether a command that displays names of files reads a list of names, or of patterns, and displays its lines. */
-const displaysList = (name: string, args: readonly string[]): boolean =>
+/** Whether a command that displays names of files also displays lines of a file, or lets another program do so. */
+const displaysLines = (name: string, args: readonly string[]): boolean =>
+  (name === "fd" && args.some((arg) => /^-[a-zA-Z0-9]*[xX]|^--exe/.test(arg))) ||
   (name === "du" && args.some((arg) => /^-[a-zA-Z0-9]*X|^--(f|exclude-)/.test(arg))) ||
   (name === "file" && args.some((arg) => /^-[a-zA-Z0-9]*[fm]|^--(f|mag)/.test(arg)));
 
@@ -71,7 +72,7 @@ export function fileUse(
     return { opens: false, changes: false, deletes: args.some((arg) => RECURSIVE.test(arg)) ? "folders" : "files" };
   // Whatever runs in a folder reads settings there.
   if ([".", "source", "cd", "pushd"].includes(name)) return { opens: false, changes: false, obeys: true };
-  if (NAMES.has(name)) return { opens: displaysList(name, args), changes: false };
+  if (NAMES.has(name)) return { opens: displaysLines(name, args), changes: false };
   if (READS.has(name)) return { opens: true, changes: false };
   if (name === "touch" || name === "mktemp") return { opens: false, changes: true, creates: "all" };
   if (name === "cp") return { opens: true, changes: true, creates: "last" };

@@ -455,7 +455,8 @@ export class NestedCommands {
     const version = plain === "python" ? /^(--version|-V)$/ : /^(--version|-[vV])$/;
     if (args.length === 1 && version.test(args[0]?.text ?? "")) return;
     if (args.some(({ text }) => option.test(text))) this.reader.note("code");
-    if (args.every(({ text }) => text.startsWith("-"))) this.reader.note("stdin");
+    const findsTests = plain === "node" && args[0]?.text === "--test" && args.every(({ text }) => text !== "-");
+    if (!findsTests && args.every(({ text }) => text.startsWith("-"))) this.reader.note("stdin");
   }
 }
 

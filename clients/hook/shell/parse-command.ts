@@ -175,8 +175,9 @@ class ShellReader {
     words: readonly ShellArgument[] | null = null,
   ): void {
     const before = this.task;
-    // A script's text may start a shell script; both belong to the outer task.
-    this.task ??= task;
+    // A shell script that a task starts belongs to the task. A task that it starts is judged as if it was started directly.
+    if (words === null && task !== "") this.task = task;
+    else if (task !== "") this.task ??= task;
     this.workingFolders.within(folder, () => this.readScript(text, via, depth + 1, words));
     this.task = before;
   }

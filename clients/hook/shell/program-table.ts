@@ -186,4 +186,57 @@ phpunit checks: -v --filter=~ --group= --exclude-group= --testsuite= --testdox -
 phpstan analyse checks: -lq= --level= --no-progress --error-format=/\w+/ --memory-limit= --debug
 biome check, biome lint, biome format, biome ci checks: --write --fix --unsafe --staged --changed --since= --files-ignore-unknown= --max-diagnostics= --diagnostic-level= --error-on-warnings --reporter=/\w+/ --colors= --skip= --only= --no-errors-on-unmatched --verbose
 deno fmt, deno lint checks: -q --check --ext= --ignore= --no-semicolons --single-quote --use-tabs --line-width= --indent-width= --prose-wrap= --fix --rules --json --compact --quiet
+# Bundlers run the settings of the project. No option that names other settings or code, or a folder that the bundler empties
+# https://vite.dev/guide/cli, https://webpack.js.org/api/cli, https://rollupjs.org/command-line-interface, https://esbuild.github.io/api, https://tsup.egoist.dev
+vite build, vite optimize checks: -wh -d[=] -mlf= --mode= --logLevel= --filter= --base=~ --target=/[\w.,]+/ --sourcemap[=]/true|false|inline|hidden/ --minify[=]/true|false|terser|esbuild/ --assetsInlineLimit= --manifest --ssrManifest --ssr --watch --clearScreen --no-clearScreen --debug[=] --profile --app --force --help
+vite, vite dev, vite serve, vite preview checks: -h -d[=] -mlf= --mode= --logLevel= --filter= --base=~ --port= --strictPort --cors --force --clearScreen --no-clearScreen --debug[=] --profile --help --version
+webpack, webpack build checks: -w --watch --mode=/development|production|none/ --node-env=/\w+/ --progress[=] --stats[=]/[\w-]+/ --devtool=/[\w-]+/ --no-devtool --target=/[\w.]+/ --bail --profile --fail-on-warnings --color --no-color --version max0
+rollup checks: -cmw -f=/\w+/ --config --watch --sourcemap[=]/inline|hidden/ --format=/\w+/ --silent --failAfterWarnings --logLevel=/\w+/ --no-strict --perf --version max0
+esbuild checks: --bundle --minify --minify-whitespace --minify-identifiers --minify-syntax --sourcemap[=]/inline|external|linked|both/ --watch[=]/forever/ --format=/iife|cjs|esm/ --platform=/browser|node|neutral/ --target=/[\w.,]+/ --outfile=> --metafile=> --log-level=/\w+/ --tree-shaking=/true|false/ --analyze[=]/verbose/ --keep-names --legal-comments=/\w+/ --packages=/external|bundle/ --charset=/\w+/ --jsx=/\w+/ /--(external|loader|define|drop|pure):[^\/]*/ --color= --version
+tsup checks: --format=/[\w,]+/ --dts --dts-only --minify[=]/terser/ --sourcemap[=]/inline/ --clean --splitting --no-splitting --treeshake --watch --silent --target=/[\w.,]+/ --platform=/\w+/ --shims --metafile
+next build, next lint, next info, next typegen checks: -dh --debug --no-lint --lint --profile --no-mangling --turbo --turbopack --webpack --dir= --ext= --quiet --max-warnings= --fix --strict --no-cache --verbose
+astro build, astro check, astro sync checks: --mode= --verbose --silent --watch --minimumSeverity= --minimumFailingSeverity= --noSync --force
+nuxt build, nuxt prepare, nuxt typecheck, nuxi build, nuxi prepare, nuxi typecheck, svelte-kit sync checks: --logLevel= max0
+svelte-check checks: --output=/[\w-]+/ --threshold= --fail-on-warnings --watch --no-tsconfig --tsconfig= --ignore= --workspace= --compiler-warnings=~ --diagnostic-sources=
+ng build, ng test, ng lint checks: -c= --configuration= --watch[=] --no-watch --code-coverage --browsers=/[\w,]+/ --source-map[=] --include= --progress[=] --no-progress --fix --quiet --silent --max-warnings= --format=/json|stylish|compact/
+# https://stylelint.io/user-guide/cli, https://oxc.rs/docs/guide/usage/linter/cli, https://knip.dev/reference/cli, https://github.com/depcheck/depcheck, https://github.com/pahen/madge, https://cspell.org/docs/getting-started
+stylelint checks: -q -f=/json|string|verbose|compact|unix|tap|github/ --fix[=]/lax|strict/ --quiet --max-warnings= --ignore-path= --ignore-pattern=~ --allow-empty-input --cache --no-cache --formatter=/json|string|verbose|compact|unix|tap|github/ --color --no-color --report-needless-disables --report-invalid-scope-disables --report-descriptionless-disables
+oxlint checks: -f=/\w+/ -DWA=/[\w\/-]+/ --deny=/[\w\/-]+/ --warn=/[\w\/-]+/ --allow=/[\w\/-]+/ --fix --quiet --deny-warnings --max-warnings= --format=/\w+/ /--[a-z]+-plugin/ --tsconfig= --ignore-pattern=~ --threads= --rules
+knip checks: -h --production --strict --include= --exclude= --reporter=/\w+/ --no-progress --dependencies --exports --files --max-issues= --no-exit-code --workspace= --cache --include-entry-exports
+depcheck checks: --json --oneline --ignores=~ --ignore-dirs= --ignore-patterns=~ --skip-missing[=] max1
+madge checks: -csjlw -bd= -x=~ --circular --basedir= --extensions= --ts-config= --json --summary --orphans --leaves --depends= --exclude=~ --warning --no-color --no-count --no-spinner
+cspell, cspell lint checks: -u -e=~ --no-progress --no-summary --words-only --unique --locale= --show-suggestions --show-context --dot --gitignore --quiet --exclude=~ --no-must-find-files
+typos, codespell checks: -w -q= --write-changes --format=/\w+/ --exclude=~ --diff --locale= -S=~ -L=~ --skip=~ --ignore-words-list=~ --quiet-level= --count
+# https://mochajs.org/#command-line-usage, https://github.com/avajs/ava/blob/main/docs/05-command-line.md, https://nodejs.org/api/cli.html, https://docs.cypress.io/app/references/command-line
+mocha checks: -bwcC -gf=~ -t= -u=/bdd|tdd|qunit|exports/ -R=/spec|dot|min|list|tap|json|nyan|landing|progress/ --grep=~ --fgrep=~ --invert --bail --timeout= --ui=/bdd|tdd|qunit|exports/ --reporter=/spec|dot|min|list|tap|json|nyan|landing|progress/ --retries= --slow= --recursive --ignore= --exclude= --extension= --parallel --jobs= --watch --forbid-only --forbid-pending --check-leaks --exit --full-trace --sort --color --no-color --diff --no-diff --dry-run
+ava checks: -vstuw -m=~ -Tc= --match=~ --verbose --timeout= --serial --fail-fast --tap --update-snapshots --concurrency= --watch --color --no-color
+node --test checks: --test-name-pattern=~ --test-skip-pattern=~ --test-only --test-reporter=/spec|tap|dot|junit|lcov/ --test-concurrency= --test-timeout= --test-shard= --test-force-exit --test-isolation=/none|process/ --experimental-test-coverage --test-coverage-include= --test-coverage-exclude= --test-update-snapshots --watch --no-warnings --experimental-strip-types --enable-source-maps
+cypress run checks: -q -b=/\w+/ -s= --browser=/\w+/ --spec= --headless --headed --quiet --e2e --component max0
+bats checks: -cprtT -f=~ -j= --filter=~ --jobs= --tap --count --recursive --timing --pretty operands/([\w.-]+\/)*(tests?|specs?|e2e)(\/[\w.\/-]*)?|.*[.]bats/
+# https://bandit.readthedocs.io, https://github.com/jendrikseipp/vulture, https://radon.readthedocs.io, https://docs.sqlfluff.com/en/stable/reference/cli.html
+bandit checks: -rqvli -fstx= -o=> --recursive --skip= --tests= --exclude= --severity-level= --confidence-level= --format=/\w+/ --quiet
+vulture checks: --min-confidence= --exclude=~ --ignore-names=~ --ignore-decorators=~ --sort-by-size
+radon cc, radon mi, radon raw, radon hal reads: -asj -xnoei= --min= --max= --average --show-complexity --total-average --order= --json --exclude=~ --ignore=~
+sqlfluff lint checks: -dref= -n --dialect=/\w+/ --rules=/[\w.,]+/ --exclude-rules=/[\w.,]+/ --format=/[\w-]+/ --nofail --processes=
+# https://pkg.go.dev/golang.org/x/vuln/cmd/govulncheck, https://github.com/mvdan/sh, https://clang.llvm.org/docs/ClangFormat.html, https://cppcheck.sourceforge.io, https://buf.build/docs/reference/cli
+govulncheck checks: ~json ~test ~tags= ~show= ~mode=/source/ ~format=/\w+/
+shfmt checks: ~l ~d ~w ~s ~f ~ci ~bn ~sr ~kp ~fn ~mn ~i= ~ln=/\w+/ --list --diff --write --simplify --indent= --language-dialect=/\w+/
+clang-format local: -in --dry-run ~style=/file|\w+/ ~Werror ~verbose ~sort-includes[=] ~fallback-style=/\w+/
+cppcheck reads: -qvf -jID= --enable=/[\w,]+/ --std=/[\w+]+/ --inconclusive --suppress=~ --error-exitcode= --force --quiet --language=/[\w+]+/ --max-configs= --inline-suppr --check-level=/\w+/
+buf lint, buf format, buf breaking checks: -dw --diff --write --exit-code --error-format=/\w+/ --path= --exclude-path= --against=/[.]git(#[\w=,.\/-]*)?/ max1
+cargo machete, cargo deny check, cargo audit, cargo outdated checks: -qR -d= --quiet --json --workspace --all-features --deny= --ignore= --no-fetch --depth= --root-deps-only --color= --locked --offline operands/licenses|bans|advisories|sources/
+# https://hexdocs.pm/mix, https://docs.swift.org/swiftpm/documentation/packagemanagerdocs, https://dart.dev/tools, https://docs.flutter.dev/reference/flutter-cli
+mix test, mix compile, mix credo checks: --trace --only= --exclude= --include= --stale --failed --seed= --max-failures= --cover --slowest= --warnings-as-errors --force --color --no-color --timeout= --strict --all --format=/\w+/
+mix format local: --check-formatted --dry-run
+swift build, swift test checks: -vq -c= --configuration= --filter=~ --skip=~ --parallel --enable-code-coverage --target= --product= --build-tests --verbose --quiet max0
+dart analyze, dart test, flutter analyze, flutter test checks: -ntx=~ -jr= --fatal-infos --fatal-warnings --no-fatal-infos --no-fatal-warnings --name=~ --plain-name=~ --tags=~ --exclude-tags=~ --concurrency= --reporter=/\w+/ --no-pub --update-goldens --coverage
+dart format local: -o=/show|json|none|write/ -l= --output=/show|json|none|write/ --line-length= --set-exit-if-changed
+# https://github.com/yannh/kubeconform, https://docs.kubelinter.io, https://github.com/terraform-linters/tflint, https://docs.stoplight.io/docs/spectral, https://github.com/sharkdp/bat
+kubeconform, kube-linter lint reads: ~strict ~summary ~verbose ~ignore-missing-schemas ~kubernetes-version=/[\w.]+/ ~output=/\w+/ ~format=/\w+/ ~skip= ~n= ~reject=
+tflint checks: --recursive --format=/\w+/ --minimum-failure-severity=/\w+/ --no-color --chdir= --filter= --disable-rule= --enable-rule= --only= max0
+spectral lint checks: -qvD -f= --format=/[\w-]+/ --fail-severity=/\w+/ --display-only-failures --quiet --verbose
+bat, batcat reads: -pnA -rlHm= --plain --number --show-all --paging=/never/ --style=/[\w,+-]+/ --color= --language= --line-range= --highlight-line= --theme= --wrap= --tabs= --decorations=
+git submodule status, git notes list, git notes show, git sparse-checkout list reads: --recursive --cached
+git stash show reads: -p --stat --patch --name-only --name-status --numstat max1
+git format-patch reads: --stdout --cover-letter --signoff needs/--stdout/
 `;

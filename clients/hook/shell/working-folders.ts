@@ -52,8 +52,8 @@ export class WorkingFolders {
     const { text } = argument;
     if (text === "-" || text === "--") return [];
     const paths = text.startsWith("-") ? [] : this.filePaths(argument);
-    // An option with an attached value, such as `-f.env` or `-C../x`.
-    const at = text.startsWith("-") ? text.search(/[/~.]/) : -1;
+    // An option with an attached value, such as `-f.env` or `-C../x`. The value of `--name=dir/x` is one of the parts below.
+    const at = /^-(?!-[\w.-]+=)/.test(text) ? text.search(/[/~.]/) : -1;
     if (at > 0)
       paths.push(
         ...this.filePaths({ ...argument, text: text.slice(at), startsWithTilde: /^~(\/|$)/.test(text.slice(at)) }),

@@ -1,5 +1,5 @@
 /** Reads scripts of package managers: package.json, deno.json, composer.json, and the packages of a workspace. */
-import { resolve } from "node:path/posix";
+import { dirname, resolve } from "node:path/posix";
 import { parse as parseJsonc } from "jsonc-parser";
 import { isObject, type JsonObject } from "../../payload.ts";
 import {
@@ -94,7 +94,7 @@ export function packageManagerTasks(
   if (!isScript && !isInstall) return [];
   const found = nearestPackage(project, folder);
   if (found === null) return isInstall ? [] : null;
-  const packages = selected.length > 0 ? workspacePackages(project, found.folder) : [found];
+  const packages = selected.length > 0 ? selectPackages(manager, selected, folder, project) : [found];
   if (isInstall)
     return packages.flatMap(({ folder: place, scripts }) =>
       INSTALL_SCRIPTS.flatMap((task) =>
@@ -143,9 +143,9 @@ function managerFolder(manager: string, args: readonly string[]): { folder: stri
 export const isManagerCommand = (word: string): boolean => MANAGER_COMMANDS.has(word) || word.startsWith("-");
 
 /** Separates options that select packages from the other words. Throws for options that change what runs otherwise. */
-function readManagerOptions(manager: string, args: readonly string[]): { words: string[]; selected: string[] } {
+function readManagerOptions(manager: string, args: readonly string[]): { words: string[]; selected: Selector[] } {
   const words: string[] = [];
-  const selected: string[] = [];
+  const selected: Selector[] = [];
   for (let at = 0; at < args.length; at++) {
     const arg = args[at] as string;
     if (arg === "--") return { words: [...words, ...args.slice(at)], selected };
@@ -158,8 +158,8 @@ function readManagerOptions(manager: string, args: readonly string[]): { words: 
       if (words.length > 0 || !/^(-s|--silent)$/.test(arg)) words.push(arg);
       continue;
     }
-    selected.push(arg);
-    if (value === undefined && /^(-w|-F|--workspace|--filter|workspace)$/.test(option)) at++;
+    const hasValue = /^(-w|-F|--workspace|--filter|workspace)$/.test(option);
+    selected.push(value === undefined ? (hasValue ? (args[++at] ?? null) : null) : hasValue ? value.slice(1) : null);
     // `yarn workspaces run build`, `yarn workspaces foreach run build`
     if (option === "workspaces" && args[at + 1] === "foreach") at++;
   }
@@ -168,9 +168,56 @@ function readManagerOptions(manager: string, args: readonly string[]): { words: 
 const SELECTING_NPM_OPTIONS = /^(-w|--workspace|--workspaces|-ws)(=.*)?$/;
 const SELECTING_OPTIONS = /^(-w|-F|--workspace|--filter|--workspaces|-ws|-r|--recursive|workspaces|workspace)(=.*)?$/;
 
-/** Returns the root package and all packages of its workspace. */
+/** Name or path of a package, as the caller gave it; null for all packages. */
+type Selector = string | null;
+
+/**
+ * Returns the packages in which a manager runs a script. A selector that is no plain name or path, or that matches nothing, selects all
+ * packages.
+ */
+function selectPackages(
+  manager: string,
+  selectors: readonly Selector[],
+  folder: string,
+  project: ProjectFiles,
+): Package[] {
+  const all = workspacePackages(project, folder);
+  const members = all.filter((each) => !leavesRootOut(manager, each, project));
+  const places = [folder, ...all.map((each) => each.folder)];
+  const found = selectors.map((selector) => {
+    if (selector === null) return members;
+    if (!/^[\w@./-]+$/.test(selector) || selector.includes("...")) return [];
+    return members.filter(
+      (each) =>
+        each.members["name"] === selector ||
+        places.some((place) => `${each.folder}/`.startsWith(`${resolve(place, selector)}/`)),
+    );
+  });
+  return found.some((each) => each.length === 0) ? all : [...new Set(found.flat())];
+}
+
+/** Whether a manager that runs a script in selected packages leaves out this package, because it is the root of a workspace. */
+function leavesRootOut(manager: string, { folder, members }: Package, project: ProjectFiles): boolean {
+  const list = project.read(`${folder}/pnpm-workspace.yaml`);
+  const isRoot = manager === "npm" ? members["workspaces"] !== undefined : manager === "pnpm" && list !== null;
+  return isRoot && !/include-?workspace-?root/i.test(`${project.read(`${folder}/.npmrc`) ?? ""}${list ?? ""}`);
+}
+
+/** Returns the packages of the workspaces that contain a folder, with the root packages. */
 export function workspacePackages(project: ProjectFiles, folder: string): Package[] {
-  const root = nearestPackage(project, folder) ?? unknownTask();
+  const packages = new Map<string, Package>();
+  for (let place = folder; ; place = dirname(place)) {
+    const root = nearestFile(project, place, ["package.json", "pnpm-workspace.yaml"]);
+    if (root === null) break;
+    place = root.folder;
+    const found = toPackage(project, place, root.name === "package.json" ? root.text : "{}");
+    for (const each of [found, ...memberPackages(project, found)]) packages.set(each.folder, each);
+  }
+  return packages.size > 0 ? [...packages.values()] : unknownTask();
+}
+
+/** Returns the packages that the root of a workspace lists. */
+function memberPackages(project: ProjectFiles, root: Package): Package[] {
   const { workspaces } = root.members as { workspaces?: unknown };
   const listed = Array.isArray(workspaces) ? workspaces : isObject(workspaces) ? workspaces["packages"] : undefined;
   const lines = (project.read(`${root.folder}/pnpm-workspace.yaml`) ?? "").matchAll(
@@ -179,14 +226,13 @@ export function workspacePackages(project: ProjectFiles, folder: string): Packag
   const patterns = Array.isArray(listed) ? (listed as unknown[]) : [...lines].map(([, , pattern]) => pattern);
   const folders = patterns.flatMap((pattern) => {
     if (typeof pattern !== "string" || !/^(\.\/)?[\w@.-]+(\/[\w@.-]+)*(\/\*)?\/?$/.test(pattern)) return unknownTask();
-    const base = `${root.folder}/${pattern.replace(/\/?\*?\/?$/, "")}`;
+    const base = `${root.folder}/${pattern.replace(/^\.\/|\/?\*?\/?$/g, "")}`;
     return pattern.includes("*") ? (project.list(base) ?? []).map((name) => `${base}/${name}`) : [base];
   });
-  const packages = folders.flatMap((each) => {
+  return folders.flatMap((each) => {
     const text = project.read(`${each}/package.json`);
     return text === null ? [] : [toPackage(project, each, text)];
   });
-  return [root, ...packages];
 }
 
 /** Reads `turbo run build` and `lerna run build`: the scripts of that name, and of the tasks that it depends on, in every package. */
@@ -198,7 +244,7 @@ export function turboTasks(args: readonly string[], folder: string, project: Pro
   if (args.includes("--")) unknownTask();
   const { tasks, pipeline } = readSettings(project, `${root.folder}/turbo.json`);
   const settings = (tasks ?? pipeline ?? {}) as Record<string, { dependsOn?: unknown }>;
-  const packages = workspacePackages(project, root.folder);
+  const packages = workspacePackages(project, folder);
   const bodies = withNeededTasks(names, (name) => dependencies(settings[name]?.dependsOn)).flatMap((name) =>
     packages.flatMap((each) => scriptBodies(each, name.replace(/^.*#/, "")) ?? []),
   );
@@ -226,7 +272,7 @@ export function nxTasks(args: readonly string[], folder: string, project: Projec
   const { targetDefaults = {} } = readSettings(project, `${root.folder}/nx.json`);
   const defaults = targetDefaults as Record<string, { dependsOn?: unknown }>;
   const folders = [
-    ...workspacePackages(project, root.folder).map((each) => each.folder),
+    ...workspacePackages(project, folder).map((each) => each.folder),
     ...["apps", "libs", "packages"].flatMap((each) =>
       (project.list(`${root.folder}/${each}`) ?? []).map((name) => `${root.folder}/${each}/${name}`),
     ),
@@ -341,8 +387,7 @@ export function runAllTasks(
   const words = args.filter((arg) => !arg.startsWith("-"));
   return words.flatMap((word) => {
     const [, npmScript] = /^(?:npm|yarn|pnpm):(.+)$/.exec(word) ?? [];
-    if (runner === "concurrently" && npmScript === undefined)
-      return [{ task: "concurrently", folder: found.folder, text: word }];
+    if (runner === "concurrently" && npmScript === undefined) return [{ task: "", folder: found.folder, text: word }];
     const pattern = new RegExp(`^${(npmScript ?? word).replace(/[.+^$()|\\{}[\]?]/g, "\\$&").replace(/\*+/g, ".*")}$`);
     const names = Object.keys(found.scripts).filter((name) => pattern.test(name));
     return names.length === 0 ? unknownTask() : names.flatMap((name) => scriptBodies(found, name) ?? []);
