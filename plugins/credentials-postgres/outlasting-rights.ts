@@ -9,6 +9,8 @@ export interface OutlastingRight {
   problem: string;
   /** Statement that removes the right; null if only an operator can do this. */
   removal: string | null;
+  /** Statements, separated by semicolons, that end the right without a lock, because another user's transaction can block the removal. */
+  disarm: string | null;
 }
 
 /**
@@ -53,6 +55,13 @@ const HELD = `with recursive held as (
     select r.* from held join pg_auth_members m on m.member = held.oid join pg_roles r on r.oid = m.roleid
   )`;
 
+/** Statements that revoke the grants of others on the relation `objid`. */
+const GRANTS_OF_OTHERS = `select string_agg(distinct format('revoke all on %s from %s', identity,
+      case x.grantee when 0 then 'public' else x.grantee::regrole::text end), '; ') as grants
+    from (select relacl as acl from pg_class where oid = objid union all
+      select attacl from pg_attribute where attrelid = objid) as acls
+    cross join lateral aclexplode(acl) x where classid = 'pg_class'::regclass`;
+
 const FIND = `${HELD}, here as (select oid from pg_database where datname = current_database())
   , owned as (
     select held.rolname, d.dbid = 0 as is_shared, d.classid, d.objid, i.type, i.identity, coalesce(i.schema, '') as schema
@@ -61,7 +70,7 @@ const FIND = `${HELD}, here as (select oid from pg_database where datname = curr
     where d.dbid in (0, (select oid from here))
   )
   select * from (
-  select format('%I %s', rolname, what) as problem, null as removal from held cross join lateral (values
+  select format('%I %s', rolname, what) as problem, null as removal, null as disarm from held cross join lateral (values
       (rolsuper, 'is a superuser'),
       (rolcanlogin, 'can log in, so an action could set its password and keep it; remove LOGIN'),
       (rolcreaterole, 'may create roles; remove CREATEROLE'),
@@ -70,13 +79,17 @@ const FIND = `${HELD}, here as (select oid from pg_database where datname = curr
       (rolname in ${list(DANGEROUS_ROLES)}, 'reaches more than the database; revoke it from the role')
     ) as attribute (has, what) where has
   union all
-  select format('%I may grant %s to others; revoke its ADMIN OPTION', rolname, m.roleid::regrole), null
+  select format('%I may grant %s to others; revoke its ADMIN OPTION', rolname, m.roleid::regrole), null, null
     from held join pg_auth_members m on m.member = held.oid where m.admin_option
   union all
-  select distinct format('%I may grant %s to others; revoke its GRANT OPTION', rolname, x.privilege_type), null
+  select distinct format('%I may grant %s to others; revoke its GRANT OPTION', rolname, x.privilege_type), null, null
     from (${ACLS}) as acls cross join lateral aclexplode(acl) x join held on held.oid = x.grantee where x.is_grantable
   union all
-  select format('%I may schedule jobs; revoke its USAGE on the schema %I', rolname, nspname), null
+  select format('%I may set %s for the whole server; revoke its ALTER SYSTEM', rolname, parname), null, null
+    from pg_parameter_acl cross join lateral aclexplode(paracl) x join held on x.grantee in (0, held.oid)
+    where x.privilege_type = 'ALTER SYSTEM'
+  union all
+  select format('%I may schedule jobs; revoke its USAGE on the schema %I', rolname, nspname), null, null
     from held cross join pg_namespace n
     where nspname in ${list(SCHEDULERS)} and has_schema_privilege(held.oid, n.oid, 'usage')
   union all
@@ -85,19 +98,21 @@ const FIND = `${HELD}, here as (select oid from pg_database where datname = curr
       case when is_shared then null
         when type in ('aggregate', 'function', 'procedure') then format('drop routine if exists %s cascade', identity)
         when type = 'statistics object' then format('drop statistics if exists %s', identity)
-        else format('drop %s if exists %s cascade', replace(type, '-', ' '), identity) end
-    from owned where type <> 'default acl' and type not in ${list(DATA_KINDS)} and left(schema, 8) <> 'pg_temp_'
+        else format('drop %s if exists %s cascade', replace(type, '-', ' '), identity) end,
+      case when type in ('function', 'procedure') then format('alter routine %s set role = %L', identity, $2::text)
+        else grants end
+    from owned cross join lateral (${GRANTS_OF_OTHERS}) as revoked where type <> 'default acl' and type not in ${list(DATA_KINDS)} and left(schema, 8) <> 'pg_temp_'
   union all
   select format('%I owns the table %s with the rule %I; drop the rule', rolname, identity, rulename),
-      format('drop rule if exists %I on %s', rulename, identity)
-    from owned join pg_rewrite on ev_class = objid
+      format('drop rule if exists %I on %s', rulename, identity), grants
+    from owned join pg_rewrite on ev_class = objid cross join lateral (${GRANTS_OF_OTHERS}) as revoked
     where not is_shared and classid = 'pg_class'::regclass and type = 'table' and left(schema, 8) <> 'pg_temp_'
   union all
   select format('%I gives %s default privileges; revoke them', rolname, grantee),
       format('alter default privileges for role %I%s revoke all on %s from %s', rolname,
         case when nspname is null then '' else format(' in schema %I', nspname) end,
         case defaclobjtype when 'r' then 'tables' when 'S' then 'sequences' when 'f' then 'functions' when 'T' then 'types'
-          when 'n' then 'schemas' else 'large objects' end, grantee)
+          when 'n' then 'schemas' else 'large objects' end, grantee), null
     from held join pg_default_acl d on d.defaclrole = held.oid
     left join pg_namespace n on n.oid = d.defaclnamespace
     cross join lateral (
@@ -110,12 +125,16 @@ const FIND = `${HELD}, here as (select oid from pg_database where datname = curr
   -- An event trigger could run at the removal of anything else.
   order by left(removal, 18) <> 'drop event trigger'`;
 
-/** Returns the rights of these roles that outlast an action. */
+/**
+ * Returns the rights of these roles that outlast an action.
+ * @param powerless role without rights, as which disarmed functions run
+ */
 export async function findOutlastingRights(
   tx: postgres.TransactionSql,
   roles: readonly string[],
+  powerless = "",
 ): Promise<OutlastingRight[]> {
-  return tx.unsafe<OutlastingRight[]>(FIND, [JSON.stringify(roles)]);
+  return tx.unsafe<OutlastingRight[]>(FIND, [JSON.stringify(roles), powerless]);
 }
 
 /** Returns the other databases in which these roles, or roles whose rights they have, own or may use something. */

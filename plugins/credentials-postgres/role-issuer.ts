@@ -28,6 +28,8 @@ const SETTINGS = postgresSettings("transaction", {
   synchronous_commit: "on",
   createrole_self_grant: "",
 });
+/** Time to wait for a lock that the removal of an object needs. Milliseconds. */
+const LOCK_TIMEOUT = 500;
 const MAX_ROUNDS = 3;
 const OLDEST_VERSION = 150_000;
 const CLEANUP_INTERVAL = 3_600_000;
@@ -105,19 +107,24 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
     if (!new RegExp(LOGIN_ROLE).test(user)) throw new Error(`"${user}" is not a login role of this plugin`);
     const exists = await trusted(sql, (tx) => tx`select 1 from pg_roles where rolname = ${user}`);
     if (exists.length === 0) return;
-    await disableLoginRole(sql, user, options.role);
+    const roles = [user, options.role];
+    await disableLoginRole(sql, user, options.role, async () => {
+      await inOtherDatabases(roles, (other) => rollBackPrepared(other, roles));
+      await rollBackPrepared(sql, roles);
+    });
     const dropped: string[] = [];
-    const clear = async (database: postgres.Sql): Promise<void> =>
-      void dropped.push(...(await dropOwned(database, user, options.role)));
-    await inOtherDatabases([user, options.role], clear);
-    await clear(sql);
+    try {
+      await inOtherDatabases(roles, (other) => dropOwned(other, user, options.role, dropped));
+      await dropOwned(sql, user, options.role, dropped);
+    } finally {
+      if (dropped.length > 0)
+        log.warn("dropped what an action left behind, because it would have kept rights of the action", {
+          issuer: name,
+          role: user,
+          dropped,
+        });
+    }
     await trusted(sql, (tx) => tx.unsafe(`DROP ROLE ${quoteIdentifier(user)}`));
-    if (dropped.length > 0)
-      log.warn("dropped what an action left behind, because it would have kept rights of the action", {
-        issuer: name,
-        role: user,
-        dropped,
-      });
   }
 
   async function dropExpired(): Promise<void> {
@@ -188,31 +195,60 @@ async function assertNothingOutlasts(tx: postgres.TransactionSql, role: string):
 }
 
 /** Ends the logins of a login role, its rights and its connections. */
-async function disableLoginRole(sql: postgres.Sql, user: string, role: string): Promise<void> {
+async function disableLoginRole(
+  sql: postgres.Sql,
+  user: string,
+  role: string,
+  rollBackAll: () => Promise<void>,
+): Promise<void> {
   const login = quoteIdentifier(user);
-  // Disable logins first, so that no new connection can open after the existing connections are closed. Revoke the
-  // declared role, so that code of the login role has no rights even if the login role cannot be dropped.
+  // Revoke the declared role, so that code of the login role has no rights even if the login role cannot be dropped.
   await trusted(sql, async (tx) => {
-    await tx.unsafe(`ALTER ROLE ${login} NOLOGIN`);
     await tx.unsafe(`REVOKE ${quoteIdentifier(role)} FROM ${login}`);
     await tx.unsafe(`GRANT ${login} TO CURRENT_USER`);
   });
+  // A login can change its own role and leave that transaction open or prepared, which blocks NOLOGIN. So end these
+  // transactions while NOLOGIN waits: a new one can only wait after it.
+  for (let round = 1; ; round++) {
+    const disabled = trusted(sql, (tx) => tx.unsafe(`ALTER ROLE ${login} NOLOGIN`));
+    const [{ status }] = await Promise.allSettled([disabled, closeConnections(sql, user).then(rollBackAll)]);
+    if (status === "fulfilled") break;
+    if (round === MAX_ROUNDS) await disabled;
+  }
+  // No new connection can open now.
   await closeConnections(sql, user);
 }
 
 /**
  * Rolls back the prepared transactions of a login role and the declared role in one database, drops their code, and
- * transfers the data of the login role to the declared role. Returns the statements that dropped code.
+ * transfers the data of the login role to the declared role. Adds the statements that dropped code to `dropped`.
  */
-async function dropOwned(sql: postgres.Sql, user: string, role: string): Promise<string[]> {
+async function dropOwned(sql: postgres.Sql, user: string, role: string, dropped: string[]): Promise<void> {
   const login = quoteIdentifier(user);
   await rollBackPrepared(sql, [user, role]);
-  return trusted(sql, async (tx) => {
-    const removals = (await findOutlastingRights(tx, [user, role])).flatMap(({ removal }) => removal ?? []);
-    for (const removal of removals) await tx.unsafe(removal);
+  // Each statement has its own transaction, so that an object that cannot be dropped keeps no other. An object can be
+  // part of another one, such as a function of an extension, so repeat this.
+  for (let round = 1; ; round++) {
+    const found = await trusted(sql, (tx) => findOutlastingRights(tx, [user, role], user));
+    const before = dropped.length;
+    let failure: unknown = null;
+    const attempt = async (statement: string): Promise<boolean> => {
+      try {
+        await trusted(sql, (tx) => tx.unsafe(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT}; ${statement}`));
+        return true;
+      } catch (error) {
+        failure ??= error;
+        return false;
+      }
+    };
+    for (const { disarm } of found) if (disarm !== null) await attempt(disarm);
+    for (const { removal } of found) if (removal !== null && (await attempt(removal))) dropped.push(removal);
+    if (failure === null) break;
+    if (round === MAX_ROUNDS || dropped.length === before) throw failure;
+  }
+  await trusted(sql, async (tx) => {
     await tx.unsafe(`REASSIGN OWNED BY ${login} TO ${quoteIdentifier(role)}`);
     await tx.unsafe(`DROP OWNED BY ${login}`);
-    return removals;
   });
 }
 

@@ -261,6 +261,74 @@ describe("what an action leaves behind", { skip: withoutPostgres }, () => {
     assert.equal(await setup.roleExists(revocation as string), false);
   });
 
+  test("a transaction that changes its own role keeps neither the login nor its connections", async () => {
+    for (const end of ["", "; prepare transaction 'own role'"])
+      for (const database of [setup.database, setup.server.url]) {
+        const { secret, revocation } = await setup.issue();
+        const url = new URL(secret["url"] as string);
+        url.pathname = new URL(database).pathname;
+        const sql = connectTo(url.href);
+        await sql.unsafe(`begin; set local role none; alter role current_user password 'other'${end}`);
+        await setup.issuer.revoke(revocation as string);
+        await assert.rejects(sql`select 1`);
+        await sql.end({ timeout: 1 });
+        assert.equal(await setup.roleExists(revocation as string), false);
+      }
+  });
+
+  test("another user's transaction cannot keep code of an action", async () => {
+    await superuser(async (sql) => {
+      await sql`create schema pins authorization mallory`;
+      await sql`grant select, insert on journal to mallory`;
+    });
+    const { secret, revocation } = await setup.issue();
+    const sql = connectTo(secret["url"] as string);
+    await sql.unsafe(`
+      create view work.pinned as select * from invoices;
+      grant select on work.pinned to public;
+      create materialized view work.copied as select * from invoices;
+      grant select (id) on work.copied to mallory;
+      create function work.read_all() returns setof invoices language sql security definer as 'select * from invoices';
+      create function work.spy() returns trigger language plpgsql as 'begin return new; end';
+      create trigger spying before insert on journal for each row execute function work.spy();
+      create table work.pinned_inbox (id int);
+      grant insert, select on work.pinned_inbox to public;
+      create rule forward as on insert to work.pinned_inbox do also insert into journal values (new.id);
+      create function work.unpinned() returns int language sql security definer as 'select 1'`);
+    await sql.end({ timeout: 1 });
+    await asMallory(async (pins) => {
+      await pins`create view pins.pin as select work.read_all()`;
+      await pins.unsafe(`begin; select 1 from work.pinned; select id from work.copied; select 1 from work.pinned_inbox;
+        select 1 from journal; select 1 from pins.pin`);
+      await assert.rejects(setup.issuer.revoke(revocation as string), /lock timeout/);
+      for (const [statement, error] of [
+        ["select * from work.pinned", /permission denied/],
+        ["select id from work.copied", /permission denied/],
+        ["insert into work.pinned_inbox values (1)", /permission denied/],
+        ["select work.read_all()", /cannot set parameter "role"/],
+        ["insert into journal values (1)", /permission denied to set role/],
+        ["select work.unpinned()", /does not exist/],
+      ] as const)
+        await assert.rejects(
+          asMallory((other) => other.unsafe(statement)),
+          error,
+        );
+    });
+    await setup.issuer.revoke(revocation as string);
+    assert.equal(await setup.roleExists(revocation as string), false);
+    assert.equal(await superuser(async (admin) => (await admin`select 1 from pg_proc where prosecdef`).length), 0);
+  });
+
+  test("a function that is part of an extension is dropped", async () => {
+    await superuser((sql) => sql.unsafe(`grant create on database ${sql.options.database} to reporting_reader`));
+    await setup.act(async (sql) => {
+      await sql`create extension hstore schema work`;
+      await sql`create function work.hidden() returns int language sql security definer as 'select 1'`;
+      await sql`alter extension hstore add function work.hidden()`;
+    });
+    assert.equal(await superuser(async (sql) => (await sql`select 1 from pg_proc where proname = 'hidden'`).length), 0);
+  });
+
   test("a view of an action does not prevent the start of another one meanwhile", async () => {
     const first = await setup.issue();
     const sql = connectTo(first.secret["url"] as string);
@@ -299,6 +367,11 @@ describe("a role that could pass its rights on", { skip: withoutPostgres }, () =
     ],
     ["may grant a column", ["grant select (id) on salaries to # with grant option"], /# may grant SELECT to others/],
     ["may schedule", ["grant usage on schema cron to #"], /# may schedule jobs; revoke its USAGE on the schema cron/],
+    [
+      "configures the server",
+      ["grant alter system on parameter archive_command to #"],
+      /# may set archive_command for the whole server; revoke its ALTER SYSTEM/,
+    ],
     ["owns the database", ["alter database $ owner to #"], /# owns the database/],
     [
       "owns a function",
