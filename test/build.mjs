@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { CLIENTS, compile, ensureBuilt } from "../.ci/build.mjs";
 import { bundlePackages } from "../.ci/bundle.mjs";
 import { copyVendored } from "../.ci/vendor.mjs";
-import { bundleService } from "./bundle.mjs";
+import { bundleService } from "../.ci/bundle-service.mjs";
 import "./tools/install.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -17,7 +17,7 @@ const COMPILED = ["src", "plugins", ...CLIENTS, "test", "bench", join("docs", "e
 
 /** Builds ./build. @param dist also builds dist/, for tests that start the package as its users have it */
 export async function build({ dist = true } = {}) {
-  if (dist) await ensureBuilt(bundlePackages);
+  if (dist) await ensureBuilt(bundle);
   // Set by a caller that has just run tests, such as .ci/run.
   if (process.env["ASSENT_TEST_BUILT"] === "1") return;
   rmSync(BUILD, { recursive: true, force: true });
@@ -31,12 +31,16 @@ export async function build({ dist = true } = {}) {
   const manifest = readFileSync(join(ROOT, "package.json"), "utf8");
   writeFileSync(join(BUILD, "package.json"), manifest.replaceAll('"./dist/', '"./'));
   copyVendored(BUILD);
-  // Bundled as in the published package, so that every process reads 30 files instead of 700.
-  bundlePackages(BUILD, ["test"]);
-  // V8 reports coverage by file, so coverage needs separate files.
-  if (process.env["ASSENT_TEST_COVERAGE"] !== "1") bundleService(BUILD);
+  bundle(BUILD);
   for (const { name } of readdirSync(join(ROOT, "docs"), { withFileTypes: true }))
     if (name !== "examples") symlinkSync(join("..", "..", "docs", name), join(BUILD, "docs", name));
+}
+
+/** Bundles as the published package, so that every process reads fewer files. */
+function bundle(folder) {
+  bundlePackages(folder, folder === BUILD ? ["test"] : []);
+  // V8 reports coverage by file, so coverage needs separate files.
+  if (process.env["ASSENT_TEST_COVERAGE"] !== "1") bundleService(folder);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await build();

@@ -58,8 +58,11 @@ export interface CommandEntry {
   position?: number;
   /** Short description for the list of commands. */
   summary: string;
-  /** Loads the command's code, which the list of commands does not need. */
-  load(): Promise<Command>;
+  /**
+   * Loads the command's code, which the list of commands does not need.
+   * @param args arguments of the command, which can need only a part of its code; none to print its help
+   */
+  load(args?: readonly string[]): Promise<Command>;
 }
 
 type Options = NonNullable<ParseArgsConfig["options"]>;

@@ -52,9 +52,10 @@ export async function run(args: string[], io: Output): Promise<number> {
       io.out(about === undefined ? await overview() : helpOf(await find(about), rest.slice(1)));
       return name === undefined ? EXIT_CODES.usage : EXIT_CODES.ok;
     }
-    command = await find(name);
     const end = rest.indexOf("--");
-    if ((end < 0 ? rest : rest.slice(0, end)).some((arg) => arg === "--help" || arg === "-h")) {
+    const isHelp = (end < 0 ? rest : rest.slice(0, end)).some((arg) => arg === "--help" || arg === "-h");
+    command = await find(name, isHelp ? [] : rest);
+    if (isHelp) {
       io.out(helpOf(command, rest));
       return EXIT_CODES.ok;
     }
@@ -82,9 +83,9 @@ function helpOf({ help, subcommands: verbs }: Command, [verb]: string[]): string
     : help;
 }
 
-async function find(name: string): Promise<Command> {
+async function find(name: string, args: readonly string[] = []): Promise<Command> {
   const entry = await findBuiltIn(name);
-  if (entry !== null) return entry.load();
+  if (entry !== null) return entry.load(args);
   const { commands, failure } = await loadPluginCommands();
   const command = commands.get(name);
   if (command !== undefined) return command;

@@ -33,11 +33,7 @@ examples:
   assent hook setup --host claude-code
 `,
   subcommands: hookSubcommands,
-  async run(args, io) {
-    if (args[0]?.startsWith("--") !== true) return runSubcommand("hook", hookSubcommands, args, io, ["--host"]);
-    await (await import("../launcher.ts")).runHook(args);
-    return Number(process.exitCode ?? EXIT_CODES.failure);
-  },
+  run: (args, io) => runSubcommand("hook", hookSubcommands, args, io, ["--host"]),
 };
 
 /** Maximum idle time of hookd. Seconds. */

@@ -1,8 +1,17 @@
-import type { CommandEntry } from "../../../src/command.ts";
+import type { Command, CommandEntry } from "../../../src/command.ts";
+
+/** Answers one event. Hosts run it for each call, so it loads neither the subcommands nor code of other commands. */
+const answerEvent: Command = {
+  help: "",
+  async run(args) {
+    await (await import("../launcher.ts")).runHook(args);
+    return Number(process.exitCode ?? 1);
+  },
+};
 
 export default {
   group: "clients",
   position: 1,
   summary: "decide on each tool call of a coding agent",
-  load: async () => (await import("../cli/hook.ts")).hook,
+  load: async (args) => (args?.[0]?.startsWith("--") === true ? answerEvent : (await import("../cli/hook.ts")).hook),
 } satisfies CommandEntry;

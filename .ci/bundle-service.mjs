@@ -1,24 +1,30 @@
 /**
- * Bundles the modules of the service that tests load most. Each test file, and each service that a test starts, would
- * otherwise load 500 modules, which takes most of a second of CPU time. Every module stays importable by its own path: its
- * file becomes a facade that exports the bindings of the one instance in the bundle.
+ * Bundles the modules of the service, because a start would otherwise load 500 files, which takes a third of its CPU time.
+ * Every module stays importable by its own path: its file becomes a facade that exports the bindings of the one instance in
+ * the bundle.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { posix } from "node:path";
 import { buildSync } from "esbuild";
-import { CLIENTS } from "../.ci/build.mjs";
-import { listModules } from "../.ci/bundle.mjs";
+import { CLIENTS } from "./build.mjs";
+import { listModules } from "./bundle.mjs";
 
 const { dirname, join, relative } = posix;
 /** Entry points of separate processes and threads. Each gets a small bundle, because it needs little of the service. */
 const ENTRIES = ["clients/hook/worker.js", "clients/hook/daemon.js", "src/policies/trial-thread.js"];
+/**
+ * Roots of what remains separate files, because it must load before or without the rest: the list of commands, the heap
+ * settings, and the hook.
+ */
+const SEPARATE =
+  /^src\/(?:cli\/(?:main|serve-command)|serve\/heap-growth)\.js$|^(?:plugins|clients)\/[\w-]+\/commands\/[\w-]+\.js$|^clients\/hook\/launcher\.js$/;
 /**
  * Roots of the bundles: each contains these modules and everything that they import. A bundle imports the previous
  * bundles, so a client command or a ledger test loads only a part.
  */
 const BUNDLES = {
   commands:
-    /^src\/(?:command|cli\/(?:main|schema|service-status|verify))\.js$|^plugins\/actions\/cli\/(?:actions|plan)\.js$/,
+    /^src\/(?:command|domain\/scopes|programs\/run-program|cli\/(?:schema|service-status|verify))\.js$|^plugins\/actions\/cli\/(?:actions|plan)\.js$/,
   domain: /^src\/domain\//,
   ledger: /^src\/(?:testing|ledger|storage)\/|^plugins\/storage-sqlite\//,
   // The plugins that test/support/service.ts imports.
@@ -39,20 +45,22 @@ export function bundleService(folder) {
   const entries = ENTRIES.filter((path) => modules.has(path));
   for (const path of entries) bundle(folder, { entryPoints: [path], outfile: path }, []);
   const waiting = new Set(modules.keys());
-  for (const path of entries) waiting.delete(path);
+  const rootsOf = (pattern) => [...waiting].filter((path) => pattern.test(path));
+  const separate = withImports(rootsOf(SEPARATE), modules);
+  for (const path of [...entries, ...separate]) waiting.delete(path);
   for (const [name, roots] of Object.entries(BUNDLES)) {
-    const found = withImports(
-      [...waiting].filter((path) => roots.test(path)),
-      modules,
-    ).filter((path) => waiting.delete(path));
+    const found = withImports(rootsOf(roots), modules).filter((path) => waiting.delete(path));
     const loaders = found.map((path) => `"${path}": () => require("./${path}"),\n`).join("");
     const contents = `export const modules = {\n${loaders}};\n`;
-    bundle(folder, { stdin: { contents, resolveDir: folder }, outfile: `bundles/${name}.js` }, waiting);
+    bundle(folder, { stdin: { contents, resolveDir: folder }, outfile: `bundles/${name}.js` }, [
+      ...waiting,
+      ...separate,
+    ]);
     for (const path of found)
       writeFileSync(join(folder, path), facadeOf(path, modules.get(path), exportsOf.get(path), name));
   }
   // These modules remain separate files.
-  for (const path of waiting) writeFileSync(join(folder, path), modules.get(path));
+  for (const path of [...waiting, ...separate]) writeFileSync(join(folder, path), modules.get(path));
 }
 
 /**
