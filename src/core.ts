@@ -68,22 +68,22 @@ export {
   type ApprovalRequirement,
   type RecordedApproval,
   type RecordedEdit,
-  buildActionHistory,
   findApprovalTerms,
   findDifferingColumns,
   isRequestForApproval,
+  readActionHistory,
 } from "./domain/action-history.ts";
 export {
   CHANGED_BY_POLICIES,
   effectiveCommitment,
   decodeEdit,
-  matchesRecordedEdit,
   combineEditableParameters,
   effectiveRequestHash,
   effectiveRequest,
   encodeEdit,
   findParameter,
 } from "./domain/edited-request.ts";
+export { findAlteredContent, hasRecordedRequest } from "./domain/recorded-content.ts";
 export { applyDecisionObligations } from "./domain/obligations.ts";
 export {
   findRedactedPaths,
@@ -100,8 +100,6 @@ export {
   decodeQuestions,
   encodeQuestions,
   questionsDigest,
-  matchesRecordedQuestions,
-  type RecordedQuestion,
   type StoredQuestion,
 } from "./domain/questions.ts";
 export { actionEntryFields, cancellationEntry, NON_VOTE_FIELDS } from "./domain/open-actions.ts";
@@ -118,15 +116,14 @@ export {
   commitSaltedFacts,
   decodeSaltedFacts,
   findFactsByCommitment,
-  factsMatchCommitments,
   restoreFacts,
   type SaltedFacts,
 } from "./domain/salted-facts.ts";
 export type { Pin } from "./domain/policy/policy-types.ts";
 export { commitPins, type PinnedValue, readPins } from "./domain/pins.ts";
-export { commitSalted, decodeSalted, encodeSalted, matchesCommitment } from "./domain/salted-commitment.ts";
+export { commitSalted, decodeSalted, encodeSalted } from "./domain/salted-commitment.ts";
 export { ERASABLE_PARTS, type ErasablePart } from "./domain/erasure.ts";
-export { commitRejectionDigests, matchesRejectionDigests } from "./domain/erased-rejection.ts";
+export { commitRejectionDigests } from "./domain/erased-rejection.ts";
 export { type RecordedKey, isOfUnknownPerson, listKeyMakers, UNKNOWN_PERSON } from "./domain/vote-people.ts";
 export { LINK_KEY_ID } from "./domain/vote-method.ts";
 export {
@@ -154,7 +151,6 @@ export {
   type ReviewFault,
   reviewsApprove,
 } from "./domain/reviews.ts";
-export type { RequestForReview } from "./domain/action-history.ts";
 
 // Limits and permits
 export {
@@ -162,7 +158,6 @@ export {
   mayHaveRun,
   recomputeLimitUses,
   type ReportedAmounts,
-  type ReportedUsage,
   reportedUsePolicy,
   USE_RETENTION_MS,
 } from "./domain/limit-uses.ts";
@@ -463,7 +458,7 @@ export { DELIVERY_RETRY_MS } from "./contract/notifier.ts";
 // Features with steps of decisions, and what they do with votes and ends
 export type { ActionOutcome, Reaction, ReactionTransaction } from "./contract/reaction.ts";
 export type { SoleApproval } from "./contract/sole-approval.ts";
-export type { Guard, GuardReader } from "./contract/guard.ts";
+export type { Guard } from "./contract/guard.ts";
 export type { VotedGrant, VoteAddition } from "./contract/vote-addition.ts";
 export type {
   ApprovalSubmission,

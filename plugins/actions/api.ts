@@ -103,7 +103,6 @@ export {
   recordSubmission,
 } from "./submit.ts";
 export {
-  hasRecordedRequest,
   matchesLedger,
   readVerifiedHistory,
   recordAlteredError,

@@ -4,36 +4,21 @@
  */
 import {
   type ActionEntry,
-  type ActionRequest,
-  buildActionHistory,
-  commitDigest,
-  commitResult,
-  type CoreHost,
+  type ActionHistory,
   type Decision,
+  type CoreHost,
   type DecisionEntry,
-  decodeEntry,
-  findApprovalTerms,
-  isRequestForApproval,
-  findDifferingColumns,
-  encodeRequest,
-  type ErasablePart,
   equalBytes,
-  factsMatchCommitments,
   type ExecutionEntry,
+  findAlteredContent,
+  findApprovalTerms,
+  findDifferingColumns,
   hashLeaf,
-  matchesCommitment,
+  isRequestForApproval,
+  readActionHistory,
   type RedecisionEntry,
-  type ReportedUsage,
-  type RequestForReview,
   type ReviewEntry,
   toHex,
-  type ApprovalRequirement,
-  matchesRecordedQuestions,
-  type RecordedApproval,
-  type RecordedEdit,
-  matchesRecordedEdit,
-  matchesRejectionDigests,
-  type RecordedQuestion,
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import {
@@ -57,28 +42,18 @@ interface RecordedRejection {
   at: string;
 }
 
-/**
- * State of an action, computed from its ledger entries. The leaf hash of each entry has been verified.
- */
-export interface VerifiedHistory {
-  /** The decision on the submission. */
-  first: DecisionEntry;
+/** An action according to its ledger entries. The leaf hash of each entry has been verified. */
+export interface VerifiedHistory extends ActionHistory {
   /**
    * The decision that counts against limits: the first decision, or the decision on a request that an approver changed.
    */
   basis: DecisionEntry | RedecisionEntry;
-  /** How an approver or the policies changed the request; null if it was not changed. */
-  edit: RecordedEdit | null;
-  /** Whether the action was ever allowed or approved. */
-  mayHaveRun: boolean;
   /** The latest decision or redecision. */
   newest: DecisionEntry | RedecisionEntry;
   /**
    * Hash of the newest entry that made the action pending, which approvers sign. Lowercase hex; null if there is none.
    */
   askedHash: string | null;
-  /** Commitment to the request hash. Lowercase hex. */
-  commitment: string;
   /**
    * Times of the entries that permit the start, by their hashes. A valid permit contains the hash of one of these
    * entries.
@@ -92,32 +67,12 @@ export interface VerifiedHistory {
   start: ExecutionEntry | null;
   /** The vote, or the answer of a machine reviewer, that rejected the action. */
   rejection: RecordedRejection | null;
-  /** The newest request for approval, with the answers of machine reviewers to it. Null if there is none. */
-  asked: RequestForReview | null;
   /** The answers of machine reviewers to all requests for approval of the action. */
   reviews: readonly ReviewEntry[];
   /** The decision and redecisions that made the action pending, in order. */
   requests: readonly (DecisionEntry | RedecisionEntry)[];
   /** See `findApprovalTerms`. */
   terms: Decision["approval"];
-  /** Commitment to the pinned values that approvers see; null without pins. */
-  pins: string | null;
-  /** The approvers that are required; null if approval was never required. */
-  requirement: ApprovalRequirement | null;
-  /** The approving votes. */
-  approvals: readonly RecordedApproval[];
-  /** The questions of approvers to the agent. */
-  questions: readonly RecordedQuestion[];
-  /** Commitments to the past data that decisions read, in order. */
-  past: readonly string[];
-  /** Commitment to the reported result. */
-  result: string | null;
-  /** Amounts that the result reported; null without them. */
-  usage: ReportedUsage | null;
-  /** Whether the action counts against limits. */
-  countsAgainstLimits: boolean;
-  /** Parts that were erased although the request was not erased. */
-  erasedParts: readonly ErasablePart[];
 }
 
 type Reader = Pick<StorageReader, "entriesOfAction">;
@@ -148,30 +103,9 @@ export async function verifyAgainstLedger(
  * commitments in the entries. Without this check, altered content could be erased although the original mentions a
  * person under a legal hold.
  */
-export function verifyStoredContent(
-  row: ActionRow,
-  { first, past, result, questions, erasedParts }: VerifiedHistory,
-): void {
-  const matches = {
-    request: hasRecordedRequest(row),
-    meta: matchesCommitment(first.meta, row.meta),
-    result: hasRecordedResult(row, result),
-    questions: matchesRecordedQuestions(questions, row.questions),
-    past: factsMatchCommitments(past, row.past),
-  };
-  const altered = Object.entries(matches)
-    .filter(([part, isRecorded]) => !(isRecorded || (erasedParts as readonly string[]).includes(part)))
-    .map(([part]) => part);
+export function verifyStoredContent(row: ActionRow, history: VerifiedHistory): void {
+  const altered = findAlteredContent(row, history, ["request", "meta", "result", "questions", "past"]);
   if (altered.length > 0) throw recordAlteredError(row, altered);
-}
-
-function hasRecordedResult({ result, salt }: ActionRow, commitment: string | null): boolean {
-  if (commitment === null || result === null) return commitment === null && result === null;
-  try {
-    return commitResult(salt, JSON.parse(result) as Parameters<typeof commitResult>[1]) === commitment;
-  } catch {
-    return false;
-  }
 }
 
 /**
@@ -185,15 +119,6 @@ export async function matchesLedger(host: Pick<CoreHost, "log">, tx: Reader, row
   } catch (error) {
     if (error instanceof Refusal) return false;
     throw error;
-  }
-}
-
-/** Whether the stored request matches its request hash. */
-export function hasRecordedRequest({ request, request_hash }: Pick<ActionRow, "request" | "request_hash">): boolean {
-  try {
-    return encodeRequest(JSON.parse(request) as ActionRequest).hash === request_hash;
-  } catch {
-    return false;
   }
 }
 
@@ -241,48 +166,29 @@ function compareEntries(
   row: ActionRow,
   votes?: readonly ApprovalRow[],
 ): RecordComparison {
-  const [head] = entries;
   const hashesMatch = entries.every(({ bytes, leaf_hash }) => equalBytes(hashLeaf(bytes), leaf_hash));
+  const history = hashesMatch ? readActionHistory(entries) : null;
+  if (history === null || history.faults.length > 0) return { recorded: null, altered: ["entries"] };
+  const { first, entries: opened } = history;
   // Entries of plugins do not change the action.
-  const coreEntries = entries.filter(({ type }) => !type.includes(":"));
-  const opened = coreEntries.map(({ bytes }) => decodeEntry<ActionEntry>(bytes));
-  const [first] = opened;
-  const history = head === undefined || !hashesMatch ? null : buildActionHistory(opened, toHex(head.leaf_hash));
-  if (history === null || history.faults.length > 0 || first?.type !== "decision")
-    return { recorded: null, altered: ["entries"] };
-  const hashes = coreEntries.map(({ leaf_hash }) => toHex(leaf_hash));
+  const hashes = entries.filter(({ type }) => !type.includes(":")).map(({ leaf_hash }) => toHex(leaf_hash));
   const recorded: VerifiedHistory = {
-    first,
+    ...history,
     basis: history.edit?.entry ?? first,
-    edit: history.edit,
-    mayHaveRun: history.mayHaveRun,
     askedHash: hashes[opened.findLastIndex(isRequestForApproval)] ?? null,
     requests: opened.filter(isRequestForApproval),
     terms: findApprovalTerms(opened),
-    pins: history.pins,
-    asked: history.asked,
     reviews: opened.filter((entry) => entry.type === "review"),
-    commitment: history.commitment,
     ...findPermitGrounds(opened, hashes),
-    newest: findLatestRedecision(opened) ?? first,
+    newest: opened.findLast((entry) => entry.type === "redecision") ?? first,
     start: findStart(opened),
     rejection: findRejection(opened),
-    requirement: history.requirement,
-    approvals: history.approvals,
-    questions: history.questions,
-    past: history.past,
-    result: history.result,
-    usage: history.usage,
-    countsAgainstLimits: history.countsAgainstLimits,
-    erasedParts: history.erasedParts,
   };
-  const altered = findDifferingColumns(history.action, row);
-  if (history.action.erased_at === null) {
-    if (commitDigest(row.salt, row.request_hash) !== first.commitment) altered.push("request_hash");
-    if (!matchesRecordedEdit(history.edit, row)) altered.push("effective");
-  } else if (!matchesRejectionDigests(history.rejected, row)) altered.push("request_hash");
+  const altered = [
+    ...findDifferingColumns(history.action, row),
+    ...findAlteredContent(row, history, votes === undefined ? ALWAYS_COMPARED : COMPARED_WITH_VOTES),
+  ];
   if (votes === undefined) return { recorded, altered };
-  if (history.action.erased_at === null) altered.push(...findAlteredContent(history, first, row));
   const votesMatch =
     votes.length === history.votes.length &&
     history.votes.every((vote) => votes.some((stored) => findDifferingColumns(vote, stored).length === 0));
@@ -290,23 +196,9 @@ function compareEntries(
   return { recorded, altered };
 }
 
-/** Returns the names of the parts that approvers and policies rely on, and that differ from the entries. */
-function findAlteredContent(
-  { questions, erasedParts }: Pick<VerifiedHistory, "questions" | "erasedParts">,
-  first: DecisionEntry,
-  row: ActionRow,
-): string[] {
-  const matches = {
-    request: hasRecordedRequest(row),
-    meta: erasedParts.includes("meta") || matchesCommitment(first.meta, row.meta),
-    questions: erasedParts.includes("questions") || matchesRecordedQuestions(questions, row.questions),
-  };
-  return Object.entries(matches).flatMap(([part, isRecorded]) => (isRecorded ? [] : [part]));
-}
-
-function findLatestRedecision(entries: readonly ActionEntry[]): RedecisionEntry | null {
-  return entries.findLast((entry) => entry.type === "redecision") ?? null;
-}
+const ALWAYS_COMPARED = ["request_hash", "effective"] as const;
+/** Includes the texts that approvers and policies rely on. */
+const COMPARED_WITH_VOTES = [...ALWAYS_COMPARED, "request", "meta", "questions"] as const;
 
 function findRejection(entries: readonly ActionEntry[]): RecordedRejection | null {
   for (const entry of entries) {

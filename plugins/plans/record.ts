@@ -1,14 +1,14 @@
 /** Renders plans for the API. */
-import { type CompiledPolicySet, type CoreHost, makeToken, requiresSignature } from "../../src/core.ts";
+import {
+  type CompiledPolicySet,
+  type CoreHost,
+  hasRecordedRequest,
+  makeToken,
+  requiresSignature,
+} from "../../src/core.ts";
 import type { Credential, Reply } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import {
-  createApprovalMac,
-  hasRecordedRequest,
-  readActionRecord,
-  recordAlteredError,
-  withCurrentStatus,
-} from "../actions/api.ts";
+import { createApprovalMac, readActionRecord, recordAlteredError, withCurrentStatus } from "../actions/api.ts";
 import { findPlanFailure } from "./action-list.ts";
 import { PlanRecord, type PlanSummary } from "./schemas.ts";
 import { readPlanEntry, readRowsOfVisiblePlan, verifyPlan, type VerifiedPlan } from "./state.ts";

@@ -9,19 +9,14 @@ import {
   type DecisionEntry,
   decodeEntry,
   findOutstandingReviewers,
+  hasRecordedRequest,
   type LeaderLease,
   type RedecisionEntry,
   type RequiredReviewer,
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow, EntryRow } from "../../src/storage/index.ts";
-import {
-  createFactReadingHost,
-  hasRecordedRequest,
-  isOverdue,
-  matchesLedger,
-  readVerifiedHistory,
-} from "../actions/api.ts";
+import { createFactReadingHost, isOverdue, matchesLedger, readVerifiedHistory } from "../actions/api.ts";
 import { createReviewCalls } from "./calls.ts";
 import { recordReview } from "./record.ts";
 import { buildReviewRequest, readReviewedAction, type ReviewedAction } from "./request.ts";

@@ -9,7 +9,6 @@ import type { Vault } from "../contract/core-host.ts";
 import { describeSealedRow, SEALED_TABLES, type RowSeals } from "../contract/row-seals.ts";
 import {
   CORE_DELIVERY_KINDS,
-  type ActionRow,
   type CopiedRow,
   type DeliveryRow,
   type IdempotencyRow,
@@ -17,7 +16,7 @@ import {
   type PastActionRef,
   type StorageCopying,
 } from "../contract/storage.ts";
-import { buildActionHistory, findHistoryTime, type ActionEntry, type ActionHistory } from "../domain/action-history.ts";
+import { findHistoryTime, readActionHistory } from "../domain/action-history.ts";
 import { parseEntryTime } from "../domain/time.ts";
 import { equalBytes } from "../domain/hash.ts";
 import {
@@ -28,10 +27,8 @@ import {
   type RedecisionEntry,
 } from "../domain/entries.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
-import { restoreEntry } from "../domain/salted-facts.ts";
-import { recomputeMemberships } from "../domain/policy/decide/effect-keys.ts";
-import { recomputeLimitUses } from "../domain/limit-uses.ts";
 import { effectiveRequest } from "../domain/edited-request.ts";
+import { findCountingPolicies, recomputeCountedRows } from "./counted-rows.ts";
 import { prefixFaults, reportDifferences, checkEachRow, type AuditedStore, type ReportFault } from "./report.ts";
 import type { PoliciesAuditor } from "./policies.ts";
 import { createProofReader } from "../ledger/reader.ts";
@@ -68,10 +65,10 @@ interface RowsAudit {
 
 export async function auditRows(audit: RowsAudit, copying: StorageCopying, fault: ReportFault): Promise<void> {
   await checkEachRow(copying, "limit_uses", fault, (row, report) =>
-    checkUse(audit, row as unknown as LimitUseRow, prefixFaults("a use of a limit", report)),
+    checkCounted(audit, row as unknown as LimitUseRow, prefixFaults("a use of a limit", report)),
   );
   await checkEachRow(copying, "past_actions", fault, (row, report) =>
-    checkPastAction(audit, row as unknown as PastActionRef, prefixFaults("an action of a history", report)),
+    checkCounted(audit, row as unknown as PastActionRef, prefixFaults("an action of a history", report)),
   );
   await checkEachRow(copying, "idempotency", fault, (row, report) =>
     checkIdempotency(audit, row as unknown as IdempotencyRow, prefixFaults("an idempotency key", report)),
@@ -89,72 +86,36 @@ export async function auditRows(audit: RowsAudit, copying: StorageCopying, fault
     });
 }
 
-/**
- * Checks a row of limit uses: the action must count against the limit, and the row's subject, amount, time and expiry
- * must equal the values recomputed from the action's request and the policy set of the action's decision. For an erased
- * request, checks only the time.
- */
-async function checkUse(audit: RowsAudit, row: LimitUseRow, fault: ReportFault): Promise<void> {
-  const found = await findDecidedAction(audit, row.action_id);
-  if (found === null) return fault(`there is no action ${row.action_id}`);
-  const { action, entry, history } = found;
-  const set = await audit.policies.compiled(entry.policy_set);
-  if (set === null) return;
-  const request = effectiveRequest(action);
-  // The amount came from the erased request, so only the time can be compared: that of the decision, or of the report.
-  if (request === null) {
-    const at = row.at === history?.usage?.at ? row.at : parseEntryTime(entry.at);
-    return reportDifferences({ at }, row, prefixFaults(`action ${row.action_id}`, fault));
-  }
-  const uses = history === null ? [] : recomputeLimitUses(set, request, entry, parseEntryTime(entry.at), history);
-  const ofLimit = uses.filter(({ policy, limit }) => policy === row.policy && limit === row.limit_name);
-  const use = ofLimit.find(({ subject }) => subject === row.subject) ?? ofLimit[0];
-  if (use === undefined)
-    return fault(`the action ${row.action_id} does not count against "${row.limit_name}" of "${row.policy}"`);
-  const { subject, amount, until, at } = use;
-  reportDifferences({ subject, amount, until, at }, row, prefixFaults(`action ${row.action_id}`, fault));
-}
+type CountedRow = LimitUseRow | PastActionRef;
 
-/** Checks that the action of a history row belongs to that history. */
-async function checkPastAction(audit: RowsAudit, row: PastActionRef, fault: ReportFault): Promise<void> {
-  const found = await findDecidedAction(audit, row.action_id);
-  if (found === null) return fault(`there is no action ${row.action_id}`);
-  const { action, entry, history } = found;
-  const set = await audit.policies.compiled(entry.policy_set);
-  if (set === null) return;
+const describeCounter = (row: CountedRow): string =>
+  "limit_name" in row ? `the limit "${row.limit_name}" of "${row.policy}"` : `the history of "${row.policy}"`;
+
+/**
+ * Checks a row that decisions count: it must equal a row that is recomputed from the request, the entries and the policies
+ * of its action. For an erased request, checks only the time.
+ */
+async function checkCounted({ store, policies }: RowsAudit, row: CountedRow, fault: ReportFault): Promise<void> {
+  const action = await store.action(row.action_id);
+  if (action === null) return fault(`there is no action ${row.action_id}`);
   const report = prefixFaults(`action ${row.action_id}`, fault);
+  const history = readActionHistory(await store.entriesOfAction(action.id));
+  if (history === null) return report("its first entry is not a decision");
+  const set = await policies.compiled(findCountingPolicies(history));
+  if (set === null) return;
   const request = effectiveRequest(action);
-  const decidedAt = parseEntryTime(entry.at);
-  const at = history === null ? decidedAt : findHistoryTime(history);
-  // The owner may have come from the erased request, so only the time can be compared.
-  if (request === null) return reportDifferences({ at }, row, report);
-  const places = recomputeMemberships(set, request, entry, decidedAt, at);
-  const place =
-    places.find(({ policy, subject }) => policy === row.policy && subject === row.subject) ??
-    places.find(({ policy }) => policy === row.policy);
-  if (place === undefined)
-    return fault(`the action ${row.action_id} does not belong to the history of "${row.policy}"`);
-  reportDifferences({ ...place, at }, row, report);
-}
-
-/**
- * Returns an action with the entry that decided its current request, and its history; null if the action is not stored.
- */
-async function findDecidedAction(
-  { store }: RowsAudit,
-  id: string,
-): Promise<{ action: ActionRow; entry: DecisionEntry | RedecisionEntry; history: ActionHistory | null } | null> {
-  const action = await store.action(id);
-  const [stored] = action === null ? [] : await store.entries(action.decision_seq, action.decision_seq + 1);
-  if (action === null || stored === undefined) return null;
-  const first = decodeEntry<DecisionEntry>(stored.bytes);
-  const entries = (await store.entriesOfAction(action.id)).filter(({ type }) => !type.includes(":"));
-  const history = buildActionHistory(
-    entries.map(({ bytes }) => decodeEntry<ActionEntry>(bytes)),
-    action.decision_hash,
-  );
-  // Once an approver has changed the request, the changed request counts.
-  return { action, entry: restoreEntry(history?.edit?.entry ?? first, action.past), history };
+  // The other columns came from the erased request.
+  if (request === null) {
+    const { first, edit, usage } = history;
+    const at = "limit_name" in row ? parseEntryTime((edit?.entry ?? first).at) : findHistoryTime(history);
+    return reportDifferences({ at: "limit_name" in row && row.at === usage?.at ? row.at : at }, row, report);
+  }
+  const { uses, places } = recomputeCountedRows(set, request, history, action.past);
+  const counter = describeCounter(row);
+  const recorded = [...uses, ...places].filter((one) => describeCounter(one) === counter);
+  const expected = recorded.find(({ subject }) => subject === row.subject) ?? recorded[0];
+  if (expected === undefined) report(`it does not count for ${counter}`);
+  else reportDifferences(expected, row, report);
 }
 
 /** Checks that the resource of an idempotency key was created by the same API key at the same time. */

@@ -8,17 +8,19 @@ import type { ReportedUsage } from "./limit-uses.ts";
 import { canTransition, type ActionStatus } from "./actions.ts";
 import { requiresSignature, satisfiesPlans, type ApproverPlan, type CountedVote } from "./approvers.ts";
 import { findDeniedBy } from "./denied-by.ts";
-import type {
-  Actor,
-  ApprovalEntry,
-  DecisionEntry,
-  ErasureEntry,
-  ExecutionEntry,
-  PartErasureEntry,
-  QuestionEntry,
-  RedecisionEntry,
-  ReviewEntry,
+import {
+  type Actor,
+  type ApprovalEntry,
+  decodeEntry,
+  type DecisionEntry,
+  type ErasureEntry,
+  type ExecutionEntry,
+  type PartErasureEntry,
+  type QuestionEntry,
+  type RedecisionEntry,
+  type ReviewEntry,
 } from "./entries.ts";
+import { toHex } from "./hash.ts";
 import type { Effect, ReasonCode, Risk } from "./policy/policy-types.ts";
 import type { ErasablePart } from "./erasure.ts";
 import { questionsDigest, type RecordedQuestion } from "./questions.ts";
@@ -156,6 +158,9 @@ export interface RecordedEdit {
 
 export interface ActionHistory {
   action: RecordedAction;
+  /** The decision on the submission. */
+  first: DecisionEntry & { seq: number };
+  entries: readonly ActionEntry[];
   votes: RecordedVote[];
   /** Null if approval was not required. */
   requirement: ApprovalRequirement | null;
@@ -192,6 +197,19 @@ export interface ActionHistory {
   countsAgainstLimits: boolean;
   /** Contradictions between the entries, one sentence each. */
   faults: string[];
+}
+
+/**
+ * Rebuilds an action from its stored entries. Skips entries of plugins, because they do not change the action. Returns null
+ * if the first entry is not a decision. Throws RangeError or TypeError for malformed entries.
+ */
+export function readActionHistory(
+  rows: readonly { type: string; bytes: Uint8Array; leaf_hash: Uint8Array }[],
+): ActionHistory | null {
+  const stored = rows.filter(({ type }) => !type.includes(":"));
+  const [first] = stored;
+  const entries = stored.map(({ bytes }) => decodeEntry<ActionEntry>(bytes));
+  return first === undefined ? null : buildActionHistory(entries, toHex(first.leaf_hash));
 }
 
 /**
@@ -241,6 +259,8 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
   };
   const history: ActionHistory = {
     action,
+    first,
+    entries,
     votes: [],
     requirement: decision.approval === null ? null : { approvers: decision.approval.approvers, since: created_at },
     approvals: [],

@@ -4,18 +4,22 @@
  * changed them while no process that remembers them was running (src/ledger/commit/written-rows.ts).
  */
 import { setImmediate } from "node:timers/promises";
-import { type CountedRows, mayHaveCountedRows, recomputeCountedRows } from "../audit/counted-rows.ts";
+import {
+  type CountedRows,
+  mayHaveCountedRows,
+  readCountedRow,
+  type RecordedRows,
+  recomputeRows,
+} from "../audit/counted-rows.ts";
 import type { Logger } from "../contract/host.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
-import type { ActionRow, LimitUseRow, PastActionRef, Storage, StorageReader } from "../contract/storage.ts";
+import type { ActionRow, Storage, StorageReader } from "../contract/storage.ts";
 import { findDifferingColumns, type RecordedAction } from "../domain/action-history.ts";
 import { decodeEntry, type DecisionEntry, type EntryBody } from "../domain/entries.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { OpenLedger } from "../ledger/index.ts";
 
 const PAGE = 256;
-/** Number of ids that share a prefix: they differ only in the last hexadecimal digit. */
-const ROWS_PER_PREFIX = 16;
 /** Number of newest entries whose rows are restored before the service makes decisions. */
 const ENTRIES_BEFORE_START = 1024;
 
@@ -134,9 +138,9 @@ async function restoreUnderLock(
     const { status, updated_at, expires_at, rejection_until } = recorded;
     await tx.updateAction(id, { status: row.status }, { status, updated_at, expires_at, rejection_until });
   }
-  if (found.uses !== null) await tx.releaseLimitUses(id);
+  if (found.uses !== undefined) await tx.releaseLimitUses(id);
   for (const use of expected.uses) await tx.insertLimitUse(use);
-  if (found.places !== null) await tx.removePastAction(id);
+  if (found.places !== undefined) await tx.removePastAction(id);
   for (const place of expected.places) await tx.insertPastAction(place);
   return true;
 }
@@ -146,21 +150,16 @@ async function recompute(
   row: ActionRow,
   { id, entries: least }: RecordedId,
   compiled: RestoreOptions["compiled"],
-): Promise<CountedRows> {
+): Promise<RecordedRows> {
   const rows = await reader.entriesOfAction(id);
   const isComplete = rows.filter(({ type }) => !type.includes(":")).length >= least;
-  return recomputeCountedRows(row, isComplete ? rows : [], compiled);
-}
-
-interface ExpectedRows {
-  uses: LimitUseRow[];
-  places: PastActionRef[];
+  return recomputeRows(row, isComplete ? rows : [], compiled);
 }
 
 /** Returns the rows that decisions can still count. The others may have been deleted. */
-function selectCurrent({ uses, places }: CountedRows, now: number): ExpectedRows {
+function selectCurrent({ uses = [], places = [] }: RecordedRows, now: number): CountedRows {
   const isCurrent = ({ until }: { until: number }): boolean => until > now;
-  return { uses: (uses ?? []).filter(isCurrent), places: (places ?? []).filter(isCurrent) };
+  return { uses: uses.filter(isCurrent), places: places.filter(isCurrent) };
 }
 
 /** Whether a pending action or an active rejection is not stored as recorded. */
@@ -171,17 +170,15 @@ function isColumnChanged(recorded: RecordedAction, row: ActionRow, now: number):
   return findDifferingColumns({ status, expires_at, rejection_until }, row).length > 0;
 }
 
-async function areStored({ copying }: Pick<Storage, "copying">, { uses, places }: ExpectedRows): Promise<boolean> {
+async function areStored({ copying }: Pick<Storage, "copying">, { uses, places }: CountedRows): Promise<boolean> {
   if (copying === undefined) return true;
   const expected = [
     ...uses.map((row) => ["limit_uses", row] as const),
     ...places.map((row) => ["past_actions", row] as const),
   ];
   for (const [table, row] of expected) {
-    // The primary keys end with the action, so the row follows the same key with a shorter id.
-    const before = { ...row, action_id: row.action_id.slice(0, -1) };
-    const stored = await copying.read(table, before, ROWS_PER_PREFIX);
-    if (!stored.some((one) => findDifferingColumns(row, one).length === 0)) return false;
+    const stored = await readCountedRow(copying, table, row);
+    if (stored === null || findDifferingColumns(row, stored).length > 0) return false;
   }
   return true;
 }

@@ -176,6 +176,6 @@ test("a result on an action that reported none is a fault", async () => {
       `update actions set result = '${result}' where id = unhex('${executing}', '-')`,
     );
     assert.equal(forged.code, 6, result);
-    assert.match(forged.out, /it has a result, but none was reported/, result);
+    assert.match(forged.out, /its result does not match the commitment in the ledger/, result);
   }
 });

@@ -193,7 +193,7 @@ describe("the embedded store", () => {
       ],
       [
         `update actions set request = replace(request, '500', '900') where id = unhex('${id}', '-')`,
-        /its request does not hash to its request hash/,
+        /does not hash to its request hash/,
       ],
       [
         "drop trigger policy_sets_no_update; update policy_sets set document = document || ' '",

@@ -5,9 +5,8 @@
  */
 import { sql, type Kysely } from "kysely";
 import { StorageError, type CopiedRow, type CopiedTable, type RemovedRow } from "../../contract/storage.ts";
-import { buildActionHistory, findHistoryTime, type ActionEntry } from "../../domain/action-history.ts";
+import { findHistoryTime, readActionHistory } from "../../domain/action-history.ts";
 import { isCoreEntry, decodeEntry, type EntryBody } from "../../domain/entries.ts";
-import { toHex } from "../../domain/hash.ts";
 import { findFactsByCommitment, encodeSaltedFacts } from "../../domain/salted-facts.ts";
 import { TILE_WIDTH } from "../../domain/tiles.ts";
 import type { BundleReader } from "./bundles.ts";
@@ -152,18 +151,11 @@ async function restoreAction(
   id: string,
 ): Promise<void> {
   const row = (await db.all(reads.action, { id }))[0];
-  // Entries of plugins about an action do not change the action.
-  const actionRows = (await createLedgerReader(reads, db, bundles).entriesOfAction(id)).filter(
-    ({ type }) => !type.includes(":"),
-  );
-  const [first] = actionRows;
-  if (row === undefined || first === undefined) return;
-  const entries = actionRows.map(({ bytes }) => decodeEntry<ActionEntry>(bytes));
-  const history = buildActionHistory(entries, toHex(first.leaf_hash));
-  if (history === null) return;
+  const history = readActionHistory(await createLedgerReader(reads, db, bundles).entriesOfAction(id));
+  if (row === undefined || history === null) return;
   const stored = toPlainRow<Record<string, unknown>>(row);
   const recorded = Object.entries(history.action).filter(([, value]) => value !== undefined);
-  const pasts = entries.flatMap((entry) => {
+  const pasts = history.entries.flatMap((entry) => {
     const past = "facts" in entry && entry.facts.past !== undefined ? entry.facts.past : null;
     return (past === null ? null : findFactsByCommitment(past, stored["past"] as string | null)) ?? [];
   });
