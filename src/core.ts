@@ -169,7 +169,7 @@ export {
   readCheckedPermit,
 } from "./domain/permit.ts";
 export { findEffects, findMemberships, toEffectFact } from "./domain/policy/decide/effect-keys.ts";
-export { findHistoryReads, toHistoryFact } from "./domain/policy/decide/history-facts.ts";
+export { findHistoryReads, keepMembers, listHistoriesOf, toHistoryFact } from "./domain/policy/decide/history-facts.ts";
 export {
   type FactResult,
   type FactCall,
@@ -194,7 +194,8 @@ export { startOfWindow } from "./domain/policy/decide/window.ts";
 export { findUnknownChannels } from "./domain/policy/check/unknown-channels.ts";
 export { listFunctions, listTools, listVariables } from "./domain/policy/check/expression-names.ts";
 export { findRuleWarnings } from "./domain/policy/check/rule-warnings.ts";
-export { findScopeFault } from "./domain/policy/check/scope-fault.ts";
+export { findScopeFault, findSumFault } from "./domain/policy/check/scope-fault.ts";
+export { readUsageName } from "./domain/policy/compile/compile-definition.ts";
 export { omitRedactedUsage } from "./domain/policy/check/redacted-reads.ts";
 export { type Alternative, findAlternative, readParameter } from "./domain/policy/decide/alternative.ts";
 export { describeComparisons } from "./domain/policy/condition/compared-numbers.ts";
@@ -253,6 +254,7 @@ export type {
   Effect,
   Facts,
   GrantFact,
+  SumCap,
   GrantTerms,
   EffectFact,
   HistoryFact,

@@ -298,7 +298,10 @@ async function endCall(event: HookEvent, payload: JsonObject, dependencies: Deci
   const { host, session, callId } = event;
   const call = await dependencies.state.takeAction(host, session, callId).catch(() => null);
   if (call === null) return pass();
-  const client = (): Assent => (dependencies.createClient ?? createHookClient)(configFor(event, dependencies));
+  let created: Assent | undefined;
+  // One client, because its report contains what histories keep of the output that it inspected.
+  const client = (): Assent =>
+    (created ??= (dependencies.createClient ?? createHookClient)(configFor(event, dependencies)));
   const isReplaceable = call.inspects && replaceOutput !== undefined && Object.hasOwn(payload, "tool_response");
   const replaced = isReplaceable ? await inspectToolOutput(client, call.id, payload["tool_response"]) : null;
   // A result without an inspection adds the labels of all rules that apply.

@@ -31,6 +31,9 @@ const GRACE = 5;
 /** Retry period of a start without a response, in seconds. A later start is of little use to the caller. */
 const START_AGAIN = 20;
 
+/** Maximum number of actions of which a client remembers what histories keep. */
+const MAX_KEPT = 1000;
+
 /** Returns the methods that submit actions and read their decisions. */
 export function submissionCalls({ call, record, listOf, sessionHeader, authorityMember }: ApiCalls) {
   return {
@@ -104,6 +107,8 @@ export function submissionCalls({ call, record, listOf, sessionHeader, authority
 
 /** Returns the methods that wait for an action, start it and report its result. */
 export function executionCalls({ call, record, action, transport }: ApiCalls) {
+  /** What histories keep of outputs whose result was not reported yet, by action. */
+  const kept = new Map<string, Record<string, unknown>>();
   return {
     action,
     /**
@@ -167,11 +172,15 @@ export function executionCalls({ call, record, action, transport }: ApiCalls) {
       const { verdict } = (inspection ?? {}) as Partial<Inspection>;
       const isComplete = verdict === "redact" ? "output" in inspection : verdict === "allow" || verdict === "withhold";
       if (!isComplete) throw unreadableResponse(200, "it has no verdict");
+      if (inspection.kept !== undefined) kept.set(id, { ...kept.get(id), ...inspection.kept });
+      if (kept.size > MAX_KEPT) kept.delete(kept.keys().next().value ?? "");
       return inspection;
     },
-    /** Reports the result. Retries if the response is missing; the service keeps the first result. */
+    /** Reports the result, with what `inspect` said that histories keep. Retries if the response is missing; the service keeps the first result. */
     async result(id: string, { success, error, meta, usage, attempt }: ActionResult, { signal }: CallOptions = {}) {
-      const details = { body: { success, error, meta, usage, attempt }, signal, repeatable: true };
+      const reported = kept.has(id) ? { ...kept.get(id), ...meta } : meta;
+      kept.delete(id);
+      const details = { body: { success, error, meta: reported, usage, attempt }, signal, repeatable: true };
       try {
         return await record(id, "POST", "/result", details);
       } catch (failure) {

@@ -134,6 +134,8 @@ export interface Inspection {
   rule: { policy: string; rule: string } | null;
   /** For the agent. */
   reason: string | null;
+  /** What histories keep of the output, to report in `meta` of the result. `result` of the same client adds it. */
+  kept?: Record<string, unknown>;
 }
 
 export interface InspectOptions extends CallOptions {

@@ -10,7 +10,17 @@ export const oneOfSchema = <const Value extends string>(description: string, ...
   );
 
 export const GrantSum = Type.Object(
-  { of: textSchema("CEL expression with a number as its value."), at_most: Type.Number({ minimum: 0 }) },
+  {
+    of: textSchema("CEL expression with a number as its value, or usage such as `usage.cost_usd`."),
+    at_most: Type.Number({ minimum: 0 }),
+    reserve: Type.Optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: 1_000_000_000,
+        description: "With usage: the amount that an action counts until its result reports the usage.",
+      }),
+    ),
+  },
   { description: "Maximum sum over all uses.", ...closed },
 );
 

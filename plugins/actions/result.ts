@@ -138,7 +138,6 @@ async function countUsage(
     });
     return;
   }
-  if (!policies.hasLimits) return;
   const recorded = { decision: basis.decision, facts: restoreFacts(basis.facts, row.past) };
   const uses = recomputeLimitUses(policies, request, recorded, parseEntryTime(basis.at), {
     countsAgainstLimits,

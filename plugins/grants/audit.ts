@@ -18,6 +18,7 @@ import {
   hasScope,
   type JsonValue,
   parseEntryTime,
+  readUsageName,
   type RedecisionEntry,
   scopesOfRoles,
   type UserEntry,
@@ -195,7 +196,7 @@ class GrantAuditor implements FeatureAuditor {
   finish(fault: ReportFault): void {
     for (const { id } of this.awaited.values()) fault(`the ledger lacks the vote that created the grant ${id}`);
     for (const [id, list] of groupByGrant(this.uses))
-      if (this.grants.all.get(id)?.sum != null) checkSumsOf(id, list, fault);
+      if (hasComputedSum(this.grants.all.get(id))) checkSumsOf(id, list, fault);
   }
 
   private foldGrant(entry: GrantEntry & { seq: number }): void {
@@ -296,6 +297,10 @@ class GrantAuditor implements FeatureAuditor {
     use.status = entry.status;
   }
 }
+
+/** Whether the amounts of all uses follow from their requests. Results report the others. */
+const hasComputedSum = (grant: Grant | undefined): boolean =>
+  grant !== undefined && grant.sum !== null && readUsageName(grant.sum.of) === null;
 
 function groupByGrant(uses: ReadonlyMap<string, Use>): Map<string, Use[]> {
   const groups = new Map<string, Use[]>();

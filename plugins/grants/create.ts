@@ -8,6 +8,7 @@ import {
   Evaluation,
   findCreatedResource,
   findScopeFault,
+  findSumFault,
   foldName,
   type GrantTerms,
   type IdempotentCall,
@@ -216,7 +217,7 @@ function assertExpressions(tx: LedgerTransaction, target: GrantTarget, terms: Vo
   const { scope, sum } = terms;
   const inScope = scope === null ? null : findScopeFault(compiled, target, scope, "condition");
   if (inScope !== null) throw invalidTerms(`${at}/scope`, inScope);
-  const inSum = sum === null ? null : findScopeFault(compiled, target, sum.of, "sum");
+  const inSum = sum === null ? null : findSumFault(compiled, target, sum);
   if (inSum !== null) throw invalidTerms(`${at}/sum/of`, inSum);
 }
 

@@ -24,8 +24,12 @@ const TERMS = {
   sum: Type.Optional(
     Type.Object(
       {
-        of: Expression(200, "CEL expression with a number as its value, such as `params.amount`."),
+        of: Expression(
+          200,
+          "CEL expression with a number as its value, such as `params.amount`, or usage that results report, such as `usage.cost_usd`.",
+        ),
         at_most: Type.Number({ minimum: 0, maximum: 1_000_000_000, description: "Maximum sum over all uses." }),
+        reserve: GrantSum.properties.reserve,
       },
       { ...closed, description: "Default: no cap on a sum." },
     ),

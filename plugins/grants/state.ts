@@ -2,7 +2,7 @@
  * Grants: votes by which one approver allows later actions of an agent with one tool and operation. They are stored
  * only as ledger entries and are rebuilt from these entries, so no write to the database can add or extend a grant.
  */
-import { type ActionRequest, type Actor, foldName, parseEntryTime } from "../../src/core.ts";
+import { type ActionRequest, type Actor, foldName, parseEntryTime, type SumCap } from "../../src/core.ts";
 import { type Fold, PersistentMap } from "../../src/plugin.ts";
 import type { GrantEntry } from "./entry.ts";
 
@@ -17,7 +17,7 @@ export interface Grant extends GrantTarget {
   scope: string | null;
   /** Maximum number of uses. */
   count: number;
-  sum: { of: string; at_most: number } | null;
+  sum: SumCap | null;
   ends_on_failure: boolean;
   /** Credential id of the passkey that signed the grant together with a vote; null if no passkey signed it. */
   passkey: string | null;

@@ -5,7 +5,7 @@ import { IdParams } from "../actions/api.ts";
 import { resultAuditor } from "./audit.ts";
 import { INSPECTION, InspectionData, LabelList, LABELS, LabelsData } from "./entry.ts";
 import { ERRORS, inspectOutput, resultReaction } from "./inspect.ts";
-import { findResultRules } from "./judge.ts";
+import { findResultRules, listKeptPaths } from "./judge.ts";
 import { findLabels, labelState } from "./state.ts";
 
 /** Maximum size of an output with its envelope. Clients withhold a larger output. */
@@ -38,6 +38,12 @@ const Reply = Type.Object(
         { policy: Type.String(), rule: Type.String() },
         { additionalProperties: false, description: "The rule that decides." },
       ),
+    ),
+    kept: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description:
+          "Members of the output that histories keep (`history.keep`). Report them in `meta` of the result. Absent if there are none.",
+      }),
     ),
     reason: orNull(Type.String({ description: "For the agent. Null if the output is passed on unchanged." })),
   },
@@ -73,7 +79,8 @@ export default defineCorePlugin({
           const labels = findLabels(states, agent_id, session);
           return labels.length === 0 ? {} : { labels };
         },
-        inspectsOutput: (policies, action) => findResultRules(policies, action).length > 0,
+        inspectsOutput: (policies, action) =>
+          findResultRules(policies, action).length + listKeptPaths(policies, action).length > 0,
       },
     ],
   }),

@@ -9,6 +9,7 @@ import {
   effectiveRequest,
   effectiveRequestHash,
   encodeRequest,
+  type JsonObject,
   type JsonValue,
   type LedgerTransaction,
   type PluginEntry,
@@ -25,7 +26,16 @@ import { type Credential, errorKind, Refusal, toRfc3339 } from "../../src/plugin
 import type { ActionRow } from "../../src/storage/index.ts";
 import { assertNotErased, recordAlteredError, verifyAgainstLedger } from "../actions/api.ts";
 import { INSPECTION, type InspectionData, LABELS, type LabelsData } from "./entry.ts";
-import { type AppliedRule, findResultRules, judge, type Judgement, labelsOf, sizeOf } from "./judge.ts";
+import {
+  type AppliedRule,
+  findResultRules,
+  judge,
+  type Judgement,
+  keepOutput,
+  labelsOf,
+  listKeptPaths,
+  sizeOf,
+} from "./judge.ts";
 import { findLabelEnd } from "./state.ts";
 
 /** How long a label lasts after it was added. */
@@ -53,6 +63,8 @@ export interface Inspection {
   labels: readonly string[];
   rule: { policy: string; rule: string } | null;
   reason: string | null;
+  /** What histories keep of the output that is passed on; absent if nothing. */
+  kept?: JsonObject;
 }
 
 interface Prepared {
@@ -60,6 +72,9 @@ interface Prepared {
   hash: string;
   judgement: Judgement;
 }
+
+/** Maximum size in bytes of what histories keep of one output. */
+const MAX_KEPT = 4096;
 
 /**
  * Inspects an output before the agent gets it. Only the key that started the action may send it, and only before the
@@ -81,13 +96,15 @@ export async function inspectOutput(
     const rules = findResultRules(policies.compiled, row);
     prepared = { digest: policies.digest, hash: encodeRequest(request).hash, judgement: judge(rules, subject) };
   };
-  return host.ledger.transact(
+  let paths: string[][] = [];
+  const inspection = await host.ledger.transact<Inspection>(
     async (tx) => {
       const caller = withoutDelegations(await tx.confirm(credential));
       const row = await findRunning(tx, caller, id);
       const { first } = await verifyAgainstLedger(host, tx, row);
       const { compiled, digest } = tx.activePolicies;
       const rules = findResultRules(compiled, row);
+      paths = listKeptPaths(compiled, row);
       if (rules.length === 0) return { verdict: "allow", output: sent.output, labels: [], rule: null, reason: null };
       const ready = prepared;
       if (ready === null || ready.digest !== digest || ready.hash !== effectiveRequestHash(row)) {
@@ -98,6 +115,9 @@ export async function inspectOutput(
     },
     () => ({ history: id }),
   );
+  const kept = keepOutput(inspection.output, paths);
+  const size = canonicalBytes(kept).length;
+  return Object.keys(kept).length === 0 || size > MAX_KEPT ? inspection : { ...inspection, kept };
 }
 
 /** Returns the action. Throws unless the caller started it and its result is still missing, as for a result. */

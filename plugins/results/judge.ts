@@ -8,7 +8,10 @@ import {
   decodeAuthority,
   evaluateResultCondition,
   isJsonObject,
+  type JsonObject,
   type JsonValue,
+  keepMembers,
+  listHistoriesOf,
   matchGlob,
   matchNames,
   Meter,
@@ -52,6 +55,32 @@ export function findResultRules(
   const givers = (decodeAuthority(authority)?.links ?? []).map(({ agent_id }) => agent_id);
   const found = [names.agent_id, ...givers].flatMap((agent_id) => findRulesOf(policies, { ...names, agent_id }));
   return [...new Map(found.map((each) => [each.rule, each])).values()];
+}
+
+/** Returns the paths of the members that the histories of the action keep. */
+export const listKeptPaths = (policies: CompiledPolicySet, action: Names): string[][] =>
+  listHistoriesOf(policies, action).flatMap(({ keep }) => keep.map((path) => [...path]));
+
+/**
+ * Returns the members of an output with these paths: of the output itself, of `structuredContent` of an MCP result, and
+ * of texts that are JSON as a whole.
+ */
+export function keepOutput(output: JsonValue | undefined, paths: readonly (readonly string[])[]): JsonObject {
+  if (output === undefined || paths.length === 0) return {};
+  const { content = [], structuredContent = {} } = isJsonObject(output) ? output : {};
+  const texts = [output, ...(Array.isArray(content) ? content.map((item) => isJsonObject(item) && item["text"]) : [])];
+  const parsed = texts.flatMap((text) => (typeof text === "string" ? (parseWholeText(text) ?? []) : []));
+  const found = [...parsed, structuredContent, output].map((value) => keepMembers(value, paths));
+  return Object.assign({}, ...found) as JsonObject;
+}
+
+/** Returns the value of a text that is JSON and has no ambiguity; null for any other text. */
+function parseWholeText(text: string): JsonValue | null {
+  try {
+    return parseJson(text.trim());
+  } catch {
+    return null;
+  }
 }
 
 function findRulesOf(policies: CompiledPolicySet, { agent_id, tool, operation }: Names): AppliedRule[] {

@@ -142,7 +142,7 @@ function contentsOf(row: ActionRow): JsonObject[] {
     ...requests.flatMap((request) =>
       request === null ? [] : { params: request.params, context: request.context, result },
     ),
-    ...past.map(({ params, context }) => ({ params, context })),
+    ...past.map(({ params, context, result = null }) => ({ params, context, result })),
     ...[...facts, ...metadata].map((value) => ({ facts: value })),
   ];
 }

@@ -7,6 +7,7 @@ import {
   findAgentBar,
   findCreatedResource,
   findScopeFault,
+  findSumFault,
   type IdempotentCall,
   type LedgerTransaction,
   matchesAnyName,
@@ -174,7 +175,7 @@ function assertExpressions(
   for (const target of targets) {
     const inCondition = condition === null ? null : findScopeFault(compiled, target, condition, "condition");
     if (inCondition !== null) throw invalid("/condition", inCondition);
-    const inSum = sum === null ? null : findScopeFault(compiled, target, sum.of, "sum");
+    const inSum = sum === null ? null : findSumFault(compiled, target, sum);
     if (inSum !== null) throw invalid("/limits/sum/of", inSum);
   }
 }

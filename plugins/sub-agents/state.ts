@@ -126,7 +126,11 @@ export function toTerms(
     operations,
     condition,
     count,
-    sum: sum && { of: sum.of, at_most: sum.at_most },
+    sum: sum && {
+      of: sum.of,
+      at_most: sum.at_most,
+      ...(sum.reserve === undefined ? {} : { reserve: sum.reserve }),
+    },
     until: typeof until === "string" ? until : toRfc3339(until),
     session: session && { id: session.id, issued_by: session.issued_by },
   };

@@ -1,4 +1,5 @@
 /** Votes that a user signs with a passkey: the bytes to sign, and offline verification of the signature. */
+import type { SumCap } from "./policy/policy-types.ts";
 import { canonicalText } from "./canonical.ts";
 import { isSecureOrigin } from "./loopback.ts";
 import { equalBytes, fromBase64Url, concatBytes, sha256, sha256Hex, toBase64Url, utf8 } from "./hash.ts";
@@ -16,7 +17,7 @@ export interface VoteGrantTerms {
   /** CEL over the request; null covers every request. */
   scope: string | null;
   /** Maximum sum of a CEL expression over all uses; null if the sum has no cap. */
-  sum: { of: string; at_most: number } | null;
+  sum: SumCap | null;
 }
 
 /** The statement that an approver signs: what was displayed, and the vote. */
@@ -91,7 +92,12 @@ export function voteDigest(statement: VoteStatement): string {
  * Returns the members of a grant that are signed. They exclude the id, because the service creates it with the vote.
  */
 function selectGrantTerms({ count, ends_on_failure, for_ms, scope, sum }: VoteGrantTerms) {
-  return { count, ends_on_failure, for_ms, scope, sum: sum === null ? null : { at_most: sum.at_most, of: sum.of } };
+  const cap = sum && {
+    at_most: sum.at_most,
+    of: sum.of,
+    ...(sum.reserve === undefined ? {} : { reserve: sum.reserve }),
+  };
+  return { count, ends_on_failure, for_ms, scope, sum: cap };
 }
 
 /**

@@ -65,8 +65,9 @@ export const reportedUsePolicy = (policy: string): string => `reported:${policy}
 function applyUsage(use: LimitUse, reported: ReportedUsage | null): LimitUse[] {
   if (use.usage === undefined || reported === null || !Object.hasOwn(reported.amounts, use.usage.name)) return [use];
   const { amounts, at } = reported;
+  const { window } = use.usage;
   const amount = amountToMicros(amounts[use.usage.name]) ?? use.amount;
-  const counted = { ...use, amount, at, until: endOfWindow(use.usage.window, at) };
+  const counted = { ...use, amount, at, until: window === null ? use.until : endOfWindow(window, at) };
   return [counted, { ...counted, policy: reportedUsePolicy(use.policy) }];
 }
 

@@ -33,6 +33,7 @@ test("an action that was denied after it waited may have run, because it can hav
     operation: "out",
     request: JSON.stringify(action("pay", "out")),
     effective: null,
+    result: null,
     status: "denied",
     decision: "require_approval",
     reason_code: "POLICY_RULE",

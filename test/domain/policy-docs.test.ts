@@ -46,6 +46,7 @@ test("the policies of the page parse", () => {
       "mail",
       "transfers",
       "attempts",
+      "looked-up",
       "accounts",
       "order-refunds",
       "production",
@@ -62,7 +63,7 @@ test("the tests of the page pass", () => {
     assert.deepEqual(faults, []);
     return tests.flatMap((one) => runPolicyTest(policies, one));
   });
-  assert.equal(results.length, 20);
+  assert.equal(results.length, 22);
   assert.deepEqual(
     results.filter(({ failure }) => failure !== null),
     [],

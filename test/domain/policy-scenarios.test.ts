@@ -1,6 +1,6 @@
 /** Scenarios of policy tests: what they simulate, how they fail, and which of them are faulty. */
 import assert from "node:assert/strict";
-import test from "node:test";
+import test, { describe } from "node:test";
 import { measureCoverage } from "../../src/domain/policy/test/coverage.ts";
 import { parsePolicyTests } from "../../src/domain/policy/parse/parse.ts";
 import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
@@ -37,7 +37,7 @@ const POLICIES = [
   ),
 ];
 
-function run(steps: string): TestResult {
+function run(steps: string, policies = POLICIES): TestResult {
   const text = `now: 2026-01-15T10:00:00Z\nscenarios:\n  - name: s\n    steps:\n${steps
     .trim()
     .split("\n")
@@ -45,7 +45,7 @@ function run(steps: string): TestResult {
     .join("")}`;
   const { tests, faults } = parsePolicyTests(text, "x_test.yaml");
   assert.deepEqual(faults, []);
-  const [result, ...others] = tests.flatMap((one) => runPolicyTest(POLICIES, one));
+  const [result, ...others] = tests.flatMap((one) => runPolicyTest(policies, one));
   assert.deepEqual(others, []);
   return result as TestResult;
 }
@@ -250,4 +250,61 @@ test("steps that no scenario can have are faults with a position", () => {
     parsePolicyTests("now: 2026-01-15T10:00:00Z\n", "x_test.yaml").faults.map(({ message }) => message),
     ["a test needs `cases`, `scenarios` or both"],
   );
+});
+
+describe("results", () => {
+  const definition = policy(
+    "models",
+    [
+      rule("known customer", "allow", {
+        tool: "refund",
+        when: "history.any(h, has(h.result.customer_id) && h.result.customer_id == params.customer)",
+      }),
+      rule("tainted", "deny", { tool: "mail", when: '"outside" in session.labels' }),
+      rule("all", "allow", { tool: ["model", "crm", "mail"] }),
+    ],
+    {
+      history: { per: "agent", tool: "crm", window: "1h", max: 5, keep: ["result.customer_id"] },
+      limits: [{ name: "money", tool: "model", sum: "usage.cost", reserve: 1, at_most: 2, window: "day" }],
+    },
+  );
+  const MODEL = "submit: { agent_id: a, tool: model, operation: o }";
+  const REFUND = "submit: { agent_id: a, tool: refund, operation: o, params: { customer: c-1 } }";
+  const CRM = "submit: { agent_id: a, tool: crm, operation: o }, id: look";
+
+  test("reported usage replaces the reserve, and stops an action that has not started", () => {
+    const denied = "expect: { effect: deny, reason_code: LIMIT_EXCEEDED }";
+    const steps = `${MODEL}, id: one
+      start: one
+      finish: one, usage: { cost: 0.25 }
+      ${MODEL}, id: two, expect: { effect: allow }
+      ${MODEL}, ${denied}
+      start: two
+      finish: two, usage: { cost: 1.75, tokens: 9 }
+      ${MODEL}, ${denied}`;
+    assert.equal(run(steps, [definition]).failure, null);
+    const used = `${MODEL}, id: one
+      ${MODEL}, id: two
+      start: one
+      finish: one, usage: { cost: 1.5 }
+      start: two, expect: { refused: NO_LONGER_ALLOWED }`;
+    assert.equal(run(used, [definition]).failure, null);
+  });
+
+  test("a history keeps members of the reported result", () => {
+    const denied = "expect: { effect: deny }";
+    const steps = `${CRM}
+      start: look
+      ${REFUND}, ${denied}
+      finish: look, result: { customer_id: c-1, name: Ada }
+      ${REFUND}, expect: { effect: allow }`;
+    assert.equal(run(steps, [definition]).failure, null);
+  });
+
+  test("a submission has the labels that it states", () => {
+    const mail = "submit: { agent_id: a, tool: mail, operation: o }";
+    const steps = `${mail}, labels: [outside], expect: { effect: deny }
+      ${mail}, expect: { effect: allow }`;
+    assert.equal(run(steps, [definition]).failure, null);
+  });
 });

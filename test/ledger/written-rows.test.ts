@@ -1,7 +1,7 @@
 /** Remembered rows that later decisions count (src/ledger/commit/written-rows.ts). */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ActionRow } from "../../src/contract/storage.ts";
+import type { ActionRow, PastActionRow } from "../../src/contract/storage.ts";
 import { WrittenRows } from "../../src/ledger/commit/written-rows.ts";
 
 const HOUR = 3_600_000;
@@ -70,4 +70,17 @@ test("the rows of the oldest actions are evicted first, also of those from befor
     batch.checkLimit({ ...LIMIT, subject: `s${i}`, since: START }, { count: 0, sum: 0 });
   await assert.rejects(read(count), { code: "STORE_ALTERED" });
   await read(1);
+});
+
+test("a history shows another result than was written", async () => {
+  const all = new WrittenRows({ error() {} });
+  const place = { policy: "p", basis: "b", subject: "bot", action_id: "a", at: START, until: START + HOUR };
+  const row = { ...actionRow("a"), erased_at: null, result: '{"meta":{"id":"c-1"}}' };
+  all.remember(row, { uses: [], places: [place] }, 0);
+  const batch = all.batch({ ...reader, actionsById: () => Promise.resolve([row]) }, START + 1);
+  const span = { policy: "p", basis: "b", subject: "bot", since: START, limit: 5 };
+  const read = (result: string | null): Promise<unknown> =>
+    batch.checkHistory(span, [{ ...row, at: START, result } as unknown as PastActionRow]);
+  await read(row.result);
+  for (const result of ['{"meta":{"id":"c-2"}}', null]) await assert.rejects(read(result), { code: "STORE_ALTERED" });
 });

@@ -18,6 +18,8 @@ from .transport import Transport, as_object, to_json
 DEFAULT_URL = "http://127.0.0.1:8000"
 #: Maximum number of seconds that one request waits for a vote. A longer wait uses several requests.
 LONGEST_WAIT = 30
+#: Maximum number of actions of which a client remembers what histories keep.
+MAX_KEPT = 1000
 #: A stream without data for this number of seconds is disconnected, because the service sends heartbeats more often.
 PATIENCE = 90.0
 
@@ -44,6 +46,8 @@ class Assent:
         key = api_key or os.environ.get("ASSENT_API_KEY", "")
         self.url = address
         self._http = Transport(address, key, timeout, ssl_context)
+        # What histories keep of outputs whose result was not reported yet, by action.
+        self._kept: Dict[str, Dict[str, Any]] = {}
         self._bound_to: Optional[str] = None
         self._session = session_token
         self._authority = os.environ.get("ASSENT_AUTHORITY") if authority is None else authority
@@ -180,13 +184,14 @@ class Assent:
         attempt: Optional[str] = None,
     ) -> ActionRecord:
         """
-        Reports the result of an action. If the response is lost, the request is retried; the service stores the first result.
+        Reports the result of an action, with what `inspect` said that histories keep. If the response is lost, the request is retried; the service stores the first result.
         `usage`: what the action used, for limits, such as {"cost_usd": 0.02}.
         `attempt`: the attempt of the start that this result ends. The result of a different attempt is rejected.
         """
         body: Dict[str, Any] = {"success": success}
         if error is not None:
             body["error"] = error
+        meta = {**self._kept.pop(action_id, {}), **(meta or {})} or meta
         if meta is not None:
             body["meta"] = meta
         if usage is not None:
@@ -217,6 +222,10 @@ class Assent:
             raise ServiceUnavailable(
                 f"the response ({status}) has no verdict", status=status, code="UNREADABLE_ANSWER"
             )
+        if "kept" in inspection:
+            self._kept[action_id] = {**self._kept.get(action_id, {}), **as_object(inspection["kept"])}
+            if len(self._kept) > MAX_KEPT:
+                self._kept.pop(next(iter(self._kept)), None)
         return inspection
 
     def ask(self, action_id: str, question: str) -> ActionRecord:
@@ -511,10 +520,13 @@ class AsyncAssent:
         success: bool,
         error: Optional[str] = None,
         meta: Optional[Mapping[str, Any]] = None,
+        usage: Optional[Mapping[str, float]] = None,
         attempt: Optional[str] = None,
     ) -> ActionRecord:
         return await asyncio.to_thread(
-            lambda: self.sync.result(action_id, success=success, error=error, meta=meta, attempt=attempt)
+            lambda: self.sync.result(
+                action_id, success=success, error=error, meta=meta, usage=usage, attempt=attempt
+            )
         )
 
     async def inspect(self, action_id: str, output: Any) -> Dict[str, Any]:

@@ -3,10 +3,7 @@ import type { HistorySpan, PastActionRow } from "../../domain/policy/decide/hist
 
 export type { HistorySpan, PastActionRow } from "../../domain/policy/decide/history-facts.ts";
 
-/**
- * Maximum number of characters of a request that a history reads, whether an agent submitted it or an approver changed
- * it.
- */
+/** Maximum number of characters of a request or a result that a history reads. */
 export const MAX_PAST_REQUEST = 16_384;
 
 /** One action in one policy history. All members except `until` form the key. */
@@ -25,7 +22,7 @@ export interface PastActionRef {
 export interface PastActionReads {
   /**
    * Returns the newest actions of a history with `at >= since`, newest first, and with the greater id first if times
-   * are equal. Omits requests with more than `MAX_PAST_REQUEST` characters.
+   * are equal. Omits requests and results with more than `MAX_PAST_REQUEST` characters.
    */
   pastActions(span: HistorySpan): Promise<PastActionRow[]>;
 }

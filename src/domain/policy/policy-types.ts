@@ -177,6 +177,8 @@ interface HistoryDocument {
   time_zone?: string;
   /** Maximum number of actions. If the history has more, conditions that read the history fail. */
   max: number;
+  /** Members of results that conditions read as `h.result`, such as `result.customer_id`. */
+  keep?: string[];
 }
 
 /** A value that conditions read as `facts.NAME`. The service reads it from a fact source before it decides. */
@@ -274,6 +276,8 @@ export interface PastAction {
   may_have_run: boolean;
   operation: string;
   params: JsonObject | null;
+  /** The members of the reported result that the history keeps; null if they cannot be read. Absent without `keep`. */
+  result?: JsonObject | null;
   status: ActionStatus;
   tool: string;
 }
@@ -425,6 +429,15 @@ export interface AuthorityFact {
   links: AuthorityLink[];
 }
 
+/** Maximum sum over the uses of a grant or an authority. */
+export interface SumCap {
+  /** CEL expression with a number as its value, or usage such as `usage.cost_usd`. */
+  of: string;
+  at_most: number;
+  /** With usage: the amount that an action counts until its result reports the usage. */
+  reserve?: number;
+}
+
 /** One authority of a chain: what a delegator lets another agent do. `limits` of the facts contains its usage. */
 export interface AuthorityLink {
   id: string;
@@ -444,7 +457,7 @@ export interface AuthorityLink {
   condition: string | null;
   /** Maximum number of actions under the authority and those below it; null if there is no maximum. */
   count: number | null;
-  sum: { of: string; at_most: number } | null;
+  sum: SumCap | null;
 }
 
 /** A grant that covers an action, and the current groups of its grantor. `limits` contains the usage of the grant. */
@@ -461,7 +474,7 @@ export interface GrantFact {
   count: number;
   /** Condition in CEL; null covers every request. */
   scope: string | null;
-  sum: { of: string; at_most: number } | null;
+  sum: SumCap | null;
   /** The grantor's groups that the rules accept as approvers. */
   groups: string[];
   /** Whether the grantor is in none of the requester's groups. False if the requester's groups are unknown. */

@@ -9,15 +9,16 @@
  */
 import { Refusal } from "../../contract/errors.ts";
 import type { Logger } from "../../contract/host.ts";
-import type {
-  ActionChange,
-  ActionRow,
-  HistorySpan,
-  LimitSpan,
-  LimitUseRow,
-  PastActionRef,
-  PastActionRow,
-  StorageReader,
+import {
+  MAX_PAST_REQUEST,
+  type ActionChange,
+  type ActionRow,
+  type HistorySpan,
+  type LimitSpan,
+  type LimitUseRow,
+  type PastActionRef,
+  type PastActionRow,
+  type StorageReader,
 } from "../../contract/storage.ts";
 import { decodeEntry } from "../../domain/entries.ts";
 
@@ -48,6 +49,7 @@ const SHOWN = [
   "expires_at",
   "approved_until",
   "started_at",
+  "result",
 ] as const;
 type ShownColumns = Pick<ActionRow, (typeof SHOWN)[number]>;
 
@@ -208,7 +210,8 @@ function removeRows(owned: OwnedRows, start: number, count: number): void {
   for (const { amount } of owned.rows.splice(start, count)) owned.sum -= BigInt(amount);
 }
 
-const lengthOf = ({ shown }: WrittenAction): number => (shown?.request.length ?? 0) + (shown?.effective?.length ?? 0);
+const lengthOf = ({ shown }: WrittenAction): number =>
+  shown === null ? 0 : shown.request.length + (shown.effective?.length ?? 0) + (shown.result?.length ?? 0);
 
 /** Returns the rows that decisions count, each with its owner. */
 function listCounted(action: WrittenAction): [string, Counted][] {
@@ -435,6 +438,7 @@ function shownOf(row: ActionRow, places: readonly PastActionRef[]): ShownColumns
     expires_at: row.expires_at,
     approved_until: row.approved_until,
     started_at: row.started_at,
+    result: row.result,
   };
 }
 
@@ -444,14 +448,15 @@ function pickShown(change: ActionChange): Partial<ShownColumns> {
   );
 }
 
-/** Whether a history shows the action as it was written. Does not compare requests that are too long to read. */
+/** Whether a history shows the action as it was written. Does not compare requests and results that are too long to read. */
 function showsSame(shown: ShownColumns | null, row: PastActionRow): boolean {
   if (shown === null) return true;
   return SHOWN.every(
     (column) =>
       row[column] === shown[column] ||
       (column === "request" && row.request === null) ||
-      (column === "effective" && row.effective === ""),
+      (column === "effective" && row.effective === "") ||
+      (column === "result" && row.result === null && (shown.result?.length ?? 0) > MAX_PAST_REQUEST),
   );
 }
 

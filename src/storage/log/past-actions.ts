@@ -29,8 +29,9 @@ function toPastAction(row: ActionRow, at: number): PastActionRow {
   const { expires_at, approved_until, started_at, erased_at } = row;
   const request = row.request.length <= MAX_PAST_REQUEST ? row.request : null;
   const effective = row.effective !== null && row.effective.length > MAX_PAST_REQUEST ? "" : row.effective;
+  const result = row.result !== null && row.result.length > MAX_PAST_REQUEST ? null : row.result;
   const names = { id, agent_id, tool, operation, status, decision, reason_code };
-  return { ...names, at, expires_at, approved_until, started_at, erased_at, request, effective };
+  return { ...names, at, expires_at, approved_until, started_at, erased_at, request, effective, result };
 }
 
 const keyOf = (row: PastActionRef): string => compositeKey(row.policy, row.basis, row.subject, row.at, row.action_id);

@@ -54,6 +54,7 @@ export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDial
           sql<string | null>`case when length(actions.effective) > ${LONGEST} then '' else actions.effective end`.as(
             "effective",
           ),
+          sql<string | null>`case when length(actions.result) <= ${LONGEST} then actions.result end`.as("result"),
         ] as never)
         .orderBy(sql`given.wanted_at` as never, "desc")
         .orderBy(sql`given.wanted` as never, "desc"),

@@ -31,8 +31,8 @@ export function pastActionCases(test: DefineCase): void {
     assert.deepEqual(ids(await reopened.pastActions({ ...HISTORY_SPAN, since: BASE_TIME + 3, limit: 10 })), []);
     const [row] = await reopened.pastActions({ ...HISTORY_SPAN, subject: "owner-2", limit: 10 });
     const { id, agent_id, tool, operation, status, decision, reason_code, request } = actionRow(4);
-    const { expires_at, approved_until, started_at, erased_at, effective } = actionRow(4);
-    const names = { id, agent_id, tool, operation, status, decision, reason_code, request, effective };
+    const { expires_at, approved_until, started_at, erased_at, effective, result } = actionRow(4);
+    const names = { id, agent_id, tool, operation, status, decision, reason_code, request, effective, result };
     assert.deepEqual(row, { ...names, at: pastActionRow(4).at, expires_at, approved_until, started_at, erased_at });
     await assert.rejects(
       reopened.write((tx) => tx.insertPastAction(pastActionRow(1))),
@@ -40,16 +40,16 @@ export function pastActionCases(test: DefineCase): void {
     );
   });
 
-  test("a history omits requests that are too long", async ({ storage }) => {
+  test("a history omits requests and results that are too long", async ({ storage }) => {
     const request = "x".repeat(MAX_PAST_REQUEST + 1);
     await storage.write(async (tx) => {
-      await tx.insertAction(actionRow(1, { request }));
-      await tx.insertAction(actionRow(2, { request: request.slice(1), effective: request }));
+      await tx.insertAction(actionRow(1, { request, result: request }));
+      await tx.insertAction(actionRow(2, { request: request.slice(1), effective: request, result: request.slice(1) }));
       for (const n of [1, 2]) await tx.insertPastAction(pastActionRow(n));
     });
     const [second, first] = await storage.pastActions({ ...HISTORY_SPAN, limit: 10 });
-    assert.deepEqual([first?.request, first?.effective], [null, actionRow(1).effective]);
-    assert.deepEqual([second?.request, second?.effective], [request.slice(1), ""]);
+    assert.deepEqual([first?.request, first?.effective, first?.result], [null, actionRow(1).effective, null]);
+    assert.deepEqual([second?.request, second?.effective, second?.result], [request.slice(1), "", request.slice(1)]);
   });
 
   test("a transaction reads its own past actions, and moves, removes and prunes them", async ({ storage }) => {

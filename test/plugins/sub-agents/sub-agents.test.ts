@@ -525,3 +525,23 @@ test("a cursor that the list did not return is refused", async () => {
   const { status, body } = await service.call("GET", `/v1/authorities?cursor=${cursor}`, { key: carol });
   assert.deepEqual([status, body.code], [422, "INVALID_CURSOR"]);
 });
+
+test("a budget of an authority counts what all agents under it report, and denies when it is used up", async () => {
+  const [boss, worker, sub] = [await agent("boss"), await agent("worker"), await agent("sub")];
+  const sum = { of: "usage.cost_usd", at_most: 10, reserve: 2 };
+  assert.equal((await give(boss, worker, { limits: { sum: { of: sum.of, at_most: 10 } } })).status, 422);
+  const top = await given(boss, worker, { limits: { sum } });
+  const below = await given(worker, sub, { parent: top });
+  const { id } = (await pay(sub, below, 10)).body;
+  assert.equal((await service.call("POST", `/v1/actions/${id}/start`, { key: sub.key, body: {} })).status, 200);
+  const body = { success: true, usage: { cost_usd: 7 } };
+  assert.equal((await service.call("POST", `/v1/actions/${id}/result`, { key: sub.key, body })).status, 200);
+  const next = [(await pay(worker, top, 10)).body, (await pay(sub, below, 10)).body];
+  assert.deepEqual(
+    next.map(({ status, reason_code }) => [status, reason_code]),
+    [
+      ["allowed", "POLICY_RULE"],
+      ["denied", "AUTHORITY_EXCEEDED"],
+    ],
+  );
+});

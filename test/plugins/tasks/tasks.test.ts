@@ -396,3 +396,24 @@ describe("what ends a task ends all its grants", () => {
     assert.deepEqual((await auditStore(service.storage)).faults, []);
   });
 });
+
+test("a budget of an operation counts what results report, and asks when it is used up", async () => {
+  const agent = freshAgent();
+  const sum = { of: "usage.cost_usd", at_most: 10, reserve: 2 };
+  for (const wrong of [
+    { of: sum.of, at_most: 10 },
+    { ...sum, of: "params.n" },
+  ])
+    assert.equal((await start({ agent_id: agent, operations: [{ ...MAIL, sum: wrong }] })).status, 422);
+  await started({ agent_id: agent, operations: [{ ...MAIL, sum }] });
+  const send = async (): Promise<{ id: string; status: string }> => {
+    const body = { agent_id: agent, tool: "mail", operation: "send", params: { n: ++n } };
+    return (await service.call("POST", "/v1/actions", { body })).body;
+  };
+  const { id } = await send();
+  assert.equal((await service.call("POST", `/v1/actions/${id}/start`, { body: {} })).status, 200);
+  await service.call("POST", `/v1/actions/${id}/result`, { body: { success: true, usage: { cost_usd: 7 } } });
+  const statuses = [await send(), await send()].map(({ status }) => status);
+  assert.deepEqual(statuses, ["allowed", "pending_approval"], "7 + 2, and 7 + 4");
+  assert.deepEqual((await auditStore(service.storage)).faults, []);
+});

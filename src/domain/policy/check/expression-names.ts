@@ -8,7 +8,7 @@ import type { PolicyDocument } from "../policy-types.ts";
 import { isGlob } from "../compile/glob.ts";
 import { inferNamedTypes, type NamingPolicy } from "./named-types.ts";
 import { describeType, type StaticType, typeOfJsonSchema, unionMembers } from "./static-types.ts";
-import { HISTORY_TYPE, VARIABLE_TYPES } from "./type-check.ts";
+import { historyType, VARIABLE_TYPES } from "./type-check.ts";
 
 /** A variable, or a member of a variable such as `principal.owner`, with a phrase for its type. */
 export interface NamedType {
@@ -70,7 +70,7 @@ export function listFunctions(): NamedFunction[] {
  * members the policy declares (`attributes`). If the policy declares a history, also lists `history` with the members
  * of its actions, such as `history[].status`.
  */
-export function listNamedValues(document: NamingPolicy & Pick<PolicyDocument, "history">): NamedType[] {
+export function listNamedValues(document: NamingPolicy): NamedType[] {
   const { history } = document;
   const facts = Object.keys(document.facts ?? {}).map((name) => ({ policy: "", name, basis: "" }));
   const { named } = compileNamedValues(document, {
@@ -82,9 +82,10 @@ export function listNamedValues(document: NamingPolicy & Pick<PolicyDocument, "h
   return [...prefix, ...types, ...(history === undefined ? [] : describeHistory(history))];
 }
 
-function describeHistory({ per, window, max }: NonNullable<PolicyDocument["history"]>): NamedType[] {
+function describeHistory(history: NonNullable<PolicyDocument["history"]>): NamedType[] {
+  const { per, window, max } = history;
   const type = `past actions with the same ${per}, ${window}, at most ${max}`;
-  return [{ name: HISTORY_VARIABLE, type }, ...describeMembers(`${HISTORY_VARIABLE}[].`, HISTORY_TYPE.element)];
+  return [{ name: HISTORY_VARIABLE, type }, ...describeMembers(`${HISTORY_VARIABLE}[].`, historyType(history).element)];
 }
 
 /** Returns the tools that policies declare, or that rules match by an exact name, with the declared parameters. */

@@ -5,10 +5,10 @@ import type { PolicyDocument } from "../policy-types.ts";
 import { HISTORY_VARIABLE } from "../condition/cel-history.ts";
 import { factVariable } from "../condition/source-facts.ts";
 import { DYN, typeOfJson, typeOfJsonSchema, type StaticType } from "./static-types.ts";
-import { HISTORY_TYPE, inferType, principalType, VARIABLE_TYPES } from "./type-check.ts";
+import { historyType, inferType, principalType, VARIABLE_TYPES } from "./type-check.ts";
 
 /** The members of a policy that define named values. */
-export type NamingPolicy = Pick<PolicyDocument, "let" | "data" | "facts" | "attributes">;
+export type NamingPolicy = Pick<PolicyDocument, "let" | "data" | "facts" | "attributes" | "history">;
 
 /**
  * Returns the types of constants, derived values, facts and declared attributes. A faulty value gets the type `dyn`, so
@@ -16,11 +16,11 @@ export type NamingPolicy = Pick<PolicyDocument, "let" | "data" | "facts" | "attr
  * @param named the compiled `entries`, without circular definitions
  */
 export function inferNamedTypes(
-  { let: entries = {}, data, facts = {}, attributes = {} }: NamingPolicy,
+  { let: entries = {}, data, facts = {}, attributes = {}, history = { per: "", window: "", max: 0 } }: NamingPolicy,
   named: NamedValues,
 ): { types: ReadonlyMap<string, StaticType>; faults: NamedValueFault[] } {
   const types = new Map<string, StaticType>(data === undefined ? [] : [["data", typeOfJson(data)]]);
-  if (named.history !== null) types.set(HISTORY_VARIABLE, HISTORY_TYPE);
+  if (named.history !== null) types.set(HISTORY_VARIABLE, historyType(history));
   for (const [name, { schema }] of Object.entries(facts)) types.set(factVariable(name), typeOfJsonSchema(schema));
   const { claims, agent_metadata } = attributes;
   if (claims !== undefined) types.set("principal", principalType(typeOfJsonSchema(claims)));

@@ -1,6 +1,8 @@
 /** Checks the expressions of a permission for later requests before the permission is recorded. */
 import { compileCondition, compileExpression } from "../condition/condition.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
+import { readUsageName } from "../compile/compile-definition.ts";
+import type { SumCap } from "../policy-types.ts";
 import { findRedactedPaths } from "../decide/redact.ts";
 import type { ActionRequest } from "../../actions.ts";
 import { inferParamsType } from "./params-type.ts";
@@ -36,4 +38,13 @@ export function findScopeFault(
     if (fault !== null) return fault.message;
   }
   return null;
+}
+
+/** Returns why the sum of a grant or an authority is not valid for the target; null if it is. */
+export function findSumFault(set: CompiledPolicySet, target: Target, { of, reserve }: SumCap): string | null {
+  const isUsage = readUsageName(of) !== null;
+  if (isUsage && reserve === undefined)
+    return "the usage is only known after the action; add reserve, the amount that counts until then and if no report comes";
+  if (!isUsage && reserve !== undefined) return "reserve belongs to a sum of usage, such as usage.cost_usd";
+  return isUsage ? null : findScopeFault(set, target, of, "sum");
 }

@@ -10,11 +10,11 @@ type Expectation = NonNullable<ScenarioStep["expect"]>;
 
 /** The verbs of a step, each with the keys that belong to it. */
 const STEP_KEYS = {
-  submit: ["id", "times", "principal", "agent", "session", "facts"],
+  submit: ["id", "times", "principal", "agent", "session", "labels", "facts"],
   approve: ["by", "groups", "shares_group", "signed"],
   reject: ["by", "groups", "shares_group", "signed"],
   start: [],
-  finish: ["success"],
+  finish: ["success", "result", "usage"],
   cancel: [],
 } as const satisfies Partial<Record<keyof ScenarioStep, readonly (keyof ScenarioStep)[]>>;
 

@@ -7,6 +7,7 @@ import { unparse } from "@bufbuild/cel";
 import { ACTION_STATUSES } from "../../actions.ts";
 import { findSimilarName } from "../../similar-name.ts";
 import { findFunctions, MAX_STEPS } from "../condition/cel.ts";
+import { resultPath } from "../condition/cel-history.ts";
 import { CelFailure } from "../condition/cel-failure.ts";
 import { parseFormat, type FormatClause } from "../condition/cel-format.ts";
 import { Meter, runMetered } from "../condition/cel-meter.ts";
@@ -84,8 +85,8 @@ export const VARIABLE_TYPES: ReadonlyMap<string, StaticType> = new Map<string, S
   ["now", { kind: "timestamp" }],
 ]);
 
-/** Type of `history`, a list of past actions. */
-export const HISTORY_TYPE: ListType = {
+/** Returns the type of `history`, a list of past actions. */
+export const historyType = ({ keep = [] }: { keep?: readonly string[] }): ListType => ({
   kind: "list",
   element: {
     kind: "map",
@@ -96,12 +97,21 @@ export const HISTORY_TYPE: ListType = {
       ["may_have_run", BOOL],
       ["operation", STRING],
       ["params", ANY_MAP],
+      ...(keep.length === 0 ? [] : [["result", typeOfMembers(keep.map(resultPath))] as const]),
       ["status", { kind: "string", values: ACTION_STATUSES }],
       ["tool", STRING],
     ]),
     rest: null,
   },
-};
+});
+
+/** Returns the type of an object that has only these members. */
+function typeOfMembers(paths: readonly (readonly string[])[]): StaticType {
+  if (paths.some((path) => path.length === 0)) return DYN;
+  const names = [...new Set(paths.map(([name]) => name as string))];
+  const below = (name: string): string[][] => paths.filter(([first]) => first === name).map(([, ...rest]) => rest);
+  return { kind: "map", fields: new Map(names.map((name) => [name, typeOfMembers(below(name))])), rest: null };
+}
 
 /** The use of an expression, which determines the types that are accepted. `value`: an expression in `let`. */
 export type ExpressionPurpose = "condition" | "per" | "sum" | "value";

@@ -2,7 +2,7 @@
 import { canonicalText } from "../../canonical.ts";
 import { sha256Hex, utf8 } from "../../hash.ts";
 import type { JsonValue } from "../../json.ts";
-import { findHistoryMembers } from "../condition/cel-history.ts";
+import { findHistoryMembers, resultPath } from "../condition/cel-history.ts";
 import { parseExpression } from "../condition/cel-parse.ts";
 import { compileExpression, type NamedValues } from "../condition/condition.ts";
 import { derivedSource } from "../condition/named-values.ts";
@@ -30,7 +30,7 @@ export function compileHistory(
 ): { history: CompiledHistory } | { faults: { pointer: string; message: string; offset?: number }[] } | null {
   const { history, case_sensitive = false } = definition;
   if (history === undefined) return null;
-  const { per, tool, operation, include_denied = false, window: span, time_zone, max } = history;
+  const { per, tool, operation, include_denied = false, window: span, time_zone, max, keep = [] } = history;
   const window = parseWindow(span, time_zone);
   const source = Object.hasOwn(OWNERS, per) ? (OWNERS[per] as string | null) : per;
   const compiled = source === null ? null : compileExpression(source, "expression of per");
@@ -53,6 +53,7 @@ export function compileHistory(
       includeDenied: include_denied,
       window,
       max,
+      keep: keep.map(resultPath),
       rule: {
         name: "history",
         effect: "deny",

@@ -101,6 +101,8 @@ export interface CompiledHistory {
   includeDenied: boolean;
   window: TimeWindow;
   max: number;
+  /** Paths of the members of results that conditions can read. */
+  keep: readonly (readonly string[])[];
   /** The rule that denies an action if its history cannot be determined. */
   rule: CompiledRule;
 }

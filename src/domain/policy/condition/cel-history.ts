@@ -101,6 +101,9 @@ export function expandHistoryMacro(expr: Expr, call: CallExpr, { sourceInfo }: P
   };
 }
 
+/** Returns the path of a member such as `result.customer_id`, without `result`. */
+export const resultPath = (member: string): string[] => member.split(".").slice(1);
+
 /** The members of `params` and `context` of past actions that expressions read; null means all members. */
 export interface HistoryMembers {
   context: string[] | null;

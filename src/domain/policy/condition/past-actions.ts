@@ -38,9 +38,19 @@ export function bindHistory(
   bindings[HISTORY_VARIABLE] = value as CelInput;
 }
 
-function toElement({ agent, at, context, may_have_run, operation, params, status, tool }: PastAction): CelInput {
+function toElement({
+  agent,
+  at,
+  context,
+  may_have_run,
+  operation,
+  params,
+  result,
+  status,
+  tool,
+}: PastAction): CelInput {
   const ms = parseRfc3339(at);
-  // An erased action has no `params` and `context`, so a condition that reads them fails.
+  // An erased action has no `params`, `context` and `result`, so a condition that reads them fails.
   return celMap(
     new Map<string, CelInput>([
       ["agent", agent],
@@ -49,6 +59,7 @@ function toElement({ agent, at, context, may_have_run, operation, params, status
       ["may_have_run", may_have_run],
       ["operation", operation],
       ...(params === null ? [] : [["params", toCelValue(params)] as const]),
+      ...(result == null ? [] : [["result", toCelValue(result)] as const]),
       ["status", status],
       ["tool", tool],
     ]),

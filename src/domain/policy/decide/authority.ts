@@ -24,7 +24,7 @@ import {
 import { type Delegator, listDelegators } from "./delegators.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { MAX_REASON } from "./first-match.ts";
-import { matchGrant } from "./grant.ts";
+import { matchGrant, usageOf } from "./grant.ts";
 import { findMatchedLimits, type MatchedLimit, MICROS_PER_UNIT } from "./limit-facts.ts";
 
 /** A decision, and the bar that made it. */
@@ -188,7 +188,9 @@ export function listAuthorityUses(submitted: Evaluation): MatchedLimit[] {
     if (amount === null) return [];
     const [since, until] = [parseRfc3339(link.created_at) ?? 0, parseRfc3339(link.until) ?? 0];
     const policy = authorityUsePolicy(link.id);
-    return [{ policy, limit: "uses", basis: "", subject: "", since, until, amount, unit: "count" }];
+    return [
+      { policy, limit: "uses", basis: "", subject: "", since, until, amount, ...usageOf(link.sum), unit: "count" },
+    ];
   });
   return [...links, ...listDelegators(submitted).flatMap(({ evaluation }) => findMatchedLimits(evaluation))];
 }

@@ -9,7 +9,8 @@ import { clipText } from "../../text.ts";
 import { parseRfc3339 } from "../../time.ts";
 import { findRedactedRead } from "../check/redacted-reads.ts";
 import { Activation, compileCondition, compileExpression } from "../condition/condition.ts";
-import type { Decision, Facts, GrantFact } from "../policy-types.ts";
+import { readUsageName } from "../compile/compile-definition.ts";
+import type { Decision, Facts, GrantFact, SumCap } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { findRedactedPaths } from "./redact.ts";
 import { MICROS_PER_UNIT, amountToMicros, type MatchedLimit } from "./limit-facts.ts";
@@ -92,8 +93,15 @@ export function computeGrantUse(grant: GrantFact, evaluation: Evaluation): Match
     since,
     until,
     amount,
+    ...usageOf(grant.sum),
     unit: "count",
   };
+}
+
+/** Returns the usage that replaces the reserved amount when the result reports it; {} if the sum is not one of usage. */
+export function usageOf(sum: SumCap | null): Pick<MatchedLimit, "usage"> {
+  const name = sum === null ? null : readUsageName(sum.of);
+  return name === null ? {} : { usage: { name, window: null } };
 }
 
 /**
@@ -114,7 +122,7 @@ export function matchGrant(
   if (known !== undefined) return known;
   const redacted = findRedactedPaths(compiled, request, matches);
   const covers = coversRequest(scope, grantActivation, redacted);
-  const amount = covers ? (sum === null ? 0 : amountOf(sum.of, grantActivation, redacted)) : null;
+  const amount = covers ? (sum === null ? 0 : amountOf(sum, grantActivation, redacted)) : null;
   grantMatches.set(id, amount);
   return amount;
 }
@@ -127,7 +135,8 @@ function coversRequest(scope: string | null, activation: Activation, redacted: r
   return "value" in result && result.value;
 }
 
-function amountOf(of: string, activation: Activation, redacted: readonly string[]): number | null {
+function amountOf({ of, reserve }: SumCap, activation: Activation, redacted: readonly string[]): number | null {
+  if (readUsageName(of) !== null) return amountToMicros(reserve);
   const compiled = cached(expressions, of, (source) => compileExpression(source, "expression of sum"));
   if (!compiled.ok || findRedactedRead(of, redacted) !== null) return null;
   const result = compiled.expression.evaluate(activation);

@@ -6,14 +6,15 @@
 import { effectiveRequest } from "../../edited-request.ts";
 import { canonicalBytes, canonicalText } from "../../canonical.ts";
 import { sha256Hex } from "../../hash.ts";
-import type { JsonObject, JsonValue } from "../../json.ts";
-import { actionStatusAt, type ActionStatus } from "../../actions.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../../json.ts";
+import { type ActionRequest, actionStatusAt, type ActionStatus } from "../../actions.ts";
 import { toRfc3339 } from "../../time.ts";
-import type { CompiledHistory, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
+import type { CompiledHistory, CompiledPolicy, CompiledPolicySet, CompiledRule } from "../compile/compile.ts";
 import { matchNames } from "../compile/name-patterns.ts";
 import { MAX_VALIDITY_MS, MAX_EXPIRY_MS } from "../parse/bounds.ts";
 import type { Effect, Facts, HistoryFact, PastAction, ReasonCode } from "../policy-types.ts";
 import { Evaluation, type HistoryOwner } from "./evaluation.ts";
+import { NameMatches, type Names } from "./name-matches.ts";
 import { longestWindow, startOfWindow } from "./window.ts";
 
 /** Maximum size in bytes of the past actions of one history, as canonical JSON. */
@@ -62,6 +63,8 @@ export interface PastActionRow {
    * read.
    */
   effective: string | null;
+  /** The reported result; null before, if it was erased, or if it is too long to read. */
+  result: string | null;
   status: ActionStatus;
   decision: Effect;
   reason_code: ReasonCode;
@@ -129,7 +132,7 @@ export function toHistoryFact(
 }
 
 /** Returns the past action; null if its request is too long to read. */
-function toPastAction(row: PastActionRow, { members }: CompiledHistory, now: number): PastAction | null {
+function toPastAction(row: PastActionRow, { members, keep }: CompiledHistory, now: number): PastAction | null {
   const { request, effective, erased_at } = row;
   if (request === null || effective === "") return null;
   const read = erased_at === null ? effectiveRequest({ request, effective }) : null;
@@ -141,9 +144,34 @@ function toPastAction(row: PastActionRow, { members }: CompiledHistory, now: num
     may_have_run: mayHaveRun(row),
     operation: row.operation,
     params: read === null ? null : selectMembers(read.params, members.params),
+    ...(keep.length === 0 ? {} : { result: readResult(row, keep) }),
     status: actionStatusAt(row, now),
     tool: row.tool,
   };
+}
+
+/** Statuses of actions whose result was reported. */
+const REPORTED: readonly ActionStatus[] = ["succeeded", "failed"];
+
+/** Returns the kept members of the result, without those that it does not have; null if the result cannot be read. */
+function readResult({ result, status, erased_at }: PastActionRow, keep: CompiledHistory["keep"]): JsonObject | null {
+  if (result === null) return REPORTED.includes(status) || erased_at !== null ? null : {};
+  return keepMembers((JSON.parse(result) as { meta: JsonObject }).meta, keep);
+}
+
+/** Returns an object that has only the members with these paths. */
+export function keepMembers(value: JsonValue, paths: CompiledHistory["keep"]): JsonObject {
+  if (!isJsonObject(value)) return {};
+  const names = [...new Set(paths.map(([name]) => name ?? ""))].filter((name) => Object.hasOwn(value, name));
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const member = value[name] as JsonValue;
+      const below = paths.filter(([first]) => first === name).map(([, ...rest]) => rest);
+      if (below.some((path) => path.length === 0)) return [[name, member]];
+      const kept = keepMembers(member, below);
+      return Object.keys(kept).length === 0 ? [] : [[name, kept]];
+    }),
+  );
 }
 
 function selectMembers(object: JsonObject, names: readonly string[] | null): JsonObject {
@@ -183,9 +211,25 @@ export function findHistoryMemberships(evaluation: Evaluation, effect: Effect): 
   });
 }
 
-function belongsTo(policy: CompiledPolicy, { tools, operations }: CompiledHistory, evaluation: Evaluation): boolean {
-  const names = evaluation.names(policy);
-  return matchNames(tools, names.tool) && matchNames(operations, names.operation);
+function belongsTo(policy: CompiledPolicy, history: CompiledHistory, evaluation: Evaluation): boolean {
+  return includesNames(history, evaluation.names(policy));
+}
+
+const includesNames = (
+  { tools, operations }: CompiledHistory,
+  { tool, operation }: Pick<Names, "tool" | "operation">,
+): boolean => matchNames(tools, tool) && matchNames(operations, operation);
+
+/** Returns the histories that contain actions with these names. */
+export function listHistoriesOf(
+  compiled: CompiledPolicySet,
+  action: Pick<ActionRequest, "agent_id" | "tool" | "operation">,
+): CompiledHistory[] {
+  if (compiled.withHistory.length === 0) return [];
+  const matches = new NameMatches(compiled, action);
+  return compiled.withHistory.flatMap(({ history, ...policy }) =>
+    history !== null && includesNames(history, matches.names(policy)) ? history : [],
+  );
 }
 
 /**

@@ -36,8 +36,11 @@ export interface MatchedLimit {
   amount: number;
   /** Whether the limit counts actions or millionths of a sum. */
   unit: "count" | "sum";
-  /** Name of the usage that replaces `amount` when the result reports it, and the window that the report counts in. */
-  usage?: { name: string; window: TimeWindow };
+  /**
+   * Name of the usage that replaces `amount` when the result reports it, and the window that the report counts in; null
+   * to count it until `until`.
+   */
+  usage?: { name: string; window: TimeWindow | null };
 }
 
 /**

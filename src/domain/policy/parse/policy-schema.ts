@@ -302,6 +302,8 @@ export const RuleSchema = Type.Object(
 
 /** `result.` and names, or `*` for every member or item. */
 const RESULT_MEMBER_PATTERN = "^result([.]([A-Za-z_][A-Za-z0-9_-]{0,63}|[*])){1,8}$";
+/** A member that a history keeps: names that CEL can select. */
+const KEPT_MEMBER_PATTERN = "^result([.][A-Za-z_][A-Za-z0-9_]{0,63}){1,8}$";
 export const LABEL_PATTERN = "^[a-z][a-z0-9_]{0,63}$";
 const ResultPattern = Type.String({ minLength: 1, maxLength: 500, description: "RE2." });
 const ResultType = Type.String({ pattern: "^[a-z0-9*.+/-]{1,100}$", description: "JSON type or media type." });
@@ -483,6 +485,15 @@ const HistorySchema = Type.Object(
       maximum: MAX_HISTORY_ACTIONS,
       description: "Maximum number of past actions. If there are more, conditions that read the history fail.",
     }),
+    keep: Type.Optional(
+      Type.Array(Type.String({ pattern: KEPT_MEMBER_PATTERN }), {
+        minItems: 1,
+        maxItems: 16,
+        uniqueItems: true,
+        description:
+          "Members of results that conditions read, such as result.customer_id as h.result.customer_id. They are erased with the action. Default: none.",
+      }),
+    ),
   },
   { additionalProperties: false, description: "The past actions that conditions read as history." },
 );
@@ -741,6 +752,10 @@ const SessionLabels = Type.Array(Type.String({ pattern: LABEL_PATTERN }), {
   description: "session.labels. Default: none.",
 });
 
+const GivenResult = Type.Record(Type.String(), Type.Unknown(), {
+  description: "Members of the result, which histories can keep: `meta` of the report. Default: none.",
+});
+
 const GivenHistory = Type.Array(
   Type.Object(
     {
@@ -768,6 +783,7 @@ const GivenHistory = Type.Array(
           { description: "Current status of the past action. Default: succeeded." },
         ),
       ),
+      result: Type.Optional(GivenResult),
     },
     { additionalProperties: false, description: "An action that was submitted earlier." },
   ),
@@ -889,6 +905,13 @@ const Step = Type.Object(
     start: ActionName("Action that starts."),
     finish: ActionName("Action whose result is reported."),
     success: Type.Optional(Type.Boolean({ description: "The reported result. Default: true." })),
+    result: Type.Optional(GivenResult),
+    usage: Type.Optional(
+      Type.Record(Type.String(), Type.Number({ minimum: 0, maximum: 1_000_000_000 }), {
+        maxProperties: 16,
+        description: "The reported usage, such as cost_usd, for limits that sum it. Default: none.",
+      }),
+    ),
     cancel: ActionName("Action that an operator cancels."),
     expect: Type.Optional(
       Type.Object(

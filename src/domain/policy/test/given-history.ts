@@ -1,6 +1,7 @@
 /** Builds histories from given past actions instead of a store, for policy tests, explanations and dry runs. */
 import type { ActionRequest } from "../../actions.ts";
 import { encodeRequest } from "../../request.ts";
+import { canonicalText } from "../../canonical.ts";
 import type { JsonObject } from "../../json.ts";
 import { parseDuration } from "../../time.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
@@ -65,6 +66,10 @@ export function withGivenHistory(
   return { ...facts, history: [...(facts.history ?? []), ...added] };
 }
 
+/** Returns a reported result with these members as the row contains it. */
+export const toStoredResult = (success: boolean, meta: JsonObject): string =>
+  canonicalText({ error: null, meta, success });
+
 /** Returns a given action as the row that the service would read, and the histories that it belongs to. */
 function givenRow(
   compiled: CompiledPolicySet,
@@ -76,6 +81,7 @@ function givenRow(
 ) {
   const { ago, tool, operation, status = "succeeded", agent_id = decided.agent_id, key_id, session } = given;
   const params = (given.params ?? {}) as JsonObject;
+  const { result = {} } = given;
   const request: ActionRequest = { agent_id, tool, operation, params, context: (given.context ?? {}) as JsonObject };
   const at = now - (parseDuration(ago) ?? 0);
   const known: Facts = {
@@ -90,6 +96,7 @@ function givenRow(
     operation,
     request: encodeRequest(request).text,
     effective: null,
+    result: toStoredResult(status === "succeeded", result as JsonObject),
     status,
     decision: effect,
     reason_code: "POLICY_RULE",

@@ -77,13 +77,13 @@ class ScenarioRun {
   }
 
   private act(step: ScenarioStep, verb: Exclude<StepVerb, "submit">, action: SimulatedAction): StepRefusedError | null {
-    const { by = "", groups = [], shares_group = false, signed = false, success = true } = step;
+    const { by = "", groups = [], shares_group = false, signed = false } = step;
     const voter = { owner: by, groups, sharesGroup: shares_group, signed };
     try {
       if (verb === "approve") this.actions.approve(action, voter);
       else if (verb === "reject") this.actions.reject(action, voter);
       else if (verb === "start") this.actions.start(action);
-      else if (verb === "finish") this.actions.finish(action, success);
+      else if (verb === "finish") this.actions.finish(action, step);
       else this.actions.cancel(action);
       return null;
     } catch (error) {

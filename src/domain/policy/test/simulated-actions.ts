@@ -15,6 +15,9 @@ import {
   strictestOversightMode,
 } from "../../approvers.ts";
 import { withGivenFacts } from "./given-facts.ts";
+import { toStoredResult } from "./given-history.ts";
+import type { JsonObject } from "../../json.ts";
+import type { ScenarioStep } from "../check/test-faults.ts";
 import { selectCountedLimits } from "../../limit-uses.ts";
 import { applyDecisionObligations } from "../../obligations.ts";
 import { encodeRequest } from "../../request.ts";
@@ -30,7 +33,7 @@ import {
   type PastActionRow,
   toHistoryFact,
 } from "../decide/history-facts.ts";
-import { findMatchedLimits, findRecordedUsage, type MatchedLimit } from "../decide/limit-facts.ts";
+import { amountToMicros, findMatchedLimits, findRecordedUsage, type MatchedLimit } from "../decide/limit-facts.ts";
 import { approvalValidityMs, rejectionHoldMs } from "../decide/validity.ts";
 import type { Decision, Facts, ReasonCode, RejectionFact, RequiredApproval } from "../policy-types.ts";
 
@@ -94,8 +97,11 @@ export interface SimulatedAction extends Omit<PastActionRow, "at" | "effective" 
 }
 
 interface LimitUse extends Pick<MatchedLimit, "policy" | "limit" | "subject" | "amount"> {
+  usage: MatchedLimit["usage"] | undefined;
   action: SimulatedAction;
   at: number;
+  /** Whether the amount was reported with the result. */
+  isReported: boolean;
 }
 
 interface HistoryItem extends Pick<HistoryMembership, "policy" | "basis" | "subject"> {
@@ -157,6 +163,7 @@ export class SimulatedActions {
       expires_at: approval === null ? null : this.now + approval.expires_in_ms,
       approved_until: decision.effect === "allow" ? this.now + ALLOWED_MS : null,
       started_at: null,
+      result: null,
       approvers: approval?.approvers ?? null,
       since: this.now,
       terms: approval,
@@ -165,8 +172,8 @@ export class SimulatedActions {
       wasStartable: decision.effect === "allow",
     };
     this.actions.push(action);
-    for (const { policy, limit, subject, amount } of selectCountedLimits(decision, needs))
-      this.uses.push({ policy, limit, subject, amount, action, at: this.now });
+    for (const { policy, limit, subject, amount, usage } of selectCountedLimits(decision, needs))
+      this.uses.push({ policy, limit, subject, amount, usage, action, at: this.now, isReported: false });
     for (const { policy, basis: of, subject } of findMemberships(evaluation, decision.effect))
       this.past.push({ policy, basis: of, subject, action, at: this.now });
     return action;
@@ -237,10 +244,19 @@ export class SimulatedActions {
   }
 
   /** Records the result. Throws StepRefusedError. */
-  finish(action: SimulatedAction, success: boolean): void {
+  finish(
+    action: SimulatedAction,
+    { success = true, result = {}, usage: amounts = {} }: Pick<ScenarioStep, "success" | "result" | "usage">,
+  ): void {
     if (action.status !== "executing" && action.status !== "unknown")
       throw new StepRefusedError("ACTION_NOT_STARTED", `the action is ${action.status}`);
     action.status = success ? "succeeded" : "failed";
+    action.result = toStoredResult(success, result as JsonObject);
+    for (const use of this.uses) {
+      const amount = use.action === action && use.usage !== undefined ? amounts[use.usage.name] : undefined;
+      if (amount !== undefined)
+        Object.assign(use, { amount: amountToMicros(amount) ?? use.amount, at: this.now, isReported: true });
+    }
   }
 
   /**
@@ -284,12 +300,12 @@ export class SimulatedActions {
     );
     const all = effects.length === 0 ? known : { ...known, effects };
     const needs = findMatchedLimits(evaluation);
-    const limits = needs.map((need) => ({
-      policy: need.policy,
-      limit: need.limit,
-      basis: need.basis,
-      used: (counted === null ? null : findRecordedUsage(counted, need)) ?? this.readUse(need),
-    }));
+    const limits = needs.map((need) => {
+      const recorded = counted === null ? null : findRecordedUsage(counted, need);
+      const reported = recorded === null || need.usage === undefined ? 0 : this.readUse(need, true);
+      const used = recorded === null ? this.readUse(need) : Math.max(recorded, reported);
+      return { policy: need.policy, limit: need.limit, basis: need.basis, used };
+    });
     return { evaluation, facts: limits.length === 0 ? all : { ...all, limits }, needs };
   }
 
@@ -300,9 +316,14 @@ export class SimulatedActions {
     return this.decide(evaluation, facts);
   }
 
-  private readUse({ policy, limit, subject, since, unit }: MatchedLimit): number {
+  private readUse({ policy, limit, subject, since, unit }: MatchedLimit, onlyReported = false): number {
     const used = this.uses.filter(
-      (use) => use.policy === policy && use.limit === limit && use.subject === subject && use.at >= since,
+      (use) =>
+        use.policy === policy &&
+        use.limit === limit &&
+        use.subject === subject &&
+        use.at >= since &&
+        (use.isReported || !onlyReported),
     );
     return unit === "count" ? used.length : used.reduce((sum, { amount }) => sum + amount, 0);
   }
@@ -316,6 +337,7 @@ export class SimulatedActions {
         ...action,
         request: encodeRequest(action.request).text,
         effective: null,
+        result: action.result,
         erased_at: null,
         at,
       }));
