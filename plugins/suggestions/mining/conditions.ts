@@ -254,6 +254,8 @@ function prefix(expression: string, combinations: readonly (readonly string[])[]
   const start = cutAtSeparator(commonStart(combinations.flat()));
   const points = Array.from(start).length;
   if (points < MIN_PREFIX || combinations.flat().some((value) => value === start)) return null;
+  // The host of an address has to be in the prefix.
+  if (/:\/\/[^/]*$/.test(start)) return null;
   const rest = characterPattern(combinations, (value) => value.slice(start.length));
   if (rest === null) return null;
   const text = `type(${expression}) == string && ${expression}.startsWith(${celLiteral(start)}) && ${expression}.substring(${points}).matches("${rest.source}")${rest.text(expression)}`;
@@ -279,22 +281,22 @@ function mailDomain(expression: string, combinations: readonly (readonly string[
   const domains = new Set(combinations.flat().map((value) => /^[^@]+(@[a-z0-9.-]+)$/.exec(value)?.[1]));
   const [domain] = domains;
   if (domain === undefined || domains.size > 1) return null;
-  const local = characterPattern(combinations, (value) => value.split("@", 1)[0] ?? "");
+  const local = characterPattern(combinations, (value) => value.split("@", 1)[0] ?? "", domain);
   if (local === null) return null;
   const source = local.source.replace(/\$$/, "@[a-z0-9.-]+$");
   const tested = new RegExp(source);
   return {
     kind: "pattern",
-    text: `type(${expression}) == string && ${expression}.endsWith(${celLiteral(domain)}) && ${expression}.matches("${source}")${local.text(expression)}`,
-    test: (value) => typeof value === "string" && value.endsWith(domain) && tested.test(value) && local.isSafe(value),
+    text: `type(${expression}) == string && ${expression}.matches("${source}")${local.text(expression)}`,
+    test: (value) => typeof value === "string" && tested.test(value) && local.isSafe(value),
   };
 }
 
 interface CharacterPattern {
   source: string;
   /**
-   * Returns the CEL clauses to append to the pattern: the maximum length, and the exclusion of `..` if the pattern
-   * allows dots.
+   * Returns the CEL clauses to append to the pattern: the common start and end, the maximum length, and the exclusion of `..` if the
+   * pattern allows dots.
    */
   text(expression: string): string;
   isSafe(whole: string): boolean;
@@ -302,28 +304,32 @@ interface CharacterPattern {
 }
 
 /**
- * Returns a pattern for strings with the kinds of characters that the strings of each combination have, and at most the
- * length of the longest string of each. Excludes `..`, which can mean a different folder, and a leading `-`, which can
+ * Returns a pattern for strings with the kinds of characters that the strings of each combination have, with their common start and end up to a
+ * separator (`.example.com`), and at most the length of the longest string of each. Excludes `..`, which can mean a different folder, and a leading `-`, which can
  * mean an option, unless approved strings begin with it. Returns null if the combinations have no common pattern or
  * begin differently, or if an approved string contains `..` or a character that is not in any of `PIECES`, such as a
  * space or a quote.
+ * @param after what follows the part in each string
  */
 function characterPattern(
   combinations: readonly (readonly string[])[],
   partOf: (text: string) => string,
+  after = "",
 ): CharacterPattern | null {
   const values = combinations.map((texts) => texts.map(partOf));
   if (values.flat().some((value) => value === "" || /[^a-zA-Z0-9_.@/:-]/.test(value))) return null;
   if (combinations.flat().some((text) => text.includes(".."))) return null;
-  const common = cutAtSeparator(commonStart(values.flat()));
-  if (values.some((texts) => cutAtSeparator(commonStart(texts)) !== common)) return null;
+  const start = cutAtSeparator(commonStart(values.flat()));
+  const end = commonEnd(values.flat());
+  if (values.some((texts) => cutAtSeparator(commonStart(texts)) !== start || commonEnd(texts) !== end)) return null;
   const pieces = (parts: readonly (readonly string[])[]): string =>
     PIECES.filter(([, each]) => parts.every((texts) => texts.some((part) => each.test(part))))
       .map(([piece]) => piece)
       .join("");
   const first = pieces(values.map((texts) => texts.map((value) => value.charAt(0))));
   const all = pieces(values);
-  if (first === "") return null;
+  // The host of a mail address or of a URL cannot vary, because the data would go to others than people saw.
+  if (first === "" || all.includes("@") || values.flat().some((value) => value.includes("://"))) return null;
   // Count code points, as CEL does. The length is a separate condition, because a bounded repetition in the pattern
   // would use many steps.
   const longest = Math.min(...combinations.map((texts) => Math.max(...texts.map((text) => Array.from(text).length))));
@@ -331,10 +337,15 @@ function characterPattern(
   const tested = new RegExp(source);
   const mayHaveDots = all.includes(".");
   const isSafe = (whole: string): boolean =>
-    Array.from(whole).length <= longest && !(mayHaveDots && whole.includes(".."));
+    Array.from(whole).length <= longest &&
+    !(mayHaveDots && whole.includes("..")) &&
+    partOf(whole).startsWith(start) &&
+    whole.endsWith(end + after);
   return {
     source,
     text: (expression) =>
+      (start === "" ? "" : ` && ${expression}.startsWith(${celLiteral(start)})`) +
+      (end + after === "" ? "" : ` && ${expression}.endsWith(${celLiteral(end + after)})`) +
       `${mayHaveDots ? ` && !${expression}.contains("..")` : ""} && size(${expression}) <= ${longest}`,
     isSafe,
     test: (whole) => tested.test(partOf(whole)) && isSafe(whole),
@@ -350,6 +361,14 @@ function commonStart(values: readonly string[]): string {
   }
   // Do not cut a surrogate pair.
   return start.replace(/[\uD800-\uDBFF]$/, "");
+}
+
+/** Returns the common end of ASCII strings from its first character that is neither a letter nor a digit. */
+function commonEnd(values: readonly string[]): string {
+  const [first = ""] = values;
+  let length = 0;
+  while (length < first.length && values.every((value) => value.at(-1 - length) === first.at(-1 - length))) length++;
+  return /[^a-zA-Z0-9].*$/.exec(first.slice(first.length - length))?.[0] ?? "";
 }
 
 /** Returns the prefix up to its last character that is neither a letter nor a digit. */

@@ -322,6 +322,35 @@ describe("an agent that wants a rule", () => {
     assert.equal(write({ path: "/srv/app/f3.txt", n: 1 }, "bot-2"), false);
   });
 
+  test("gets none that covers other endings than people saw", async () => {
+    const host = (i: number): string => `web${i}.example.com`;
+    const version = (i: number): string => `1.${i}.0`;
+    const mail = (i: number): string => `bot${i}.reports@x${(i >> 1) % 3}.example.com`;
+    const path = (i: number): string => `/srv/app/f${i}.txt`;
+    for (const [make, others] of [
+      [host, ["web.evil.io", "webx.evil.com", "example.com", ".example.com", "web1.example.com.evil.io"]],
+      [version, ["9.9.9", "2.0.0", "1.5.1", "127.0.0.1"]],
+      [mail, ["bot1.reports@x1.evil.io", "bot1@x1.example.com"]],
+      [path, ["/srv/app/f1.pem", "/srv/app/f1", "/srv/app/f1.txt.sh"]],
+    ] as const) {
+      const set = withSuggestions(await suggest(approvals(60, (i) => ({ params: { to: make(i) } }))));
+      const send = (to: string): boolean =>
+        allows(set, { agent: "bot-0", tool: "stripe", operation: "refund", params: { to } });
+      assert.equal(send(make(7)), true, make(7));
+      for (const to of others) assert.equal(send(to), false, to);
+    }
+  });
+
+  test("gets none for mail addresses of several domains, or for addresses of several hosts", async () => {
+    for (const make of [
+      (i: number) => `bot${i}@x${i % 7}.com`,
+      (i: number) => `https://h${i % 7}.example.com/reports/${i}`,
+      (i: number) => `s3://bucket${i}/reports`,
+      (i: number) => `copy:https://h${i}.example.com`,
+    ])
+      assert.deepEqual((await suggest(approvals(60, (i) => ({ params: { to: make(i) } })))).suggestions, []);
+  });
+
   const HOSTILE = [
     'a"] || true || params.x in ["',
     "a' || true || '",
