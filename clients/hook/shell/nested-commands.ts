@@ -131,6 +131,10 @@ export class NestedCommands {
       case "let":
         this.reader.note("expansion");
         return record();
+      case "wait":
+        // bash evaluates the subscript of the variable.
+        if (args.some(({ text }) => /^-\w*p/.test(text))) this.reader.note("assignment");
+        return record();
       case "read":
       case "mapfile":
       case "readarray":
