@@ -4,9 +4,9 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import postgres from "postgres";
 import { loadSqlite } from "../plugins/storage-sqlite/load-library.ts";
-import { postgresDialect, sqliteDialect, type SqlDialect } from "../src/storage/sql/index.ts";
-import { initialSchema } from "../src/storage/sql/migrations/initial.ts";
-import { ACTION_COLUMNS, ENTRY_COLUMNS } from "../src/storage/sql/table-schema.ts";
+import { postgresDialect, sqliteDialect, type SqlDialect } from "../plugins/storage-sql/api.ts";
+import { initialSchema } from "../plugins/storage-sql/migrations/initial.ts";
+import { ACTION_COLUMNS, ENTRY_COLUMNS } from "../plugins/storage-sql/table-schema.ts";
 import type { BulkAction, BulkWriter } from "./bulk.ts";
 
 export interface OpenWriter extends BulkWriter {

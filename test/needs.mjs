@@ -16,6 +16,7 @@ export const BASE = [
   "policy-files",
   "settings",
   "storage-postgres",
+  "storage-sql",
   "storage-sqlite",
   "typescript",
 ];

@@ -6,7 +6,7 @@ import { clearTimeout, setImmediate, setTimeout } from "node:timers";
 import type { Socket } from "node:net";
 import postgres from "postgres";
 import { postgresSettings, StorageError } from "../../src/storage/index.ts";
-import type { SqlRow, SqlValue } from "../../src/storage/sql/index.ts";
+import type { SqlRow, SqlValue } from "../storage-sql/api.ts";
 import { openSocket, type Address } from "./dial.ts";
 import { isConnectionLoss, toStorageError } from "./postgres-errors.ts";
 

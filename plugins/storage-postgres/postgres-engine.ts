@@ -22,7 +22,7 @@ import {
   type SqlRead,
   type SqlRow,
   type SqlTransaction,
-} from "../../src/storage/sql/index.ts";
+} from "../storage-sql/api.ts";
 import { toStorageError } from "./postgres-errors.ts";
 import type { Address } from "./dial.ts";
 import { connectToUsableHost } from "./hosts.ts";

@@ -1,5 +1,5 @@
 import type { Storage } from "../../src/storage/index.ts";
-import { createSqlStorage, type Migration, postgresDialect, rowTriggersDialect } from "../../src/storage/sql/index.ts";
+import { createSqlStorage, type Migration, postgresDialect, rowTriggersDialect } from "../storage-sql/api.ts";
 import { PostgresEngine } from "./postgres-engine.ts";
 import type { SessionOptions } from "./database-session.ts";
 

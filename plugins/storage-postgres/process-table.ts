@@ -4,7 +4,7 @@
  * the other processes what it has seen.
  */
 import { type ProcessRow, type ProcessTable, StorageError } from "../../src/storage/index.ts";
-import { decodeHead, postgresDialect, postgresSqlBuilder, type ReadStatements } from "../../src/storage/sql/index.ts";
+import { decodeHead, postgresDialect, postgresSqlBuilder, type ReadStatements } from "../storage-sql/api.ts";
 import { sql } from "kysely";
 import { toStorageError } from "./postgres-errors.ts";
 import type { Session } from "./database-session.ts";

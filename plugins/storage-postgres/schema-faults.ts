@@ -1,5 +1,5 @@
 /** Reads the schema of a store for the audit. */
-import { type SchemaObject, compareSchemas } from "../../src/storage/sql/index.ts";
+import { type SchemaObject, compareSchemas } from "../storage-sql/api.ts";
 import { readErrorCode } from "./postgres-errors.ts";
 import type { Session } from "./database-session.ts";
 

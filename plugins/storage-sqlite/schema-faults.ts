@@ -1,5 +1,5 @@
 /** Reads the schema of a store for the audit. SQLite stores the text of every statement that created an object. */
-import { type SchemaObject, compareSchemas } from "../../src/storage/sql/index.ts";
+import { type SchemaObject, compareSchemas } from "../storage-sql/api.ts";
 import { connect, type Connection } from "./sqlite-connection.ts";
 import type { SqliteLibrary } from "./load-library.ts";
 

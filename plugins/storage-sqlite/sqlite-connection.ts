@@ -1,5 +1,5 @@
 /** One connection with its prepared statements. Synchronous, like the library. */
-import type { SqlRow, SqlValue } from "../../src/storage/sql/index.ts";
+import type { SqlRow, SqlValue } from "../storage-sql/api.ts";
 import { toStorageError } from "./sqlite-errors.ts";
 import type { SqliteLibrary, SqliteStatement } from "./load-library.ts";
 

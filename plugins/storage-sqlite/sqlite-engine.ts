@@ -9,7 +9,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Logger } from "../../src/plugin.ts";
 import { StorageError } from "../../src/storage/index.ts";
-import type { SqlEngine, SqlPurpose, SqlQuery, SqlTransaction } from "../../src/storage/sql/index.ts";
+import type { SqlEngine, SqlPurpose, SqlQuery, SqlTransaction } from "../storage-sql/api.ts";
 import { connectStore, type Connection } from "./sqlite-connection.ts";
 import { readSqlitePrimaryCode, invalidatesConnection, toStorageError } from "./sqlite-errors.ts";
 import { createPrivateFile, readFileIdentity, prepareFolder } from "./files.ts";

@@ -1,6 +1,6 @@
 import type { Logger } from "../../src/plugin.ts";
 import type { Storage } from "../../src/storage/index.ts";
-import { createSqlStorage, type Migration, sqliteDialect } from "../../src/storage/sql/index.ts";
+import { createSqlStorage, type Migration, sqliteDialect } from "../storage-sql/api.ts";
 import { SqliteEngine } from "./sqlite-engine.ts";
 
 export interface SqliteStorageOptions {

@@ -25,6 +25,7 @@ import type { Effect, ReasonCode, Risk } from "./policy/policy-types.ts";
 import type { ErasablePart } from "./erasure.ts";
 import { questionsDigest, type RecordedQuestion } from "./questions.ts";
 import { describeReviewDenial, findOutstandingReviewers, type RequiredReviewer, reviewsApprove } from "./reviews.ts";
+import { encodeSaltedFacts, findFactsByCommitment } from "./salted-facts.ts";
 import { parseEntryTime } from "./time.ts";
 
 /** An entry about an action, with its sequence number. */
@@ -581,4 +582,28 @@ export function findDifferingColumns(recorded: object, row: object): string[] {
   return Object.entries(recorded)
     .filter(([column, value]) => value !== undefined && stored[column] !== value)
     .map(([column]) => column);
+}
+
+/**
+ * Returns the columns of an action's row after its stored entries, and the time under which histories list the action. Null
+ * if the first entry is not a decision.
+ * @param row the row that may contain more than the entries record
+ */
+export function recomputeActionRow<Row extends { past: string | null; result: string | null }>(
+  row: Row,
+  rows: Parameters<typeof readActionHistory>[0],
+): { row: Row; historyTime: number } | null {
+  const history = readActionHistory(rows);
+  if (history === null) return null;
+  const recorded = Object.entries(history.action).filter(([, value]) => value !== undefined);
+  const pasts = [...new Set(history.past)].flatMap((past) => findFactsByCommitment(past, row.past) ?? []);
+  return {
+    row: {
+      ...row,
+      ...Object.fromEntries(recorded),
+      past: encodeSaltedFacts(pasts),
+      result: history.result === null ? null : row.result,
+    },
+    historyTime: findHistoryTime(history),
+  };
 }

@@ -10,7 +10,7 @@ import { after, before, describe, it, test } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { MIGRATIONS } from "../../src/storage/sql/migrations.ts";
+import { MIGRATIONS } from "../../plugins/storage-sql/migrations.ts";
 import { COPIED_TABLES, type Storage } from "../../src/contract/storage.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { readBareHead } from "../../src/testing/suite/rows.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { computeLimitTotals, MAX_USES_PER_TOTAL } from "../../src/storage/sql/limits.ts";
+import { computeLimitTotals, MAX_USES_PER_TOTAL } from "../../plugins/storage-sql/limits.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { actionRow, BASE_TIME, limitUseRow } from "../../src/testing/suite/rows.ts";

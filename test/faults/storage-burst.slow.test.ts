@@ -4,9 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { postgresDialect } from "../../src/storage/sql/dialects/postgres.ts";
-import type { SqlEngine, SqlTransaction } from "../../src/storage/sql/engine.ts";
-import { createSqlStorage } from "../../src/storage/sql/sql-storage.ts";
+import { postgresDialect } from "../../plugins/storage-sql/dialects/postgres.ts";
+import type { SqlEngine, SqlTransaction } from "../../plugins/storage-sql/engine.ts";
+import { createSqlStorage } from "../../plugins/storage-sql/sql-storage.ts";
 import { PostgresEngine } from "../../plugins/storage-postgres/postgres-engine.ts";
 import { override } from "../support/override.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";

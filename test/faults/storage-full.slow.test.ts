@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { createSqlStorage, sqliteDialect, type SqlEngine } from "../../src/storage/sql/index.ts";
+import { createSqlStorage, sqliteDialect, type SqlEngine } from "../../plugins/storage-sql/api.ts";
 import { SqliteEngine } from "../../plugins/storage-sqlite/sqlite-engine.ts";
 import { StorageError } from "../../src/contract/storage.ts";
 import { actionRow, keyRow } from "../../src/testing/suite/rows.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, describe, it } from "node:test";
 import { fromHex } from "../../src/domain/hash.ts";
-import { HASH_SPAN } from "../../src/storage/sql/hash-index.ts";
+import { HASH_SPAN } from "../../plugins/storage-sql/hash-index.ts";
 import { actionRow, BASE_TIME, leafHashHex, leafHashOfText } from "../../src/testing/suite/rows.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { ENGINES, stopEngines, tableOf } from "../support/engines.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { MIGRATIONS, type Migration } from "../../src/storage/sql/migrations.ts";
+import { MIGRATIONS, type Migration } from "../../plugins/storage-sql/migrations.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { StorageError } from "../../src/contract/storage.ts";

@@ -1,8 +1,8 @@
 /** Postgres reads one row under the ledger's lock, even if one key submitted the same request very often. */
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
-import { postgresDialect } from "../../src/storage/sql/dialects/postgres.ts";
-import { prepareReads } from "../../src/storage/sql/queries.ts";
+import { postgresDialect } from "../../plugins/storage-sql/dialects/postgres.ts";
+import { prepareReads } from "../../plugins/storage-sql/queries.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import {
   actionRow,

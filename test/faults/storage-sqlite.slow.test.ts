@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { MIGRATIONS } from "../../src/storage/sql/migrations.ts";
+import { MIGRATIONS } from "../../plugins/storage-sql/migrations.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite, type SqliteDatabase } from "../../plugins/storage-sqlite/load-library.ts";
 import { StorageError, type Storage, type StorageErrorKind } from "../../src/contract/storage.ts";

@@ -1,7 +1,7 @@
 /** Stores on SQLite and on Postgres, and direct access to their databases. */
 import { join } from "node:path";
 import postgres from "postgres";
-import type { Migration } from "../../src/storage/sql/migrations.ts";
+import type { Migration } from "../../plugins/storage-sql/migrations.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";

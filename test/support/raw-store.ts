@@ -1,6 +1,6 @@
 /** Direct access to a store's tables, as an attacker with write access to the database has it. */
 import postgres from "postgres";
-import { PACKED_COLUMNS, pack, unpack, type PackedForm } from "../../src/storage/sql/packed-columns.ts";
+import { PACKED_COLUMNS, pack, unpack, type PackedForm } from "../../plugins/storage-sql/packed-columns.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 
 export type RawValue = string | number | Uint8Array | null;
