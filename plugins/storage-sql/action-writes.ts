@@ -1,7 +1,12 @@
 /** SQL statements that write actions. */
 import { sql, type Kysely } from "kysely";
-import { ERASABLE_PARTS, type ErasablePart } from "../../src/core.ts";
-import type { ActionChange, ActionGuard, ActionWrites } from "../../src/storage/index.ts";
+import {
+  ERASABLE_PARTS,
+  type ErasablePart,
+  type ActionChange,
+  type ActionGuard,
+  type ActionWrites,
+} from "../../src/storage/index.ts";
 import { removeRequestHash, type prepareHashIndexReads, type prepareHashIndexWrites } from "./hash-index.ts";
 import { foldAgentName } from "./open-actions.ts";
 import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";

@@ -1,6 +1,5 @@
 /** Moves the bytes of old entries to bundles, in short transactions between decisions. */
-import { equalBytes, TILE_WIDTH } from "../../src/core.ts";
-import { StorageError } from "../../src/storage/index.ts";
+import { equalBytes, TILE_WIDTH, StorageError } from "../../src/storage/index.ts";
 import { encodeBundle } from "./bundles.ts";
 import type { ReadStatements } from "./queries.ts";
 import { readRows, toPlainRow, type SqlExecutor, type SqlReader } from "./statement.ts";

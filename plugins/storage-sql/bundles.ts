@@ -7,8 +7,15 @@
  */
 import { gunzipSync, gzip } from "node:zlib";
 import { sql, type Kysely } from "kysely";
-import { equalBytes, hashLeaf, encodeEntryBundle, TILE_WIDTH } from "../../src/core.ts";
-import { MAX_ENTRY_BYTES, decodeEntryBundle, StorageError } from "../../src/storage/index.ts";
+import {
+  equalBytes,
+  hashLeaf,
+  encodeEntryBundle,
+  TILE_WIDTH,
+  MAX_ENTRY_BYTES,
+  decodeEntryBundle,
+  StorageError,
+} from "../../src/storage/index.ts";
 import type { Tables } from "./table-schema.ts";
 import { param, prepare, type SqlReader } from "./statement.ts";
 

@@ -4,9 +4,11 @@
  * database refuses changes to documents outside a transaction.
  */
 import { sql, type Kysely } from "kysely";
-import { isCoreEntry, decodeEntry, TILE_WIDTH } from "../../src/core.ts";
-import type { EntryBody } from "../../src/plugin.ts";
 import {
+  isCoreEntry,
+  decodeEntry,
+  TILE_WIDTH,
+  type EntryBody,
   StorageError,
   type CopiedRow,
   type CopiedTable,

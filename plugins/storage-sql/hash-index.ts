@@ -8,7 +8,7 @@
  * find.
  */
 import { sql, type Kysely } from "kysely";
-import { equalBytes, TILE_WIDTH } from "../../src/core.ts";
+import { equalBytes, TILE_WIDTH } from "../../src/storage/index.ts";
 import { pack } from "./packed-columns.ts";
 import {
   param,

@@ -1,7 +1,6 @@
 /** SQL statements for the ledger reads of the contract. */
 import { sql, type Kysely } from "kysely";
-import type { EntryType } from "../../src/core.ts";
-import type { EntryRow, LedgerReads, TileRow } from "../../src/storage/index.ts";
+import type { EntryType, EntryRow, LedgerReads, TileRow } from "../../src/storage/index.ts";
 import { prepareBundleReads, type BundleReader } from "./bundles.ts";
 import { findEntriesByHash, type prepareHashIndexReads } from "./hash-index.ts";
 import { prepareFollowedEntries } from "./lists.ts";

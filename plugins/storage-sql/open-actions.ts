@@ -1,6 +1,6 @@
 /** Finds the open actions of an agent or a key, with two indexes that contain only open actions. */
 import { sql, type Kysely } from "kysely";
-import { foldName } from "../../src/core.ts";
+import { foldName } from "../../src/storage/index.ts";
 import { IS_OPEN, FOLDED_AGENT_NAME, OPEN_UNTIL } from "./migrations/initial.ts";
 import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
 import { param, prepare, readRows, type SqlReader, type Statement } from "./statement.ts";

@@ -1,7 +1,7 @@
 /** SQL statements for the reads of the contract, for any executor. */
 import { sql, type Kysely } from "kysely";
-import { foldName } from "../../src/core.ts";
 import {
+  foldName,
   authorityPrefix,
   StorageError,
   type ActionRow,

@@ -2,8 +2,8 @@
  * The storage contract over any SQL database. An engine provides connections and transactions. This folder contains the
  * order of transactions, the schema, the statements and the handling of failures, which are the same for all databases.
  */
-import { TILE_WIDTH } from "../../src/core.ts";
 import {
+  TILE_WIDTH,
   StorageError,
   type Storage,
   type StorageCopying,

@@ -1,6 +1,5 @@
 /** The first migration: the whole schema of 0.1.0. */
-import { toHex } from "../../../src/core.ts";
-import { NO_FOLLOWED_ENTRIES } from "../../../src/storage/index.ts";
+import { toHex, NO_FOLLOWED_ENTRIES } from "../../../src/storage/index.ts";
 import type { SqlDialect } from "../dialect.ts";
 import { createTable, type Table } from "./table.ts";
 
