@@ -80,10 +80,12 @@ const TYPES = {
  * operator that fits a call better.
  */
 const SEARCH_PATH = `select pg_catalog.set_config('search_path', pg_catalog.concat(coalesce(
-    (select relnamespace::pg_catalog.regnamespace::text from pg_catalog.pg_class
+    (select relnamespace::pg_catalog.regnamespace::pg_catalog.text from pg_catalog.pg_class
       where oid operator(pg_catalog.=) pg_catalog.to_regclass('ledger_head')),
-    pg_catalog.quote_ident(nullif(pg_catalog.current_schema(), 'pg_catalog')),
-    case when pg_catalog.current_setting('search_path') in ('', '""', 'pg_catalog') then 'public' end,
+    case when pg_catalog.current_schema() operator(pg_catalog.<>) 'pg_catalog'::pg_catalog.name
+      then pg_catalog.quote_ident(pg_catalog.current_schema()) end,
+    case when pg_catalog.current_setting('search_path') operator(pg_catalog.=)
+      any (array['', '""', 'pg_catalog']) then 'public' end,
     'pg_catalog'), ', pg_temp'), false)`;
 
 /** Enables the triggers that protect the store. Only a superuser can, so `checkServer` checks whether it succeeded. */

@@ -67,20 +67,24 @@ describe("the storage contract beside a hostile login", { skip: withoutPostgres 
 
   storageSuite({ test: (name, fn) => void it(name, fn), create });
 
-  it("creates a store and inspects it", async () => {
-    const database = await server.database();
-    await attack(
-      database,
-      FUNCTIONS.filter((signature) => !/entries|actions/.test(signature)),
-    );
-    const storage = postgresStorage({ url: await asService(database) });
-    await storage.open();
-    try {
-      assert.deepEqual(await storage.inspect?.(), []);
-    } finally {
-      await storage.close();
-    }
-  });
+  for (const path of [`"$user", public`, "public, pg_catalog"])
+    it(`creates a store and inspects it, with the search path ${path}`, async () => {
+      const database = await server.database();
+      const url = await asService(database);
+      await attack(
+        database,
+        FUNCTIONS.filter((signature) => !/entries|actions/.test(signature)),
+      );
+      const name = new URL(database).pathname.slice(1);
+      await server.run(server.url, (sql) => sql.unsafe(`alter database ${name} set search_path = ${path}`));
+      const storage = postgresStorage({ url });
+      await storage.open();
+      try {
+        assert.deepEqual(await storage.inspect?.(), []);
+      } finally {
+        await storage.close();
+      }
+    });
 
   it("opens the store that exists, although a schema before it has tables of the same names", async () => {
     const url = await server.database(template);
