@@ -22,7 +22,11 @@ export function encodeAuthority({ authority }: Pick<Facts, "authority">): string
   return canonicalText({ id: authority.id, links } as unknown as JsonValue);
 }
 
-/** Returns the start of the columns of all actions under an authority. */
+/**
+ * Returns the start of the columns of all actions under an authority.
+ * @example
+ * authorityPrefix("a1"); // `{"id":"a1",`
+ */
 export const authorityPrefix = (id: string): string => `{"id":${canonicalText(id)},`;
 
 /** Decodes the column. Returns null if there is no authority, or if someone altered the row. */
