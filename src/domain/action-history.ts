@@ -588,6 +588,9 @@ export function findDifferingColumns(recorded: object, row: object): string[] {
  * Returns the columns of an action's row after its stored entries, and the time under which histories list the action. Null
  * if the first entry is not a decision.
  * @param row the row that may contain more than the entries record
+ * @example
+ * const recomputed = recomputeActionRow(row, entriesOfAction);
+ * if (recomputed === null) throw new StorageError("corrupt", "the action has no decision");
  */
 export function recomputeActionRow<Row extends { past: string | null; result: string | null }>(
   row: Row,

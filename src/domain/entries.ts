@@ -98,6 +98,11 @@ export function isPluginEntry(entry: Pick<EntryBody, "type">): entry is PluginEn
   return entry.type.includes(":");
 }
 
+/**
+ * Returns whether the type of the entry is one of the core, not of a feature or plugin.
+ * @example
+ * if (isCoreEntry(entry) && entry.type === "decision") index(entry.action_id);
+ */
 export function isCoreEntry(entry: EntryBody): entry is CoreEntry {
   return (ENTRY_TYPES as readonly string[]).includes(entry.type);
 }
@@ -122,6 +127,8 @@ const decoder = new TextDecoder();
 /**
  * Decodes an entry. Does not check that the entry is of the type `Entry`, which the caller knows from the type in the
  * row. Throws SyntaxError if the bytes are not JSON.
+ * @example
+ * const { seq, type } = decodeEntry<EntryBody>(row.bytes);
  */
 export function decodeEntry<Entry extends EntryBody | JsonObject = JsonObject>(
   bytes: Uint8Array,

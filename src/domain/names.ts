@@ -32,7 +32,11 @@ function findMixedScriptFault(text: string): string | null {
 
 const ASCII = /^[\0-\x7f]*$/;
 
-/** Returns the form in which names are compared: NFKC, case-folded. Idempotent. */
+/**
+ * Returns the form in which names are compared: NFKC, case-folded. Idempotent.
+ * @example
+ * foldName("ＡDA"); // "ada"
+ */
 export function foldName(name: string): string {
   if (ASCII.test(name)) return name.toLowerCase();
   return Array.from(name.normalize("NFKC"), foldCharacter).join("").normalize("NFKC");

@@ -75,6 +75,8 @@ export function parseTilePath(path: string): { level: number | "entries"; index:
 /**
  * Encodes each entry as a big-endian uint16 length and its bytes. Throws RangeError for an entry larger than 65,535
  * bytes, and for more than 256 entries.
+ * @example
+ * encodeEntryBundle([Uint8Array.of(7, 8)]); // bytes 0, 2, 7, 8
  */
 export function encodeEntryBundle(entries: readonly Uint8Array[]): Uint8Array {
   if (entries.length > TILE_WIDTH)
@@ -90,6 +92,8 @@ export function encodeEntryBundle(entries: readonly Uint8Array[]): Uint8Array {
 /**
  * Decodes a bundle. Throws RangeError unless it consists of at most 256 complete entries. The returned entries share
  * the memory of `bytes`.
+ * @example
+ * decodeEntryBundle(Uint8Array.of(0, 2, 7, 8)); // [Uint8Array.of(7, 8)]
  */
 export function decodeEntryBundle(bytes: Uint8Array): Uint8Array[] {
   const entries: Uint8Array[] = [];
