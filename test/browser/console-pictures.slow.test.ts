@@ -95,7 +95,11 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
     {
       name: "approvals",
       hash: "#/approvals",
-      until: (page) => page.locator("[data-group]").first().waitFor(),
+      until: (page) =>
+        page
+          .getByRole("checkbox", { name: /^Select/ })
+          .nth(4)
+          .waitFor(),
     },
     { name: "approval", light: true, hash: `#/approvals/${week.waiting}`, until: text("Who has to agree") },
     {

@@ -64,9 +64,7 @@ test("an amount is unusual only above the 99th percentile of earlier values, and
 });
 
 test("numbers that identify or count something are not amounts", () => {
-  const earlier = Array.from({ length: 10 }, (_, i) =>
-    refund({ issue_number: i, order_id: i, order: 4709 - (i >> 1) }),
-  );
+  const earlier = Array.from({ length: 10 }, (_, i) => refund({ issue_number: i, order_id: i, order: 4709 - (i >> 1) }));
   assert.deepEqual(compareWithEarlier(refund({ issue_number: 99, order_id: 99, order: 4711 }), earlier).unusual, []);
   const mixed = [5, 9, 3, 7, 4, 8].map((retries) => refund({ retries }));
   assert.equal(compareWithEarlier(refund({ retries: 40 }), mixed).unusual.length, 1);
