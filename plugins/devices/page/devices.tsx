@@ -18,7 +18,6 @@ import {
   ResultNotice,
   RowMenu,
   RowPages,
-  Snippet,
   Table,
   useLoad,
   useState,
@@ -33,8 +32,7 @@ const MAX_DEVICES = 1000;
 const TEXTS = {
   title: "Devices",
   none: "No machine is enrolled.",
-  noneHelp: "A person enrols their machine and confirms it here.",
-  enrol: "On the machine",
+  noneHelp: "A person enrols their machine with “assent devices enrol”, and confirms it here.",
   noneEnded: "No device has ended.",
   show: "Show",
   current: "Current",
@@ -71,12 +69,7 @@ export function Devices() {
             </div>
             {devices.length === 0 ? (
               <EmptyState text={isEnded ? TEXTS.noneEnded : TEXTS.none}>
-                {isEnded ? null : (
-                  <>
-                    <p>{TEXTS.noneHelp}</p>
-                    <Snippet label={TEXTS.enrol} text="assent devices enrol" />
-                  </>
-                )}
+                {isEnded ? null : <p>{TEXTS.noneHelp}</p>}
               </EmptyState>
             ) : (
               <RowPages rows={devices} keyOf={({ id }) => id} what="devices">
