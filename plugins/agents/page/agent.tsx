@@ -9,7 +9,6 @@ import {
   ApiError,
   Badge,
   Card,
-  CommandButton,
   EmptyState,
   FactList,
   hasScope,
@@ -24,7 +23,7 @@ import {
 } from "../../console/app/kit.ts";
 import type { Agent } from "./api-types.ts";
 import { type AgentChange, AgentDialogs } from "./agent-dialogs.tsx";
-import { agentCommands, AllowedTools } from "./agent-parts.tsx";
+import { AgentButtons, AllowedTools } from "./agent-parts.tsx";
 import { RecentActionCards, useRecentActions } from "./recent-action-cards.tsx";
 import { AGENT_TEXTS as TEXTS, TEXTS as LIST_TEXTS } from "./strings.ts";
 
@@ -96,9 +95,7 @@ function Status({ id, agent, onChange }: StatusProps) {
     <section class="card" aria-label="Status">
       <div class="row">
         <Badge value={agent.status} />
-        {hasScope("agents:write")
-          ? agentCommands(agent, onChange).map((command) => <CommandButton key={command.text} {...command} />)
-          : null}
+        {hasScope("agents:write") ? <AgentButtons agent={agent} onChange={onChange} /> : null}
       </div>
       {agent.description === null ? null : (
         <p>

@@ -11,7 +11,6 @@ import {
   OneLine,
   request,
   ResultNotice,
-  RowMenu,
   RowPages,
   Snippet,
   Table,
@@ -19,7 +18,7 @@ import {
 } from "../../console/app/kit.ts";
 import type { Agent } from "./api-types.ts";
 import { type AgentChange, AgentDialogs } from "./agent-dialogs.tsx";
-import { agentCommands, AllowedTools } from "./agent-parts.tsx";
+import { AgentButtons, AllowedTools } from "./agent-parts.tsx";
 import { AgentPage } from "./agent.tsx";
 import { TEXTS } from "./strings.ts";
 
@@ -112,7 +111,7 @@ function Row({ agent, onChange }: { agent: Agent; onChange(change: AgentChange):
       <td data-label="Changed">
         <Age at={updated_at} />
       </td>
-      <td>{hasScope("agents:write") ? <RowMenu of={name} commands={agentCommands(agent, onChange)} /> : null}</td>
+      <td>{hasScope("agents:write") ? <AgentButtons agent={agent} onChange={onChange} /> : null}</td>
     </tr>
   );
 }

@@ -16,7 +16,6 @@ import {
   renderPlain,
   request,
   ResultNotice,
-  RowMenu,
   RowPages,
   Snippet,
   Table,
@@ -167,12 +166,14 @@ export function KeyTable({ keys, onRevoke }: { keys: readonly ApiKey[]; onRevoke
           {onRevoke === undefined ? null : (
             <td>
               {each.revoked_at === null ? (
-                <RowMenu
-                  of={each.name}
-                  commands={[
-                    { text: "Revoke…", label: `Revoke ${renderPlain(each.name)}`, onChoose: () => onRevoke(each) },
-                  ]}
-                />
+                <button
+                  type="button"
+                  class="danger small"
+                  aria-label={`Revoke ${renderPlain(each.name)}`}
+                  onClick={() => onRevoke(each)}
+                >
+                  Revoke…
+                </button>
               ) : null}
             </td>
           )}
@@ -189,5 +190,5 @@ function End({ apiKey: { revoked_at, expires_at } }: { apiKey: ApiKey }) {
         <Badge value="revoked" /> <Age at={revoked_at} />
       </>
     );
-  return expires_at === null ? <span class="quiet absent">never</span> : <TimeLeft at={expires_at} short />;
+  return expires_at === null ? <span class="quiet">never</span> : <TimeLeft at={expires_at} short />;
 }

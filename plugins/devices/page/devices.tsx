@@ -13,10 +13,8 @@ import {
   MarkedValue,
   type PartTexts,
   PersonLink,
-  renderPlain,
   request,
   ResultNotice,
-  RowMenu,
   RowPages,
   Table,
   useLoad,
@@ -130,12 +128,9 @@ function DeviceTable({ devices, onEnd }: { devices: readonly Device[]; onEnd(dev
           </td>
           <td>
             {mayEnd(device) ? (
-              <RowMenu
-                of={device.machine.name}
-                commands={[
-                  { text: TEXTS.end, label: `End ${renderPlain(device.machine.name)}`, onChoose: () => onEnd(device) },
-                ]}
-              />
+              <button type="button" class="small" onClick={() => onEnd(device)}>
+                {TEXTS.end}
+              </button>
             ) : null}
           </td>
         </tr>

@@ -8,7 +8,7 @@ export default {
     {
       name: "grants",
       title: "Grants",
-      icon: "calendar",
+      icon: "check",
       section: "Control",
       order: 10,
       load: () => import("./grants.tsx").then((module) => module.Grants),

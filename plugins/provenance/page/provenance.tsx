@@ -16,7 +16,7 @@ import {
   Time,
   useLoad,
 } from "../../console/app/kit.ts";
-import { storePinnedKey, readPinnedKey, readTrustedKey, EntryProof, VerifiedProof, verifyEntry } from "./proof.tsx";
+import { storePinnedKey, readPinnedKey, EntryProof, VerifiedProof, verifyEntry } from "./proof.tsx";
 import { canVerify, type Checkpoint, fromHex, verifyProof } from "./verify.ts";
 import { checkLedger, type LedgerKeys, rebindStoredCheckpoint } from "./ledger-check.ts";
 
@@ -45,6 +45,7 @@ const TEXTS = {
   proofFile: "Proof file",
   proofFileHelp: "(.tlog-proof; if you choose no file, the service sends the proof)",
   verifyButton: "Verify in this browser",
+  notPinned: "pin the ledger's key first: without it a proof proves nothing",
   notAHash: "a leaf hash has 64 hex digits, such as the decision_hash of an action",
   openEntry: "Open the entry",
   entryTitle: "Ledger entry",
@@ -88,7 +89,7 @@ function Ledger() {
             <CheckpointFacts keys={keys} />
           </section>
           <PinnedKey keys={keys} vkey={vkey} next={check.next} onPinned={() => setVkey(readPinnedKey())} />
-          <VerifyProof />
+          <VerifyProof vkey={vkey} />
         </>
       )}
     </LoadedPage>
@@ -207,13 +208,13 @@ type VerificationOutcome =
   | { hash: string; result: { index: number; checkpoint: Checkpoint; vkey: string; request?: unknown } }
   | { error: unknown };
 
-async function verifyForm(form: HTMLFormElement): Promise<VerificationOutcome> {
+async function verifyForm(form: HTMLFormElement, vkey: string | null): Promise<VerificationOutcome> {
   const fields = new FormData(form);
   const hash = (fields.get("hash") as string).trim().toLowerCase();
   const file = fields.get("file") as File;
   try {
+    if (vkey === null) throw new Error(TEXTS.notPinned);
     if (!/^[0-9a-f]{64}$/.test(hash)) throw new Error(TEXTS.notAHash);
-    const vkey = await readTrustedKey();
     const result =
       file.size > 0 ? await verifyProof(await file.text(), fromHex(hash), vkey) : await verifyEntry(hash, vkey);
     return { hash, result };
@@ -222,7 +223,7 @@ async function verifyForm(form: HTMLFormElement): Promise<VerificationOutcome> {
   }
 }
 
-function VerifyProof() {
+function VerifyProof({ vkey }: { vkey: string | null }) {
   const [outcome, setOutcome] = useState<VerificationOutcome | null>(null);
   return (
     <section class="card" aria-labelledby="verify">
@@ -230,7 +231,7 @@ function VerifyProof() {
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          void verifyForm(event.currentTarget).then(setOutcome);
+          void verifyForm(event.currentTarget, vkey).then(setOutcome);
         }}
       >
         <div class="field">
@@ -269,14 +270,15 @@ function Entry({ hash }: { hash: string }) {
   const action = loaded.data?.entry["action_id"];
   return (
     <LoadedPage
-      title={loaded.data === null ? TEXTS.entryTitle : `Entry ${loaded.data.index}`}
+      title={TEXTS.entryTitle}
       what="the entry"
       loaded={loaded}
       back={{ href: "#/provenance", text: TEXTS.title }}
     >
-      {({ type, at: time, entry }) => (
+      {({ index, type, at: time, entry }) => (
         <>
-          <section class="card" aria-label={TEXTS.entryTitle}>
+          <section class="card">
+            <h2>Entry {index}</h2>
             <FactList
               rows={[
                 ["Type", <Badge value={type} />],

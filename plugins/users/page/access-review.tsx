@@ -5,7 +5,6 @@ import {
   PageLink,
   type Api,
   Badge,
-  Day,
   buildUrl,
   downloadText,
   EmptyState,
@@ -22,6 +21,7 @@ import {
   request,
   RowPages,
   Table,
+  Time,
   useLoad,
 } from "../../console/app/kit.ts";
 import { InviteSnippet } from "./invite-snippet.tsx";
@@ -140,7 +140,7 @@ function ReviewTable({ review: { since, until, open_reviews, rows }, days }: { r
           </button>
         ))}
         <span class="quiet period">
-          <Day at={since} /> to <Day at={until} />
+          From <Time at={since} /> to <Time at={until} />
         </span>
       </div>
       {matching.length === 0 ? (

@@ -22,7 +22,6 @@ import {
   renderPlain,
   request,
   ResultNotice,
-  RowMenu,
   signedInUserId,
   Snippet,
   Table,
@@ -167,16 +166,14 @@ export function DelegationTable({
           {onRevoke === undefined ? null : (
             <td>
               {row.status !== "ended" && mayRevoke(row) ? (
-                <RowMenu
-                  of={row.to.name}
-                  commands={[
-                    {
-                      text: "Revoke…",
-                      label: `Revoke the delegation from ${renderPlain(row.from.name)} to ${renderPlain(row.to.name)}, ${row.id.slice(-6)}`,
-                      onChoose: () => onRevoke(row),
-                    },
-                  ]}
-                />
+                <button
+                  type="button"
+                  class="small danger"
+                  aria-label={`Revoke the delegation from ${renderPlain(row.from.name)} to ${renderPlain(row.to.name)}, ${row.id.slice(-6)}`}
+                  onClick={() => onRevoke(row)}
+                >
+                  Revoke…
+                </button>
               ) : null}
             </td>
           )}

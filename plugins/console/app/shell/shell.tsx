@@ -201,25 +201,29 @@ function Menu({ user, pages, current, isOpen, onToggle, commands, onCommand, onS
             </button>
           </li>
         ))}
-      </ul>
-      <div class="whose">
+        <li>
+          <button type="button" onClick={onSignOut}>
+            <Icon name="log-out" />
+            Sign out
+          </button>
+        </li>
         {user === null ? null : (
-          <span class="who">
-            {isUserSession() ? "User: " : "Key: "}
+          <li class="whose">
             {isUserSession() ? (
-              <PageLink href={`#/people/${encodeSegment(user.key.id)}`}>
-                <KeyName id={user.key.id} />
-              </PageLink>
+              <>
+                User:{" "}
+                <PageLink href={`#/people/${encodeSegment(user.key.id)}`}>
+                  <KeyName id={user.key.id} />
+                </PageLink>
+              </>
             ) : (
-              <KeyName id={user.key.id} />
+              <>
+                Key: <KeyName id={user.key.id} />
+              </>
             )}
-          </span>
+          </li>
         )}
-        <button type="button" class="small" onClick={onSignOut}>
-          <Icon name="log-out" />
-          Sign out
-        </button>
-      </div>
+      </ul>
     </nav>
   );
 }
