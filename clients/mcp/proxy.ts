@@ -3,14 +3,13 @@
  * on each call from the service.
  */
 import type { Readable, Writable } from "node:stream";
-import { type Assent, createAssent } from "../typescript/index.ts";
+import { createAssent } from "../typescript/index.ts";
 import { createAgentIdResolver } from "../typescript/agent-id.ts";
 import { approvalWaitFor, type ProxyConfig } from "./config/proxy-config.ts";
 import { CLIENT_CLOSED, connectClient, type ClientConnection } from "./clients/connection.ts";
 import { createDefinitionStore } from "./tools/accepted-definitions.ts";
 import { CallGate } from "./decisions/decide-call.ts";
 import type { HttpEndpoint } from "./clients/http-endpoint.ts";
-import { type ProxyUser, ProxyUsers } from "./clients/users.ts";
 import { createLineChannel } from "./transport/line-channel.ts";
 import { errorReply, parseMessage, MessageError, type Message, type Reply } from "./transport/rpc-message.ts";
 import { refusalToolResult, proxyRefusal } from "./decisions/refusal-result.ts";
@@ -30,47 +29,25 @@ interface ProxyOptions {
 const SERVICE_TIMEOUT = 10;
 
 export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) {
-  const page = config.approval_page ?? `${url.replace(/\/+$/, "")}/approve#{id}`;
-  const authority = config.authority ?? null;
-  const createGate = (assent: Assent, agentId: () => Promise<string>): CallGate =>
-    new CallGate({
-      assent,
-      agentId,
-      authority,
-      maxWait: (client) => approvalWaitFor(client, config.wait),
-      approvalPage: (id) => page.replaceAll("{id}", encodeURIComponent(id)),
-      log,
-    });
   // Use one session for all clients. With a session per connection, a client could escape its history by reconnecting.
-  const clientOptions = () => {
-    const session = config.sessions === true ? `mcp-proxy:${crypto.randomUUID()}` : undefined;
-    return { url, session, authority, timeout: SERVICE_TIMEOUT, retries: 1 };
-  };
-  const createOwnGate = (): CallGate => {
-    const assent = createAssent({ ...clientOptions(), apiKey });
-    return createGate(assent, createAgentIdResolver(assent, config.agent, "--agent"));
-  };
-  // A proxy with users never acts as itself.
-  const ownGate = config.resource === undefined ? createOwnGate() : null;
-  const gates = new WeakMap<ProxyUser, CallGate>();
-  const gateOf = (user: ProxyUser | null): CallGate => {
-    if (user === null) {
-      if (ownGate === null) throw new Error("a request has no user");
-      return ownGate;
-    }
-    let gate = gates.get(user);
-    if (gate === undefined) {
-      const assent = createAssent({ ...clientOptions(), apiKey: null, fetch: user.fetch });
-      gates.set(user, (gate = createGate(assent, () => Promise.resolve(user.agentId))));
-    }
-    return gate;
-  };
+  const session = config.sessions === true ? `mcp-proxy:${crypto.randomUUID()}` : undefined;
+  const authority = config.authority ?? null;
+  const assent = createAssent({ url, apiKey, session, authority, timeout: SERVICE_TIMEOUT, retries: 1 });
+  const page = config.approval_page ?? `${url.replace(/\/+$/, "")}/approve#{id}`;
+  const gate = new CallGate({
+    assent,
+    agentId: createAgentIdResolver(assent, config.agent, "--agent"),
+    authority,
+    maxWait: (client) => approvalWaitFor(client, config.wait),
+    approvalPage: (id) => page.replaceAll("{id}", encodeURIComponent(id)),
+    log,
+  });
   const store = createDefinitionStore(folder);
   /** Creates the options for a new client session. */
-  const newSessionOptions = (user: ProxyUser | null): SessionOptions => ({
+  const newSessionOptions = (): SessionOptions => ({
     servers: config.servers,
     store,
-    gate: gateOf(user),
+    gate,
     log,
     session: crypto.randomUUID(),
     hideDenied: config.hide_denied === true,
@@ -81,15 +58,10 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
     /** Serves many clients over Streamable HTTP. */
     async serveHttp(): Promise<HttpEndpoint> {
       const endpoint = await import("./clients/http-endpoint.ts");
-      const { resource } = config;
-      const users = resource === undefined ? null : new ProxyUsers({ url, apiKey, resource, log });
-      const fault = await users?.findFault();
-      if (fault != null) log(`users cannot sign in now: ${fault}`);
       return new endpoint.HttpEndpoint({
         newSessionOptions,
-        users,
         token: config.token ?? null,
-        hosts: [...(config.listen?.hosts ?? []), ...(resource === undefined ? [] : [new URL(resource).hostname])],
+        hosts: config.listen?.hosts ?? [],
         replyTo: replyToInvalidMessage,
         log,
       });
@@ -116,7 +88,7 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
           );
         },
       });
-      return connectClient(channel, newSessionOptions(null));
+      return connectClient(channel, newSessionOptions());
     },
   };
 }

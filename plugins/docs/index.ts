@@ -40,7 +40,6 @@ const TAGS = {
   "api-keys": "Credentials of programs, and their scopes.",
   claims: "Who is looking at a pending request.",
   devices: "Machines whose hooks report to the service.",
-  oauth: "Users connect MCP clients, which then act for them through a proxy.",
   stop: "Deny all actions, with precedence over policies.",
   coverage: "Results of comparisons between the logs of other systems and the ledger.",
   deliveries: "Messages to people and programs: sent, waiting, abandoned.",

@@ -2,7 +2,7 @@
  * Lets agents authenticate with a token of their platform instead of an API key. A token gives the same `Credential` as
  * a bound key.
  */
-import { userState, type CoreHost, defineCorePlugin, findAmbiguity } from "../../src/core.ts";
+import { userState, type CoreHost, defineCorePlugin, findAmbiguity, findUserByIdentity } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
 import { ERRORS } from "./token-errors.ts";
 import { IssuerKeys } from "./issuer-keys.ts";
@@ -80,11 +80,14 @@ async function identify(
     throw invalidToken(
       `no workload of the issuer "${issuer.options.id}" matches its subject ${JSON.stringify(subject)}`,
     );
-  const bearer = { key_id: await keys.find(issuer.options, workload) };
+  const bearer =
+    issuer.options.platform === "id-jag"
+      ? { user_id: await findUserId(host, issuer.options.issuer, subject), agent_id: workload.agent }
+      : { key_id: await keys.find(issuer.options, workload) };
   // The issuer states the time of day.
   const ends = expires_at + host.ledger.clockAhead();
   const credential = await host.keys.workload(bearer, { claims, expires_at: ends });
-  if (credential === null) throw invalidToken("its workload was revoked");
+  if (credential === null) throw invalidToken("its workload was revoked, or its user is deactivated");
   return credential;
 }
 
@@ -95,4 +98,14 @@ function readClaims({ options }: Issuer, payload: VerifiedToken["payload"]): Ver
     if (error instanceof RangeError) throw invalidToken(error.message);
     throw error;
   }
+}
+
+/**
+ * Returns the user for whom the agent acts, from the subject of an ID-JAG. The user must be known, because only a known
+ * user can be prevented from approving their own actions.
+ */
+async function findUserId(host: CoreHost, issuer: string, subject: string): Promise<string> {
+  const user = findUserByIdentity(await host.state(userState), issuer, subject);
+  if (user !== null) return user.id;
+  throw invalidToken("its user has never signed in here with the same issuer and subject");
 }

@@ -34,54 +34,36 @@ const WorkloadOptions = Type.Object(
 );
 export type WorkloadOptions = Static<typeof WorkloadOptions>;
 
-/** Fields of every issuer of tokens, which other plugins use too. */
-export const issuerFields = {
-  id: Id("Recorded with each decision, as `principal.claims.issuer`."),
-  issuer: Type.String({
-    pattern: "^[a-z][a-z0-9+.-]*://[^\\s?#]+$",
-    maxLength: 500,
-    description:
-      "The exact `iss`. For `spiffe`, the trust domain, such as `spiffe://example.org`; its tokens may have no `iss`.",
-  }),
-  algorithms: Type.Array(
-    Type.Union(
-      (
-        ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"] as const
-      ).map((algorithm) => Type.Literal(algorithm)),
-    ),
-    { minItems: 1, uniqueItems: true, description: "The accepted signature algorithms." },
-  ),
-  keys: Type.String({
-    pattern: "^(?:https://\\S+|http://(?:localhost|127\\.0\\.0\\.1)(?:[:/]\\S*)?|/\\S+)$",
-    maxLength: 1000,
-    description: "URL or absolute path of the issuer's JSON Web Key Set. Keys are read only from there.",
-  }),
-  claims: Type.Record(
-    Type.String({ pattern: ClaimName }),
-    Type.Union([
-      Type.String({ minLength: 1, maxLength: 200 }),
-      Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: 5 }),
-    ]),
-    {
-      default: {},
-      maxProperties: 20,
-      description:
-        "Claims that conditions read as `principal.claims.NAME`, and that are recorded. Maps each NAME to the name of a claim, or to the path of a nested claim.",
-    },
-  ),
-};
-
 const IssuerOptions = Type.Object(
   {
-    ...issuerFields,
+    id: Id("Recorded with each decision, as `principal.claims.issuer`."),
     platform: Type.Union(
-      (["kubernetes", "github-actions", "spiffe"] as const).map((platform) => Type.Literal(platform)),
+      (["kubernetes", "github-actions", "spiffe", "id-jag"] as const).map((platform) => Type.Literal(platform)),
       { description: "Determines which types of tokens are accepted." },
     ),
+    issuer: Type.String({
+      pattern: "^[a-z][a-z0-9+.-]*://[^\\s?#]+$",
+      maxLength: 500,
+      description:
+        "The exact `iss`. For `spiffe`, the trust domain, such as `spiffe://example.org`; its tokens may have no `iss`.",
+    }),
     audience: Type.String({
       minLength: 1,
       maxLength: 500,
       description: "The exact `aud`. Tokens with more audiences are rejected.",
+    }),
+    algorithms: Type.Array(
+      Type.Union(
+        (
+          ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"] as const
+        ).map((algorithm) => Type.Literal(algorithm)),
+      ),
+      { minItems: 1, uniqueItems: true, description: "The accepted signature algorithms." },
+    ),
+    keys: Type.String({
+      pattern: "^(?:https://\\S+|http://(?:localhost|127\\.0\\.0\\.1)(?:[:/]\\S*)?|/\\S+)$",
+      maxLength: 1000,
+      description: "URL or absolute path of the issuer's JSON Web Key Set. Keys are read only from there.",
     }),
     max_lifetime_seconds: Type.Integer({
       default: 86_400,
@@ -89,6 +71,19 @@ const IssuerOptions = Type.Object(
       maximum: 2_678_400,
       description: "Tokens that are valid for longer are rejected.",
     }),
+    claims: Type.Record(
+      Type.String({ pattern: ClaimName }),
+      Type.Union([
+        Type.String({ minLength: 1, maxLength: 200 }),
+        Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: 5 }),
+      ]),
+      {
+        default: {},
+        maxProperties: 20,
+        description:
+          "Claims that conditions read as `principal.claims.NAME`, and that are recorded. Maps each NAME to the name of a claim, or to the path of a nested claim.",
+      },
+    ),
     workloads: Type.Array(WorkloadOptions, {
       minItems: 1,
       maxItems: 200,
@@ -111,7 +106,7 @@ export const Options = Type.Object(
 );
 
 /** Names of claims that the plugin sets. */
-const RESERVED = ["issuer", "subject"];
+const RESERVED = ["issuer", "subject", "client_id"];
 
 /** Throws an Error for options that no token could satisfy, or that are ambiguous. */
 export function assertIssuers(issuers: readonly IssuerOptions[]): void {
@@ -119,17 +114,13 @@ export function assertIssuers(issuers: readonly IssuerOptions[]): void {
   for (const issuer of issuers) {
     const about = `the issuer "${issuer.id}"`;
     assertDistinct(issuer.workloads, "id", `workloads of ${about} have the id`);
-    assertFreeClaims(issuer, RESERVED);
+    const reservedClaim = RESERVED.find((name) => Object.hasOwn(issuer.claims, name));
+    if (reservedClaim !== undefined)
+      throw new Error(`${about} names the claim "${reservedClaim}", which is always recorded`);
     if (issuer.platform === "spiffe" && !/^spiffe:\/\/[a-z0-9._-]+$/.test(issuer.issuer))
       throw new Error(`${about} must be a trust domain such as spiffe://example.org; got ${issuer.issuer}`);
     for (const workload of issuer.workloads) assertWorkload(issuer, workload);
   }
-}
-
-/** Throws an Error if the configuration names a claim that is recorded under this name anyway. */
-export function assertFreeClaims({ id, claims }: Pick<IssuerOptions, "id" | "claims">, reserved: readonly string[]) {
-  const name = reserved.find((each) => Object.hasOwn(claims, each));
-  if (name !== undefined) throw new Error(`the issuer "${id}" names the claim "${name}", which is always recorded`);
 }
 
 function assertWorkload({ id, platform, issuer, claims }: IssuerOptions, workload: WorkloadOptions): void {
@@ -137,22 +128,21 @@ function assertWorkload({ id, platform, issuer, claims }: IssuerOptions, workloa
   const { subject, where, owner } = workload;
   const fault = subject === undefined ? null : findSubjectFault(subject);
   if (fault !== null) throw new Error(`${about} has a subject that ${fault}`);
-  const known = [...RESERVED, ...Object.keys(claims)];
+  const known = [...RESERVED.filter((name) => name !== "client_id" || platform === "id-jag"), ...Object.keys(claims)];
   const unknown = Object.keys(where).find((name) => !known.includes(name));
   if (unknown !== undefined)
     throw new Error(`${about} requires the claim "${unknown}", which is not in \`claims\` of its issuer`);
   if (owner !== undefined && referenceKey(owner) === null)
     throw new Error(`${about} has the owner "${owner}", which identifies no one; give ${REFERENCE_FORMS}`);
-  if (subject === undefined) throw new Error(`${about} needs a subject`);
-  if (platform === "spiffe" && !subject.startsWith(`${issuer}/`))
+  if (platform === "id-jag") {
+    if (where["client_id"] === undefined) throw new Error(`${about} needs \`where: { client_id: … }\`, its MCP client`);
+    if (owner !== undefined) throw new Error(`${about} cannot have an owner: the user in the token is the owner`);
+  } else if (subject === undefined) throw new Error(`${about} needs a subject`);
+  else if (platform === "spiffe" && !subject.startsWith(`${issuer}/`))
     throw new Error(`${about} must have a subject in ${issuer}/; got ${subject}`);
 }
 
-export function assertDistinct<Key extends string>(
-  items: readonly Record<Key, string>[],
-  key: Key,
-  words: string,
-): void {
+function assertDistinct<Key extends string>(items: readonly Record<Key, string>[], key: Key, words: string): void {
   const values = items.map((item) => item[key]);
   const twice = values.find((value, at) => values.indexOf(value) !== at);
   if (twice !== undefined) throw new Error(`two ${words} "${twice}"; each needs its own`);

@@ -9,11 +9,9 @@ const MAX_ITEMS = 32;
  * Returns the named claims, with the issuer's id and the subject. Omits claims that the token does not have.
  * Throws RangeError for a value that cannot be recorded.
  */
-export function selectNamedClaims(
-  { id, claims }: Pick<IssuerOptions, "id" | "claims">,
-  payload: JsonObject,
-): JsonObject {
+export function selectNamedClaims({ id, platform, claims }: IssuerOptions, payload: JsonObject): JsonObject {
   const named: JsonObject = { issuer: id, subject: payload["sub"] as string };
+  if (platform === "id-jag") named["client_id"] = payload["client_id"] as string;
   for (const [name, path] of Object.entries(claims)) {
     const value = valueAt(payload, typeof path === "string" ? [path] : path);
     if (value === undefined) continue;

@@ -13,20 +13,15 @@ const CLOCK_TOLERANCE = 300;
  * The accepted values of `typ`, in lower case; null means that `typ` is absent. Tokens of other types are for other
  * purposes.
  */
-const TYPES: Readonly<Record<TokenRules["platform"], readonly (string | null)[]>> = {
+const TYPES: Readonly<Record<IssuerOptions["platform"], readonly (string | null)[]>> = {
   kubernetes: [null, "jwt"],
   "github-actions": ["jwt"],
   spiffe: [null, "jwt", "jose"],
   "id-jag": ["oauth-id-jag+jwt"],
 };
 
-/** What determines whether a token is valid. An ID-JAG is no token of a workload, but is verified in the same way. */
-export type TokenRules = Pick<IssuerOptions, "id" | "issuer" | "audience" | "algorithms" | "max_lifetime_seconds"> & {
-  platform: IssuerOptions["platform"] | "id-jag";
-};
-
-export interface Issuer<Rules extends TokenRules = IssuerOptions> {
-  options: Rules;
+export interface Issuer {
+  options: IssuerOptions;
   keys: IssuerKeys;
 }
 
@@ -36,8 +31,8 @@ interface ReadToken {
   payload: JsonObject;
 }
 
-export interface VerifiedToken<Rules extends TokenRules = IssuerOptions> {
-  issuer: Issuer<Rules>;
+export interface VerifiedToken {
+  issuer: Issuer;
   payload: JsonObject;
   /** Expiry of the token, including the tolerated clock difference. Milliseconds. */
   expires_at: number;
@@ -48,11 +43,11 @@ export interface VerifiedToken<Rules extends TokenRules = IssuerOptions> {
  * WORKLOAD_IDENTITY_KEYS_UNAVAILABLE if the issuer's keys could not be read.
  * @param now milliseconds since the epoch
  */
-export async function verifyToken<Rules extends TokenRules>(
+export async function verifyToken(
   token: string,
-  issuers: readonly Issuer<Rules>[],
+  issuers: readonly Issuer[],
   now: number,
-): Promise<VerifiedToken<Rules> | null> {
+): Promise<VerifiedToken | null> {
   const read = readToken(token);
   if (read === null) return null;
   const { header, payload } = read;
@@ -91,13 +86,13 @@ function isJoseHeader(text: string): boolean {
   }
 }
 
-function isIssuedBy({ platform, issuer }: TokenRules, { iss, sub }: JsonObject): boolean {
+function isIssuedBy({ platform, issuer }: IssuerOptions, { iss, sub }: JsonObject): boolean {
   if (platform !== "spiffe") return iss === issuer;
   // The subject of a JWT-SVID contains its trust domain. The specification does not require `iss`.
   return typeof sub === "string" && sub.startsWith(`${issuer}/`);
 }
 
-async function verifySignature(token: string, { options, keys }: Issuer<TokenRules>, now: number): Promise<JWTPayload> {
+async function verifySignature(token: string, { options, keys }: Issuer, now: number): Promise<JWTPayload> {
   const { joseErrors, jwtVerify } = await import("./jose.ts");
   const verify = async (find: JWTVerifyGetKey): Promise<JWTPayload> => {
     const { payload } = await jwtVerify(token, find, {
@@ -125,7 +120,7 @@ async function verifySignature(token: string, { options, keys }: Issuer<TokenRul
 }
 
 /** Makes checks that are stricter than the JWT standard. */
-function assertClaims({ platform, audience, max_lifetime_seconds }: TokenRules, payload: JsonObject, now: number) {
+function assertClaims({ platform, audience, max_lifetime_seconds }: IssuerOptions, payload: JsonObject, now: number) {
   const { sub, aud, exp, iat, jti, client_id, cnf } = payload;
   if (typeof sub !== "string" || sub === "" || sub.length > 500)
     throw invalidToken("its `sub` must be a string of at most 500 characters");

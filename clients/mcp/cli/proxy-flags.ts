@@ -17,14 +17,12 @@ import {
   readServerConfig,
   type ProxyConfig,
 } from "../config/proxy-config.ts";
-import { MCP_PATH } from "../transport/rpc-message.ts";
 import { isStderrRead } from "../transport/stderr.ts";
 import { decodeUtf8 } from "../../../src/domain/json.ts";
 
 export const PROXY_FLAGS = {
   http: { type: "string" },
   listen: { type: "string" },
-  resource: { type: "string" },
   config: { type: "string" },
   name: { type: "string" },
   agent: { type: "string" },
@@ -32,7 +30,7 @@ export const PROXY_FLAGS = {
   data: { type: "string" },
 } as const;
 
-export const PROXY_FILE = "assent-mcp.yaml";
+const FILE = "assent-mcp.yaml";
 
 type Flags = Partial<Record<keyof typeof PROXY_FLAGS, string>>;
 
@@ -66,10 +64,9 @@ export function parseListenAddress(
   if (listen !== undefined && !(Number(flagPort) <= 65_535))
     throw usageError(`--listen must be PORT or HOST:PORT; got "${listen}"`);
   const host = flagHost ?? config.listen?.host ?? "127.0.0.1";
-  const isLoopback = ["127.0.0.1", "localhost", "::1"].includes(host);
-  if (!isLoopback && config.token === undefined && config.resource === undefined)
+  if (!["127.0.0.1", "localhost", "::1"].includes(host) && config.token === undefined)
     throw usageError(
-      `listening on ${host} needs users who sign in (--resource URL, or listen.resource in the file), or a token that clients send: set ASSENT_MCP_TOKEN, or listen.token in the file`,
+      `listening on ${host} needs a token that clients send: set ASSENT_MCP_TOKEN, or listen.token in the file`,
     );
   return { host, port: flagPort === undefined ? (config.listen?.port ?? DEFAULT_PORT) : Number(flagPort) };
 }
@@ -85,9 +82,6 @@ export function readProxySetting(values: Flags, command: string[], io: Output): 
   const authority = config.authority ?? (process.env["ASSENT_AUTHORITY"] || undefined);
   const token = process.env["ASSENT_MCP_TOKEN"] || config.listen?.token;
   if (token !== undefined && token.length < 16) throw usageError("ASSENT_MCP_TOKEN is shorter than 16 characters");
-  const resource = values.resource ?? config.listen?.resource;
-  if (resource !== undefined)
-    assertResource(resource, { token, agent, listens: values.listen ?? config.listen ?? values.http });
   return {
     config: {
       ...config,
@@ -95,31 +89,12 @@ export function readProxySetting(values: Flags, command: string[], io: Output): 
       ...(agent === undefined ? {} : { agent }),
       ...(authority === undefined ? {} : { authority }),
       ...(token === undefined ? {} : { token }),
-      ...(resource === undefined ? {} : { resource }),
     },
     url,
     apiKey,
     folder: folderOf(values.data, config.data, base),
     log: (line) => isStderrRead() && io.err(`assent mcp: ${line}`),
   };
-}
-
-/** Throws a usage error for settings that contradict users who sign in. */
-function assertResource(
-  resource: string,
-  { token, agent, listens }: { token: string | undefined; agent: string | undefined; listens: unknown },
-): void {
-  if (!/^https?:\/\/[^?#]+$/.test(resource) || !URL.canParse(resource) || new URL(resource).pathname !== MCP_PATH)
-    throw usageError(
-      `--resource must be the address of this proxy for clients, which ends with ${MCP_PATH}; got "${resource}"`,
-    );
-  if (listens === undefined) throw usageError("--resource needs --listen, because users sign in over HTTP");
-  if (token !== undefined)
-    throw usageError("clients of a resource send access tokens; remove ASSENT_MCP_TOKEN or listen.token");
-  if (agent !== undefined)
-    throw usageError(
-      "the authorization server determines the agent of each user; remove --agent, or agent in the file",
-    );
 }
 
 /**
@@ -151,7 +126,7 @@ export function loadProxyConfig(values: Flags, command: string[]): { config: Pro
         config: { servers: [readServerConfig(name ?? deriveServerName(command), { command: program, args })] },
         base: ".",
       };
-    const path = file ?? PROXY_FILE;
+    const path = file ?? FILE;
     if (name !== undefined)
       throw usageError("--name goes with --http or a command; in a file each server has its name");
     if (!existsSync(path))

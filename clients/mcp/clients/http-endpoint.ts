@@ -3,6 +3,9 @@
  * to the servers; all requests of 2026-07-28 share one set of connections. The official SDK's transports write the
  * responses. This file parses the request body first, so that ambiguous JSON is rejected.
  */
+import type { IncomingRequest } from "../transport/peer.ts";
+import type { SendNotification } from "./multi-round-request.ts";
+import type { Tool } from "../tools/tool-catalog.ts";
 import { createHash, timingSafeEqual } from "node:crypto";
 import {
   PerRequestHTTPServerTransport,
@@ -17,7 +20,6 @@ import {
 import { CLIENT_CLOSED, connectClient, type ClientConnection } from "./connection.ts";
 import {
   ERROR_CODE,
-  MCP_PATH,
   MODERN_VERSION,
   MessageError,
   isObject,
@@ -32,13 +34,10 @@ import { headerMismatch, paramHeaderMismatch } from "../transport/http-headers.t
 import { StatelessEndpoint } from "./stateless-clients.ts";
 import { Peer, type Channel } from "../transport/peer.ts";
 import type { SessionOptions } from "../session/client-session.ts";
-import type { ProxyUser, ProxyUsers } from "./users.ts";
 
 interface HttpEndpointOptions {
-  /** Creates the options for a new client session. @param user null if the proxy has no users */
-  newSessionOptions(user: ProxyUser | null): SessionOptions;
-  /** Identifies the user of each request; null if all clients act as one agent. */
-  users: ProxyUsers | null;
+  /** Creates the options for a new client session. */
+  newSessionOptions(): SessionOptions;
   /** Token that clients must send as `Authorization: Bearer`; null if every client that can connect is trusted. */
   token: string | null;
   /** Host names that clients may use, in addition to the loopback names. */
@@ -48,51 +47,38 @@ interface HttpEndpointOptions {
   log(line: string): void;
 }
 
-/** Where clients look for the metadata of the resource (RFC 9728). */
-const METADATA_PATHS = [`/.well-known/oauth-protected-resource${MCP_PATH}`, "/.well-known/oauth-protected-resource"];
+const MCP_PATH = "/mcp";
 /** Maximum number of concurrent sessions, because each session has its own server connections. */
 const MAX_SESSIONS = 64;
-/** Maximum number of users with clients of 2026-07-28, because each has its own server connections. */
-const MAX_USERS = 256;
 /** Idle timeout of a session. Milliseconds. */
 const SESSION_IDLE_MS = 30 * 60_000;
-const SWEEP_MS = 60_000;
 
 interface HttpSession {
-  /** The user who opened it; null if the proxy has no users. */
-  user: ProxyUser | null;
   transport: WebStandardStreamableHTTPServerTransport;
   connection: ClientConnection;
   lastUsed: number;
   streams: number;
 }
 
-/** What serves the clients of 2026-07-28 of one user, or of a proxy without users. */
-interface ModernClients {
-  endpoint: StatelessEndpoint;
-  lastUsed: number;
-  /** Number of requests that are being answered. */
-  running: number;
-}
-
 export class HttpEndpoint {
   private readonly options: HttpEndpointOptions;
   private readonly allowedHosts: string[];
   private readonly sessions = new Map<string, HttpSession>();
-  /** What serves the clients of 2026-07-28, by the user. */
-  private readonly modern = new Map<ProxyUser | null, ModernClients>();
+  private readonly modern: {
+    answer: ({ request, signal }: IncomingRequest, notify: SendNotification) => Promise<Reply>;
+    findTool({ params }: RpcRequest): Promise<Tool | undefined>;
+    close(): Promise<void>;
+  };
   private readonly sweep: NodeJS.Timeout;
 
   constructor(options: HttpEndpointOptions) {
     this.options = options;
     this.allowedHosts = [...localhostAllowedHostnames(), ...options.hosts];
+    this.modern = new StatelessEndpoint(options.newSessionOptions(), options.log);
     this.sweep = setInterval(() => {
-      for (const { connection, streams, lastUsed } of this.sessions.values())
-        if (streams === 0 && Date.now() - lastUsed > SESSION_IDLE_MS) void connection.close();
-      for (const [user, { running, lastUsed }] of this.modern)
-        if (user !== null && running === 0 && Date.now() - lastUsed > SESSION_IDLE_MS) this.closeModern(user);
-      void this.closeEndedUsers().catch((error: unknown) => options.log(String(error)));
-    }, SWEEP_MS);
+      for (const session of this.sessions.values())
+        if (session.streams === 0 && Date.now() - session.lastUsed > SESSION_IDLE_MS) void session.connection.close();
+    }, 60_000);
     this.sweep.unref();
   }
 
@@ -102,16 +88,12 @@ export class HttpEndpoint {
     if (refused !== undefined) return refused;
     if (this.options.token !== null && !hasBearerToken(request.headers.get("authorization"), this.options.token))
       return new Response(null, { status: 401, headers: { "www-authenticate": 'Bearer realm="assent mcp proxy"' } });
-    const { users } = this.options;
-    const { pathname } = new URL(request.url);
-    if (users !== null && METADATA_PATHS.includes(pathname)) return users.describeResource();
-    if (pathname !== MCP_PATH) return errorResponse(404, ERROR_CODE.invalidRequest, `MCP is served at ${MCP_PATH}`);
+    if (new URL(request.url).pathname !== MCP_PATH)
+      return errorResponse(404, ERROR_CODE.invalidRequest, `MCP is served at ${MCP_PATH}`);
     try {
-      const user = users === null ? null : await users.identify(request.headers.get("authorization"));
-      if (user instanceof Response) return user;
-      if (request.method === "POST") return await this.handlePost(request, user);
+      if (request.method === "POST") return await this.handlePost(request);
       if (request.method === "GET" || request.method === "DELETE")
-        return await this.handleSessionRequest(request, null, user);
+        return await this.handleSessionRequest(request, null);
       return new Response(null, { status: 405, headers: { allow: "GET, POST, DELETE" } });
     } catch (error) {
       this.options.log(
@@ -124,29 +106,12 @@ export class HttpEndpoint {
   async close(): Promise<void> {
     clearInterval(this.sweep);
     await Promise.all([
-      ...[...this.modern.values()].map(({ endpoint }) => endpoint.close()),
+      this.modern.close(),
       ...[...this.sessions.values()].map(({ connection }) => connection.close()),
     ]);
   }
 
-  /** Closes what is open for users who disconnected the client, whose token has expired, or who were deactivated. */
-  private async closeEndedUsers(): Promise<void> {
-    const { users } = this.options;
-    const open = new Set([...this.sessions.values()].map(({ user }) => user).concat(...this.modern.keys()));
-    for (const user of open) {
-      if (users === null || user === null || (await users.isCurrent(user))) continue;
-      for (const session of this.sessions.values()) if (session.user === user) void session.connection.close();
-      this.closeModern(user);
-    }
-  }
-
-  private closeModern(user: ProxyUser): void {
-    const clients = this.modern.get(user);
-    this.modern.delete(user);
-    void clients?.endpoint.close();
-  }
-
-  private async handlePost(request: Request, user: ProxyUser | null): Promise<Response> {
+  private async handlePost(request: Request): Promise<Response> {
     if (!isJsonContentType(request.headers.get("content-type")))
       return errorResponse(415, ERROR_CODE.invalidRequest, "Content-Type must be application/json");
     const body = await readRequestBody(request);
@@ -171,40 +136,18 @@ export class HttpEndpoint {
       ...optional("mcpMethodHeader", header("mcp-method")),
       ...optional("mcpNameHeader", header("mcp-name")),
     } as never);
-    if (classification.kind === "legacy") return this.handleSessionRequest(request, message, user);
+    if (classification.kind === "legacy") return this.handleSessionRequest(request, message);
     if (classification.kind !== "modern")
       return Response.json(
         { jsonrpc: "2.0", id: isRequest(message) ? message.id : null, error: classificationError(classification) },
         { status: classification.httpStatus },
       );
-    if (!isRequest(message)) return new Response(null, { status: 202 });
-    const clients = this.modernClients(user);
-    return clients === null
-      ? errorResponse(503, ERROR_CODE.internal, "there are too many users")
-      : this.handleStatelessRequest(request, message, clients);
-  }
-
-  /** Returns what serves the user's clients of 2026-07-28; null if there are too many users. */
-  private modernClients(user: ProxyUser | null): ModernClients | null {
-    let clients = this.modern.get(user);
-    if (clients === undefined) {
-      if (this.modern.size >= MAX_USERS) return null;
-      const endpoint = new StatelessEndpoint(this.options.newSessionOptions(user), this.options.log);
-      this.modern.set(user, (clients = { endpoint, lastUsed: 0, running: 0 }));
-    }
-    clients.lastUsed = Date.now();
-    return clients;
+    return isRequest(message) ? this.handleStatelessRequest(request, message) : new Response(null, { status: 202 });
   }
 
   /** Handles a request of 2026-07-28, which does not need a session. Closing its response stream cancels it. */
-  private async handleStatelessRequest(
-    request: Request,
-    message: RpcRequest,
-    clients: ModernClients,
-  ): Promise<Response> {
-    const { endpoint } = clients;
-    const mismatch =
-      headerMismatch(request.headers, message) ?? (await this.paramMismatch(endpoint, request.headers, message));
+  private async handleStatelessRequest(request: Request, message: RpcRequest): Promise<Response> {
+    const mismatch = headerMismatch(request.headers, message) ?? (await this.paramMismatch(request.headers, message));
     if (mismatch !== null) return errorResponse(400, ERROR_CODE.headerMismatch, mismatch, message.id);
     const transport = new PerRequestHTTPServerTransport({
       classification: { era: "modern", revision: MODERN_VERSION },
@@ -216,22 +159,17 @@ export class HttpEndpoint {
     const timer = setTimeout(() => settleFirst(null), OPEN_STREAM_MS);
     const peer = new Peer(toChannel(transport), {
       async onrequest(incoming) {
-        clients.running++;
-        try {
-          const reply = await endpoint.answer(incoming, (method, params) => {
-            settleFirst(null);
-            void peer.notify(method, params, message.id);
-          });
-          settleFirst(reply);
-          return reply;
-        } finally {
-          clients.running--;
-          clients.lastUsed = Date.now();
-        }
+        const reply = await modern.answer(incoming, (method, params) => {
+          settleFirst(null);
+          void peer.notify(method, params, message.id);
+        });
+        settleFirst(reply);
+        return reply;
       },
       onnotification() {},
       onclose: () => settleFirst(null),
     });
+    const { modern } = this;
     await transport.start();
     const response = await transport.handleMessage(message as never, { request });
     // The revision states the status of some errors. A stream has status 200, so return it only after a while.
@@ -243,28 +181,19 @@ export class HttpEndpoint {
     return Response.json({ jsonrpc: "2.0", id: message.id, ...reply }, { status });
   }
 
-  private async paramMismatch(
-    endpoint: StatelessEndpoint,
-    headers: Headers,
-    message: RpcRequest,
-  ): Promise<string | null> {
+  private async paramMismatch(headers: Headers, message: RpcRequest): Promise<string | null> {
     if (message.method !== "tools/call") return null;
     // If the server cannot be reached, the header rules of its tool are unknown, so do not check the headers. That is
     // safe, because the policy decides on the body.
-    const tool = await endpoint.findTool(message).catch(() => undefined);
+    const tool = await this.modern.findTool(message).catch(() => undefined);
     const given = message.params?.["arguments"];
     return paramHeaderMismatch(headers, tool?.item["inputSchema"], isObject(given) ? given : {});
   }
 
-  private async handleSessionRequest(
-    request: Request,
-    message: Message | null,
-    user: ProxyUser | null,
-  ): Promise<Response> {
+  private async handleSessionRequest(request: Request, message: Message | null): Promise<Response> {
     const id = request.headers.get("mcp-session-id");
     let session = id === null ? undefined : this.sessions.get(id);
-    // A session belongs to its user: its id alone gives no one else access.
-    if (id !== null && session?.user !== user)
+    if (id !== null && session === undefined)
       return errorResponse(404, -32001, "the session does not exist or has expired; start a new one with initialize");
     if (session === undefined) {
       if (message === null || !isRequest(message) || message.method !== "initialize")
@@ -272,7 +201,7 @@ export class HttpEndpoint {
       if (this.sessions.size >= MAX_SESSIONS) await this.closeUninitialized();
       if (this.sessions.size >= MAX_SESSIONS)
         return errorResponse(503, ERROR_CODE.internal, "there are too many sessions");
-      session = this.openSession(user);
+      session = this.openSession();
     }
     session.lastUsed = Date.now();
     const response = await session.transport.handleRequest(request, message === null ? {} : { parsedBody: message });
@@ -281,16 +210,15 @@ export class HttpEndpoint {
       : this.trackStream(response, session);
   }
 
-  private openSession(user: ProxyUser | null): HttpSession {
+  private openSession(): HttpSession {
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => crypto.randomUUID(),
       onsessioninitialized: (id) => void this.sessions.set(id, session),
       onsessionclosed: () => void session.connection.close(),
     });
     const session: HttpSession = {
-      user,
       transport,
-      connection: connectClient(toChannel(transport), this.options.newSessionOptions(user)),
+      connection: connectClient(toChannel(transport), this.options.newSessionOptions()),
       lastUsed: Date.now(),
       streams: 0,
     };

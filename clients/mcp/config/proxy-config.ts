@@ -48,7 +48,6 @@ const File = Type.Object(
           port: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })),
           token: Type.Optional(Type.String({ minLength: 16 })),
           hosts: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
-          resource: Type.Optional(Type.String({ pattern: "^https?://[^?#]+$", description: "an http or https URL" })),
         },
         closed,
       ),
@@ -62,8 +61,6 @@ export interface ProxyConfig extends Omit<Static<typeof File>, "servers"> {
   servers: ServerConfig[];
   /** Bearer token that clients over HTTP must send. */
   token?: string;
-  /** Address of the proxy for clients whose users sign in. Without it, all clients act as the proxy's agent. */
-  resource?: string;
 }
 
 /** Thrown for an invalid configuration. The message contains the path of each invalid member, or the YAML error. */

@@ -51,8 +51,6 @@ export const ERROR_CODE = {
 } as const;
 
 /** Protocol revisions, newest first. 2026-07-28 removed the `initialize` handshake. */
-/** Path at which the proxy serves clients over HTTP. */
-export const MCP_PATH = "/mcp";
 export const MODERN_VERSION = "2026-07-28";
 export const LEGACY_VERSIONS: readonly string[] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 

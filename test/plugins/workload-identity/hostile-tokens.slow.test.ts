@@ -14,6 +14,7 @@ import { startTokenIssuer, type TokenIssuer } from "../../support/token-issuer.t
 const AUDIENCE = "https://assent.example.com";
 const ISSUER = "https://ci.example.com";
 const CLUSTER = "https://cluster.example.com";
+const COMPANY = "https://login.example.com";
 const SUBJECT = "repo:acme/web:ref:refs/heads/main";
 
 let service: Service;
@@ -65,6 +66,14 @@ function configured(): object[] {
       issuer: CLUSTER,
       keys: keyFile,
       workloads: [{ id: "planner", agent: "planner", subject: "system:serviceaccount:prod:planner" }],
+    },
+    {
+      ...common,
+      id: "company",
+      platform: "id-jag",
+      issuer: COMPANY,
+      keys: ci.jwks,
+      workloads: [{ id: "desktop", agent: "desktop", where: { client_id: "desktop" } }],
     },
     {
       ...common,
@@ -265,6 +274,14 @@ describe("claims", () => {
     assert.equal((await use(await sign({ list: ["a", "b"] }))).status, 200);
   });
 
+  test("an ID token, or an incomplete ID-JAG, is not accepted as an ID-JAG", async () => {
+    const jag = { iss: COMPANY, sub: "ada", client_id: "desktop" };
+    await assertRefused(sign(jag), /type jwt/);
+    for (const missing of ["client_id", "jti", "iat"])
+      await assertRefused(sign({ ...jag, [missing]: undefined }, { typ: "oauth-id-jag+jwt" }), /ID-JAG needs/, missing);
+    await assertRefused(sign({ ...jag, client_id: "other" }, { typ: "oauth-id-jag+jwt" }), /no workload/);
+  });
+
   test("a JWT-SVID of a different trust domain, including one with the same prefix", async () => {
     for (const domain of ["spiffe://example.org.evil", "spiffe://evil.org", "SPIFFE://example.org"])
       await assertRefused(ci.sign({ ...without("iss"), sub: `${domain}/planner` }), /no issuer/, domain);
@@ -400,7 +417,7 @@ test("invalid tokens from one address are limited as invalid keys are", async ()
 });
 
 test("options that no token could satisfy, or that could be read in two ways, stop the start with the reason", async () => {
-  const [first = {}, , mesh = {}] = configured() as Record<string, any>[];
+  const [first = {}, , jag = {}, mesh = {}] = configured() as Record<string, any>[];
   const withWorkload = (issuer: Record<string, any>, over: object) => [
     { ...issuer, workloads: [{ ...issuer["workloads"][0], ...over }] },
   ];
@@ -414,6 +431,8 @@ test("options that no token could satisfy, or that could be read in two ways, st
     [withWorkload(first, { subject: "repo:a*b*:x" }), /two `\*`/],
     [withWorkload(first, { where: { nothing: "x" } }), /the claim "nothing"/],
     [withWorkload(first, { owner: "Ada Lovelace" }), /"Ada Lovelace", which identifies no one/],
+    [withWorkload(jag, { where: {} }), /client_id/],
+    [withWorkload(jag, { owner: "user:x" }), /cannot have an owner/],
     [withWorkload(mesh, { subject: "spiffe://other.org/planner" }), /must have a subject in/],
     [[{ ...first, algorithms: ["HS256"] }], /algorithms/],
     [[{ ...first, algorithms: ["none"] }], /algorithms/],

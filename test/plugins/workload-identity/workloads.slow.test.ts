@@ -2,6 +2,7 @@
  * Agents that present a token of their platform instead of an API key, in the formats that the platforms issue.
  * @needs authzen, users
  */
+import { userState } from "../../../src/domain/users.ts";
 import assert from "node:assert/strict";
 import { digestEmail } from "../../../src/domain/person-reference.ts";
 import { readFileSync } from "node:fs";
@@ -11,11 +12,11 @@ import { parse } from "yaml";
 import authzen from "../../../plugins/authzen/index.ts";
 import users from "../../../plugins/users/index.ts";
 import workloadIdentity from "../../../plugins/workload-identity/index.ts";
-import { type DecisionEntry, decodeEntry } from "../../../src/core.ts";
-import type { Plugin } from "../../../src/plugin.ts";
+import { type DecisionEntry, decodeEntry, type User } from "../../../src/core.ts";
+import { toRfc3339, type Plugin } from "../../../src/plugin.ts";
 import { needs } from "../../support/features.ts";
-import { openAnswer } from "../../support/open-answer.ts";
-import { invite } from "../../support/people.ts";
+import { openAnswer, type OpenAnswer } from "../../support/open-answer.ts";
+import { invite, PAGE, type Person } from "../../support/people.ts";
 import { ROOT } from "../../support/process.ts";
 import { addPerson, makeKey, startService, type Answer, type Service, person } from "../../support/service.ts";
 import { startTokenIssuer, type TokenIssuer } from "../../support/token-issuer.ts";
@@ -24,6 +25,7 @@ import { until } from "../../support/wait.ts";
 const AUDIENCE = "https://assent.example.com";
 const GITHUB = "https://token.actions.githubusercontent.com";
 const CLUSTER = "https://kubernetes.default.svc.cluster.local";
+const COMPANY = "https://login.example.com";
 const POLICY = `
 policy: workloads
 rules:
@@ -65,9 +67,15 @@ let service: Service;
 let github: TokenIssuer;
 let cluster: TokenIssuer;
 let mesh: TokenIssuer;
+let company: TokenIssuer;
 
 before(async () => {
-  [github, cluster, mesh] = await Promise.all([startTokenIssuer(), startTokenIssuer(), startTokenIssuer("ES256")]);
+  [github, cluster, mesh, company] = await Promise.all([
+    startTokenIssuer(),
+    startTokenIssuer(),
+    startTokenIssuer("ES256"),
+    startTokenIssuer(),
+  ]);
   service = await startService({
     policy: POLICY,
     change(config) {
@@ -85,7 +93,7 @@ before(async () => {
 });
 after(async () => {
   await service.close();
-  for (const issuer of [github, cluster, mesh]) await issuer.close();
+  for (const issuer of [github, cluster, mesh, company]) await issuer.close();
 });
 
 function issuers(): object[] {
@@ -130,6 +138,19 @@ function issuers(): object[] {
       algorithms: ["ES256"],
       keys: mesh.jwks,
       workloads: [{ id: "planner", agent: "mesh-planner", subject: "spiffe://example.org/ns/*/sa/planner" }],
+    },
+    {
+      id: "company",
+      platform: "id-jag",
+      issuer: COMPANY,
+      audience: AUDIENCE,
+      algorithms: ["RS256"],
+      keys: company.jwks,
+      claims: { scope: "scope" },
+      workloads: [
+        { id: "desktop", agent: "desktop", where: { client_id: "mcp-desktop" } },
+        { id: "mailer", agent: "mailer", where: { client_id: "mcp-mailer" } },
+      ],
     },
   ];
 }
@@ -179,6 +200,18 @@ function clusterClaims(over: object = {}): object {
   };
 }
 
+const idJagClaims = (sub: string, over: object = {}): object => ({
+  iss: COMPANY,
+  sub,
+  aud: AUDIENCE,
+  client_id: "mcp-desktop",
+  jti: "jag-1",
+  resource: "https://mcp.example.com/",
+  scope: "pay",
+  ...times(300),
+  ...over,
+});
+
 const signGithub = (repository?: string, over?: object): Promise<string> =>
   github.sign(githubClaims(repository, over), { typ: "JWT" });
 
@@ -188,6 +221,25 @@ const submit = (key: string, agent_id: string, tool: string, operation = "run"):
 async function decisionOf({ body }: Answer): Promise<DecisionEntry> {
   const rows = await service.runtime.host.storage.entriesOfAction(body.id as string);
   return decodeEntry<DecisionEntry>((rows[0] as (typeof rows)[number]).bytes);
+}
+
+/** A user who signed in at the company's provider. */
+async function signedInUser(sub: string): Promise<Person> {
+  const person = await invite(service, { name: `User ${sub}`, roles: ["approver", "viewer"] });
+  await service.runtime.host.ledger.transact(async (tx) => {
+    const user = { ...(tx.state(userState).get(person.id) as User), identities: [{ issuer: COMPANY, subject: sub }] };
+    tx.record({
+      type: "user",
+      v: 1,
+      at: toRfc3339(tx.now),
+      change: "updated",
+      user,
+      reason: null,
+      confirmed_by: null,
+      by: null,
+    });
+  });
+  return person;
 }
 
 const keysOf = async (agent: string): Promise<any[]> => {
@@ -244,6 +296,135 @@ test("a JWT-SVID without `iss` submits, and so does one whose key is in a SPIFFE
   const token = await mesh.sign({ ...claims, ...times(300) }, { kid: "bundled", typ: "JOSE" });
   assert.equal((await submit(token, "mesh-planner", "mesh")).body.status, "allowed");
 });
+
+test("an ID-JAG submits for its user, who cannot approve, not even after a change of name", async () => {
+  const ada = await signedInUser("ada");
+  const bob = await signedInUser("bob");
+  const token = await company.sign(idJagClaims("ada"), { typ: "oauth-id-jag+jwt" });
+  const asked = await submit(token, "desktop", "pay");
+  assert.equal(asked.body.status, "pending_approval", JSON.stringify(asked.body));
+  const { submitted_by, facts } = await decisionOf(asked);
+  assert.equal(submitted_by.principal, `user:${ada.id}`);
+  assert.equal(facts.principal.claims?.["client_id"], "mcp-desktop");
+  const renamed = await service.call("PATCH", `/v1/users/${ada.id}`, { key: service.admin, body: { name: "Eve" } });
+  assert.equal(renamed.status, 200, JSON.stringify(renamed.body));
+  const own = await ada.call("GET", `/v1/actions/${asked.body.id}`);
+  assert.equal(own.body.approval_token, undefined);
+  const seen = await bob.call("GET", `/v1/actions/${asked.body.id}`);
+  const vote = { approve: true, token: seen.body.approval_token };
+  const done = await bob.call("POST", `/v1/actions/${asked.body.id}/approval`, vote);
+  assert.equal(done.body.status, "approved", JSON.stringify(done.body));
+  const started = await service.call("POST", `/v1/actions/${asked.body.id}/start`, { key: token, body: {} });
+  assert.equal(started.status, 200, JSON.stringify(started.body));
+});
+
+test("an agent that acts for one user cannot see another user's data", async () => {
+  await signedInUser("carol");
+  await signedInUser("dan");
+  const sign = (sub: string) => company.sign(idJagClaims(sub), { typ: "oauth-id-jag+jwt" });
+  const asked = await submit(await sign("carol"), "desktop", "pay", "secret");
+  const read = async (key: string) => (await service.call("GET", `/v1/actions/${asked.body.id}`, { key })).status;
+  assert.equal(await read(await sign("carol")), 200);
+  assert.equal(await read(await sign("dan")), 404);
+});
+
+test("an agent cannot read, start, finish, cancel or repeat an action of another agent of the same user", async () => {
+  const person = await signedInUser("hal");
+  const sign = (client_id: string) => company.sign(idJagClaims("hal", { client_id }), { typ: "oauth-id-jag+jwt" });
+  const [desktop, mailer] = [await sign("mcp-desktop"), await sign("mcp-mailer")];
+  const request = { tool: "calendar", operation: "run", params: {} };
+  const post = (key: string, path: string, body: object, headers = {}): Promise<Answer> =>
+    service.call("POST", path, { key, body, headers });
+  const repeated = { "idempotency-key": "one" };
+  const own = await post(desktop, "/v1/actions", { agent_id: "desktop", ...request }, repeated);
+  assert.equal(own.body.status, "allowed", JSON.stringify(own.body));
+  const path = `/v1/actions/${own.body.id}`;
+  const list = async (key: string): Promise<string[]> =>
+    (await service.call("GET", "/v1/actions", { key })).body.actions.map(({ id }: { id: string }) => id);
+  assert.deepEqual([await list(desktop), await list(mailer)], [[own.body.id], []]);
+  const assertHidden = async (): Promise<void> => {
+    for (const done of [
+      await service.call("GET", path, { key: mailer }),
+      await post(mailer, `${path}/start`, {}),
+      await post(mailer, `${path}/permit`, {}),
+      await post(mailer, `${path}/result`, { success: true }),
+      await post(mailer, `${path}/cancel`, {}),
+    ])
+      assert.deepEqual([done.status, done.body.code], [404, "ACTION_NOT_FOUND"], JSON.stringify(done.body));
+  };
+  await assertHidden();
+  assert.equal((await post(desktop, `${path}/start`, {})).status, 200);
+  await assertHidden();
+  const other = await post(mailer, "/v1/actions", { agent_id: "mailer", ...request }, repeated);
+  assert.equal(other.status, 200, "the idempotency key of the other agent is not this agent's");
+  assert.notEqual(other.body.id, own.body.id);
+  const again = await post(desktop, "/v1/actions", { agent_id: "desktop", ...request }, repeated);
+  assert.equal(again.body.id, own.body.id);
+  assert.equal((await post(desktop, `${path}/result`, { success: true })).status, 200);
+  const seen = (await person.call("GET", "/v1/actions")).body.actions.map(({ id }: { id: string }) => id);
+  assert.ok(
+    [own, other].every(({ body }) => seen.includes(body.id)),
+    "the person sees the actions of both",
+  );
+});
+
+test(
+  "an authority that an agent gives with an ID-JAG lasts as long as its user, not its token",
+  needs("sub-agents"),
+  async () => {
+    const kim = await signedInUser("kim");
+    const token = await company.sign(idJagClaims("kim"), { typ: "oauth-id-jag+jwt" });
+    const helper = (await makeKey(service, { name: "helper", preset: "agent", agent_id: "helper" })).key;
+    const body = { agent_id: "helper", for: "2h", tools: ["calendar"] };
+    const given = await service.call("POST", "/v1/authorities", { key: token, body });
+    assert.equal(given.status, 201, JSON.stringify(given.body));
+    const run = (): Promise<Answer> =>
+      service.call("POST", "/v1/actions", {
+        key: helper,
+        body: { agent_id: "helper", tool: "calendar", operation: "run", params: {}, authority: given.body.id },
+      });
+    assert.equal((await run()).body.status, "allowed");
+    service.clock.now += 10 * 60_000;
+    assert.equal((await run()).body.status, "allowed");
+    await service.call("POST", `/v1/users/${kim.id}/end`, { key: service.admin, body: { reason: "left" } });
+    assert.equal((await run()).body.status, "denied");
+  },
+);
+
+test("an ID-JAG of someone who never signed in, or who was deactivated, is rejected", async () => {
+  const unknown = await submit(await company.sign(idJagClaims("zoe"), { typ: "oauth-id-jag+jwt" }), "desktop", "pay");
+  assert.equal(unknown.status, 401);
+  assert.match(unknown.body.detail, /never signed in/);
+  const fred = await signedInUser("fred");
+  const token = await company.sign(idJagClaims("fred"), { typ: "oauth-id-jag+jwt" });
+  const asked = await submit(token, "desktop", "pay");
+  assert.equal(asked.body.status, "pending_approval");
+  await service.call("POST", `/v1/users/${fred.id}/end`, { key: service.admin, body: { reason: "left" } });
+  assert.equal((await submit(token, "desktop", "pay")).status, 401);
+  const after = await service.call("GET", `/v1/actions/${asked.body.id}`, { key: service.admin });
+  assert.equal(after.body.status, "cancelled");
+});
+
+test(
+  "an agent that acts for a user uses up neither the user's rate limit nor their event streams",
+  needs("events"),
+  async () => {
+    const grace = await signedInUser("grace");
+    const token = await company.sign(idJagClaims("grace"), { typ: "oauth-id-jag+jwt" });
+    const left = ({ headers }: Answer): number => Number(/r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1]);
+    const before = left(await grace.call("GET", "/v1/me"));
+    const opened: OpenAnswer[] = [];
+    const open = async (headers: Record<string, string>): Promise<number> => {
+      const stream = await openAnswer(service, "/v1/events", headers);
+      opened.push(stream);
+      return stream.status;
+    };
+    for (;;) if ((await open({ authorization: `Bearer ${token}` })) === 429) break;
+    assert.equal(await open({ ...PAGE, ...grace.session }), 200);
+    assert.equal(left(await grace.call("GET", "/v1/me")), before - 2);
+    for (const stream of opened) stream.close();
+  },
+);
 
 test("an event stream ends when the token that opened it expires", needs("events"), async () => {
   const token = await signGithub("acme/web");
@@ -397,9 +578,9 @@ test("the configurations in the documentation accept tokens of their platforms",
   const documented = blocks.flatMap(({ plugins }) => plugins[1].options.issuers) as { id: string }[];
   assert.deepEqual(
     documented.map(({ id }) => id),
-    ["github", "cluster", "mesh"],
+    ["github", "cluster", "mesh", "company"],
   );
-  const keys = [github, cluster, mesh].map(({ jwks }) => jwks);
+  const keys = [github, cluster, mesh, company].map(({ jwks }) => jwks);
   const options = { issuers: documented.map((issuer, at) => ({ ...issuer, keys: keys[at] })) };
   const other = await startService({
     plugins: [
@@ -418,5 +599,7 @@ test("the configurations in the documentation accept tokens of their platforms",
     await mesh.sign(mine),
   ];
   for (const key of tokens) assert.equal((await other.call("GET", "/v1/me", { key })).status, 200);
+  const jag = await company.sign(idJagClaims("nobody", at), { typ: "oauth-id-jag+jwt" });
+  assert.match((await other.call("GET", "/v1/me", { key: jag })).body.detail, /never signed in/);
   await other.close();
 });
