@@ -87,7 +87,6 @@ export interface LedgerOptions {
   /** Whether to accept a store that is older than the checkpoint outside it. */
   acceptRollback: boolean;
   policies: BatchContext["policies"];
-  pastPolicies: BatchContext["pastPolicies"];
   /** Reads changes of keys and agents. Default: none are read. */
   follow?: SequencerOptions["follow"];
   confirm: BatchContext["confirm"];
@@ -287,7 +286,6 @@ class ProcessLedger implements OpenLedger {
       maxBatch: options.maxBatch,
       jobMs: options.jobMs ?? DEFAULT_JOB_TIMEOUT_MS,
       policies: options.policies,
-      pastPolicies: options.pastPolicies,
       async follow(tx, before) {
         await options.follow?.(tx, before);
         await logKeys.follow(tx, before.epoch);

@@ -5,7 +5,7 @@ import type { Groups, Processes, Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { SourceLocation } from "../contract/policy-source.ts";
 import type { RowSeals } from "../contract/row-seals.ts";
-import type { Storage } from "../contract/storage.ts";
+import { nullIfCorrupt, type Storage } from "../contract/storage.ts";
 import type { RequestTrace } from "../contract/tracer.ts";
 import type { AgentService } from "../identity/agents.ts";
 import { createProcessList } from "../cluster/processes.ts";
@@ -88,7 +88,7 @@ export async function openServiceParts(options: PartsOptions, opened: Disposer[]
   const { rest } = await restoreRows({
     storage,
     ledger,
-    compiled: (digest) => sets.past(storage, digest),
+    compiled: async (digest) => (await nullIfCorrupt(sets.byDigest(digest)))?.compiled ?? null,
     entries: config.ledger.verify_at_start,
     now: clock,
     log,
@@ -163,7 +163,6 @@ function openServiceLedger(
     seals,
     entryFault: options.declared.entryFault,
     policies: (tx, digest) => policySets.within(tx, digest),
-    pastPolicies: (tx, digest) => policySets.past(tx, digest),
     follow: (tx, head) => directory.follow(tx, head),
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
     states: () => directory.current(),

@@ -47,7 +47,6 @@ export async function openLedgerOn(storage: Storage, options: Partial<LedgerOpti
     keptCheckpoint: null,
     acceptRollback: false,
     policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet(), source: null }),
-    pastPolicies: () => Promise.resolve(emptyPolicySet()),
     confirm: (_tx, credential) => Promise.resolve(credential),
     outbox: null,
     seals,

@@ -12,9 +12,8 @@ import { isCoreEntry, isPluginEntry, encodeEntry, type EntryBody } from "../../d
 import { addFollowedEntry } from "../../domain/followed-digest.ts";
 import { toHex } from "../../domain/hash.ts";
 import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
-import type { CompiledPolicySet } from "../../domain/policy/compile/compile.ts";
 import { createSnapshot, type States } from "../states.ts";
-import { createBatchReads, type BatchReads } from "./batch-reads.ts";
+import { createBatchReads } from "./batch-reads.ts";
 import { computeCompletedTiles } from "./completed-tiles.ts";
 import type { CountBounds } from "./count-bounds.ts";
 import { findEnvelopeFault } from "./envelope.ts";
@@ -34,8 +33,6 @@ export type WriteDependentRows = (
 export interface BatchContext {
   now: number;
   policies(tx: StorageTransaction, digest: string | null): Promise<ActivePolicies>;
-  /** Returns a policy set that was ever active; null if it is not stored. */
-  pastPolicies(tx: StorageTransaction, digest: string | null): Promise<CompiledPolicySet | null>;
   confirm(tx: StorageTransaction, credential: Credential, epoch: number, now: number): Promise<Credential>;
   /**
    * Reads the agent's facts. `committed` is false if this batch has changed the epoch, because uncommitted facts must
@@ -139,8 +136,6 @@ class Batch {
   /** Whether the running job has written or recorded anything. */
   changed = false;
   private readonly tx: StorageTransaction;
-  /** Reads entries, including those of this batch. */
-  private readonly entries: BatchReads;
   private readonly context: BatchContext;
   private readonly base: LedgerHead;
   private edge: Uint8Array[];
@@ -161,15 +156,7 @@ class Batch {
     this.epoch = head.epoch;
     this.followedDigest = head.followed_digest;
     this.states = context.states();
-    this.entries = createBatchReads(tx, head.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id));
-    this.written = context.written.batch(
-      {
-        actionsById: (ids) => tx.actionsById(ids),
-        entriesOfAction: (id) => this.entries.entriesOfAction(id),
-        pastPolicies: (digest) => context.pastPolicies(tx, digest),
-      },
-      context.now,
-    );
+    this.written = context.written.batch(tx, context.now);
   }
 
   /** Rejects all later writes of jobs, for example of a job that ended without awaiting all of its work. */
@@ -221,7 +208,7 @@ class Batch {
     const { tx } = this;
     this.view = createJobTransaction(this.membersOf(activePolicies), {
       tx,
-      entries: this.entries,
+      entries: createBatchReads(tx, this.base.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
       prefetched: () => this.prefetched,
       written: this.written,
       wrote: () => this.move(),

@@ -53,7 +53,6 @@ export interface SequencerOptions extends TrustedHistory {
   maxBatch: number;
   jobMs: BatchContext["jobMs"];
   policies: BatchContext["policies"];
-  pastPolicies: BatchContext["pastPolicies"];
   /**
    * Reads changes of keys, agents and other cached state up to this head. Called under the lock before the jobs run.
    */
@@ -355,13 +354,11 @@ export class Sequencer {
   }
 
   private contextFor(live: readonly QueuedJob[]): BatchContext {
-    const { clock, policies, pastPolicies, confirm, agentFacts, states, bars, confirmUser, outbox, seals } =
-      this.options;
+    const { clock, policies, confirm, agentFacts, states, bars, confirmUser, outbox, seals } = this.options;
     const { jobMs, entryFault } = this.options;
     return {
       now: clock.now(),
       policies: live[0]?.urgent === true ? withoutPolicies : policies,
-      pastPolicies,
       confirm,
       agentFacts,
       states,

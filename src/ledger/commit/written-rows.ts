@@ -2,9 +2,7 @@
  * Remembers the rows that this process wrote and that later decisions count: uses of limits, memberships of histories,
  * pending actions and rejections. Someone who can write to the database can remove or change such a row, and a
  * decision would then count too little. A read that lacks a remembered row is therefore refused, unless the ledger has a
- * newer entry of the action: another process may have written that entry and removed the row. Such a writer can also
- * add an action to a history, so a past action that is not remembered is verified against its entries and then
- * remembered.
+ * newer entry of the action: another process may have written that entry and removed the row.
  *
  * At startup, `restore-rows.ts` restores the rows of the newest actions from the ledger, so that they are remembered, too.
  * The number of remembered rows is limited.
@@ -23,9 +21,6 @@ import {
   type StorageReader,
 } from "../../contract/storage.ts";
 import { decodeEntry } from "../../domain/entries.ts";
-import type { CompiledPolicySet } from "../../domain/policy/compile/compile.ts";
-import type { CountedRows } from "../../audit/counted-rows.ts";
-import { verifyPastAction } from "./verify-past-action.ts";
 
 /** Maximum number of actions whose rows are remembered. The oldest are evicted first. */
 const MAX_ACTIONS = 50_000;
@@ -39,10 +34,7 @@ const MAX_PER_OWNER = 1024;
 const EXPLAINED_AT_ONCE = 256;
 
 type Usage = Awaited<ReturnType<StorageReader["limitUsed"]>>;
-interface Reader extends Pick<StorageReader, "actionsById" | "entriesOfAction"> {
-  /** Returns the policy set with this digest; null if it is not stored. */
-  pastPolicies(digest: string | null): Promise<CompiledPolicySet | null>;
-}
+type Reader = Pick<StorageReader, "actionsById" | "entriesOfAction">;
 
 /** Columns of an action that histories show to policies. */
 const SHOWN = [
@@ -70,7 +62,7 @@ interface WrittenAction {
   status: string;
   updatedAt: number;
   expiresAt: number | null;
-  /** Columns that histories show; null if no history can contain the action. */
+  /** Columns that histories show; null if no history can contain the action, or after an erasure. */
   shown: ShownColumns | null;
   uses: LimitUseRow[];
   places: PastActionRef[];
@@ -92,8 +84,6 @@ interface OwnedRows {
 }
 const NO_ROWS: OwnedRows = { rows: [], sum: 0n };
 
-const isIn = (span: HistorySpan, { policy, basis, subject }: PastActionRef): boolean =>
-  subject === span.subject && policy === span.policy && basis === span.basis;
 const keyOf = (...parts: readonly string[]): string => JSON.stringify(parts);
 const useOwner = ({ policy, limit_name, subject }: Pick<LimitUseRow, "policy" | "limit_name" | "subject">): string =>
   keyOf("use", policy, limit_name, subject);
@@ -131,18 +121,6 @@ export class WrittenRows {
     // Before `put`, which evicts this action if there is no space for it.
     this.restored.push(row.id);
     this.put({ ...withoutRows(row), size, shown, uses, places, rejection: rejectionOf(row) });
-  }
-
-  /** Remembers the rows of an action that were recomputed from its entries. */
-  verified(row: ActionRow, { uses, places }: CountedRows, size: number, now: number): void {
-    const isCurrent = ({ until }: { until: number }): boolean => until > now;
-    // The rows of an erased action are verified one by one.
-    const known = row.erased_at === null ? undefined : this.actions.get(row.id);
-    const rows = {
-      uses: [...(known?.uses ?? []), ...uses].filter(isCurrent),
-      places: [...(known?.places ?? []), ...places].filter(isCurrent),
-    };
-    this.put({ ...withoutRows(row), size, shown: copyShown(row), ...rows, rejection: rejectionOf(row) });
   }
 
   /** Refuses later reads of these rows, because an action has rows that cannot be restored. */
@@ -300,10 +278,7 @@ export class BatchRows {
   }
 
   eraseAction(id: string): void {
-    this.change(id, ({ shown }) => ({
-      shown: shown === null ? null : { ...shown, request: "", effective: null, result: null },
-      rejection: null,
-    }));
+    this.change(id, () => ({ shown: null, rejection: null }));
   }
 
   insertLimitUse(row: LimitUseRow): void {
@@ -345,64 +320,21 @@ export class BatchRows {
     return used;
   }
 
-  /**
-   * Returns the past actions that the store returned. Throws STORE_ALTERED if they lack or contradict a remembered one,
-   * or if one that is not remembered differs from its entries.
-   */
+  /** Returns the past actions that the store returned. Throws STORE_ALTERED if they lack or contradict a remembered one. */
   async checkHistory(span: HistorySpan, found: PastActionRow[]): Promise<PastActionRow[]> {
     this.all.assertKnown("counted");
     const owner = placeOwner(span);
-    if (found.length === 0 && this.all.rowsOf(owner, this.now).rows.length === 0) return found;
-    const unknown = found.filter((row) => !this.isAsWritten(span, row));
-    if (unknown.length > 0) await this.verify(span, unknown);
-    const ids = new Set(found.map(({ id }) => id));
+    if (this.all.rowsOf(owner, this.now).rows.length === 0) return found;
+    const byId = new Map(found.map((row) => [row.id, row]));
     const start = found.length < span.limit ? span.since : (found.at(-1)?.at ?? 0) + 1;
-    const isAltered = (): boolean => this.countedSince(owner, start).some(({ action }) => !ids.has(action.id));
-    if (isAltered() && !(await this.explain(this.countedSince(owner, start), isAltered))) throw this.refusePast(span);
+    const isAltered = (): boolean =>
+      this.countedSince(owner, span.since).some(({ action, at }) => {
+        const row = byId.get(action.id);
+        return row === undefined ? at >= start : row.at !== at || !showsSame(action.shown, row);
+      });
+    if (isAltered() && !(await this.explain(this.countedSince(owner, span.since), isAltered)))
+      throw this.all.refuse(`a past action in a history of the policy "${span.policy}" was removed or changed`);
     return found;
-  }
-
-  private refusePast({ policy }: HistorySpan): Refusal {
-    return this.all.refuse(`a past action in a history of the policy "${policy}" was added, removed or changed`);
-  }
-
-  /** Whether an action of a history is remembered with this place, and is unchanged. */
-  private isAsWritten(span: HistorySpan, row: PastActionRow): boolean {
-    const known = this.find(row.id);
-    if (known === null || known.shown === null || !showsSame(known.shown, row)) return false;
-    return known.places.some((place) => place.at === row.at && isIn(span, place));
-  }
-
-  /** Returns the action if it is remembered as a part of this history; otherwise null. */
-  private findIn(span: HistorySpan, id: string): WrittenAction | null {
-    const known = this.find(id);
-    return known !== null && known.places.some((place) => isIn(span, place)) ? known : null;
-  }
-
-  /** Verifies past actions against their entries, and remembers them. Throws STORE_ALTERED if one differs. */
-  private async verify(span: HistorySpan, unknown: readonly PastActionRow[]): Promise<void> {
-    const { reader } = this;
-    // Another process may have changed a remembered action, but only with a newer entry.
-    await this.forgetChanged(unknown.flatMap(({ id }) => this.findIn(span, id) ?? []));
-    const ids = [...new Set(unknown.map(({ id }) => id))];
-    const [stored, entries] = await Promise.all([
-      reader.actionsById(ids),
-      // Use one statement for each action, so that the planner always uses the index.
-      Promise.all(ids.map((id) => reader.entriesOfAction(id))),
-    ]);
-    const rowsById = new Map(stored.map((row) => [row.id, row]));
-    const entriesById = new Map(ids.map((id, i) => [id, entries[i] ?? []]));
-    for (const past of unknown) {
-      const { id } = past;
-      const row = rowsById.get(id);
-      const ofAction = entriesById.get(id) ?? [];
-      if (row === undefined || this.findIn(span, id) !== null || !showsSame(copyShown(row), past))
-        throw this.refusePast(span);
-      const rows = await verifyPastAction(span, past, row, ofAction, (digest) => reader.pastPolicies(digest));
-      if (rows === null) throw this.refusePast(span);
-      if (this.changed.has(id) || this.touched.has(id)) continue;
-      this.all.verified(row, rows, (ofAction.at(-1)?.seq ?? 0) + 1, this.now);
-    }
   }
 
   /** Returns the rejected action that the store returned. Throws STORE_ALTERED if it lacks a remembered rejection. */
@@ -445,7 +377,10 @@ export class BatchRows {
   }
 
   private async forgetChanged(actions: readonly WrittenAction[]): Promise<void> {
-    for (const { id, size } of actions) {
+    const stored = new Map((await this.reader.actionsById(actions.map(({ id }) => id))).map((row) => [row.id, row]));
+    for (const { id, status, updatedAt, size } of actions) {
+      const row = stored.get(id);
+      if (row === undefined || (row.status === status && row.updated_at === updatedAt)) continue;
       const newest = (await this.reader.entriesOfAction(id)).at(-1);
       if (newest === undefined || newest.seq < size) continue;
       const entry = decodeEntry<{ type: string; action_id?: string }>(newest.bytes);
@@ -490,10 +425,6 @@ function withoutRows(row: ActionRow): WrittenAction {
  */
 function shownOf(row: ActionRow, places: readonly PastActionRef[]): ShownColumns | null {
   if (places.length === 0 && row.status !== "pending_approval") return null;
-  return copyShown(row);
-}
-
-function copyShown(row: ActionRow): ShownColumns {
   // A literal, because an object of `Object.fromEntries` takes twice the space, and 50,000 are remembered.
   return {
     agent_id: row.agent_id,
@@ -518,9 +449,8 @@ function pickShown(change: ActionChange): Partial<ShownColumns> {
 }
 
 /** Whether a history shows the action as it was written. Does not compare requests and results that are too long to read. */
-function showsSame(shown: ShownColumns, row: PastActionRow): boolean {
-  const isErased = shown.request === "";
-  if (isErased !== (row.erased_at !== null)) return false;
+function showsSame(shown: ShownColumns | null, row: PastActionRow): boolean {
+  if (shown === null) return true;
   return SHOWN.every(
     (column) =>
       row[column] === shown[column] ||
