@@ -83,7 +83,7 @@ async function buildWhole() {
     const reachable = reachableDeclarations(fresh);
     for (const path of declarations) if (!reachable.has(path)) rmSync(join(fresh, path));
     bundlePackages(fresh);
-    bundleService(fresh);
+    bundleService(fresh, CLIENTS);
     place(fresh, { sources, types: true, bundled: true });
   });
 }

@@ -6,7 +6,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { posix } from "node:path";
 import { buildSync } from "esbuild";
-import { CLIENTS } from "./build.mjs";
 import { listModules } from "./bundle.mjs";
 
 const { dirname, join, relative } = posix;
@@ -36,9 +35,13 @@ const BUNDLES = {
 };
 const IMPORT = /^(?:import|export)\b[^"';]*?"(\.[^"]*)";?$/gm;
 
-/** Bundles a build. @param folder has the layout of dist/, with its packages bundled into ./vendor */
-export function bundleService(folder) {
-  const modules = new Map(scriptsIn(folder).map((path) => [path, readFileSync(join(folder, path), "utf8")]));
+/**
+ * Bundles a build.
+ * @param folder has the layout of dist/, with its packages bundled into ./vendor
+ * @param clients folders of the clients. Not imported from build.mjs, because that waits for this module
+ */
+export function bundleService(folder, clients) {
+  const modules = new Map(scriptsIn(folder, clients).map((path) => [path, readFileSync(join(folder, path), "utf8")]));
   for (const [path, text] of modules)
     if (text.includes("import.meta.url")) writeFileSync(join(folder, path), keepLocation(path, text));
   const exportsOf = listExports(folder, [...modules.keys()]);
@@ -67,8 +70,8 @@ export function bundleService(folder) {
  * Returns the paths of all modules, except the client, which imports nothing of the service, and the entry point of the
  * command line.
  */
-function scriptsIn(folder) {
-  return listModules(folder, ["src", "plugins", ...CLIENTS.filter((client) => client !== "clients/typescript")]).filter(
+function scriptsIn(folder, clients) {
+  return listModules(folder, ["src", "plugins", ...clients.filter((client) => client !== "clients/typescript")]).filter(
     (path) => path !== "src/browser.js" && path !== "src/cli/bin.js",
   );
 }

@@ -40,7 +40,7 @@ export async function build({ dist = true } = {}) {
 function bundle(folder) {
   bundlePackages(folder, folder === BUILD ? ["test"] : []);
   // V8 reports coverage by file, so coverage needs separate files.
-  if (process.env["ASSENT_TEST_COVERAGE"] !== "1") bundleService(folder);
+  if (process.env["ASSENT_TEST_COVERAGE"] !== "1") bundleService(folder, CLIENTS);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await build();
