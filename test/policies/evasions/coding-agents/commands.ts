@@ -183,7 +183,6 @@ export const commands: readonly Evasion[] = [
     "docker exec app id",
     "podman info",
     "git config user.email ada@example.com",
-    "git submodule status",
     "psql",
     "psql app",
     "psql -h localhost app",
