@@ -1,7 +1,8 @@
 /** Remembered rows that later decisions count (src/ledger/commit/written-rows.ts). */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ActionRow, PastActionRow } from "../../src/contract/storage.ts";
+import type { ActionRow, EntryRow, PastActionRow } from "../../src/contract/storage.ts";
+import { utf8 } from "../../src/domain/hash.ts";
 import { WrittenRows } from "../../src/ledger/commit/written-rows.ts";
 
 const HOUR = 3_600_000;
@@ -83,4 +84,21 @@ test("a history shows another result than was written", async () => {
     batch.checkHistory(span, [{ ...row, at: START, result } as unknown as PastActionRow]);
   await read(row.result);
   for (const result of ['{"meta":{"id":"c-2"}}', null]) await assert.rejects(read(result), { code: "STORE_ALTERED" });
+});
+
+test("a history without the result that another process erased", async () => {
+  const all = new WrittenRows({ error() {} });
+  const place = { policy: "p", basis: "b", subject: "bot", action_id: "a", at: START, until: START + HOUR };
+  const row = { ...actionRow("a"), erased_at: null, result: '{"meta":{"id":"c-1"}}' };
+  all.remember(row, { uses: [], places: [place] }, 1);
+  const span = { policy: "p", basis: "b", subject: "bot", since: START, limit: 5 };
+  const erased = { ...row, result: null };
+  const read = (seq: number): Promise<unknown> => {
+    const entry = { seq, bytes: utf8('{"type":"erasure","action_id":"a"}') } as EntryRow;
+    const changed = { actionsById: () => Promise.resolve([erased]), entriesOfAction: () => Promise.resolve([entry]) };
+    return all.batch(changed, START + 1).checkHistory(span, [{ ...erased, at: START } as unknown as PastActionRow]);
+  };
+  // The newest entry is older than the remembered row, so it does not explain the difference.
+  await assert.rejects(read(0), { code: "STORE_ALTERED" });
+  await read(1);
 });

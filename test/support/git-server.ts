@@ -1,7 +1,7 @@
 /** Creates git repositories for tests and serves them on loopback with git's own servers. */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createSocket, type AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { until } from "./wait.ts";
@@ -76,8 +76,8 @@ export interface Serving {
   url: string;
   /** The Authorization header of each request, in order. */
   authorizations: (string | undefined)[];
-  /** Refuses `count` requests with 503 after the next `after` requests. */
-  refuse(after: number, count: number): void;
+  /** Refuses the next `count` fetches of this object with 503. */
+  refuse(object: string, count: number): void;
   stop(): Promise<void>;
 }
 
@@ -88,21 +88,21 @@ export interface Serving {
  */
 export async function serveHttp(root: string, password?: string, version = 2): Promise<Serving> {
   const authorizations: (string | undefined)[] = [];
-  let refused = { after: 0, count: 0 };
+  let refused = { object: "", count: 0 };
   const backend = join(execFileSync("git", ["--exec-path"], { encoding: "utf8" }).trim(), "git-http-backend");
-  const server: Server = createServer((request, response) => {
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     authorizations.push(request.headers.authorization);
-    if (refused.after > 0) refused.after--;
-    else if (refused.count > 0) {
-      refused.count--;
-      response.writeHead(503).end();
-      return;
-    }
     if (
       password !== undefined &&
       request.headers.authorization !== `Basic ${Buffer.from(`git:${password}`).toString("base64")}`
     ) {
       response.writeHead(401, { "WWW-Authenticate": 'Basic realm="git"' }).end();
+      return;
+    }
+    const body = Buffer.concat(await request.toArray());
+    if (refused.count > 0 && body.includes(`want ${refused.object}`)) {
+      refused.count--;
+      response.writeHead(503).end();
       return;
     }
     const url = new URL(request.url ?? "/", "http://localhost");
@@ -120,8 +120,7 @@ export async function serveHttp(root: string, password?: string, version = 2): P
         REMOTE_ADDR: "127.0.0.1",
       },
     });
-    request.pipe(child.stdin);
-    child.stdin.on("error", () => undefined);
+    child.stdin.on("error", () => undefined).end(body);
     const parts: Buffer[] = [];
     child.stdout.on("data", (chunk: Buffer) => parts.push(chunk));
     child.on("close", () => {
@@ -138,13 +137,17 @@ export async function serveHttp(root: string, password?: string, version = 2): P
       );
       response.end(all.subarray(end + 4));
     });
+  }
+  const server: Server = createServer((request, response) => {
+    // A client that disconnects while it sends gets no response.
+    respond(request, response).catch(() => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
     authorizations,
-    refuse: (after, count) => void (refused = { after, count }),
+    refuse: (object, count) => void (refused = { object, count }),
     stop: () =>
       new Promise((resolve) => {
         server.closeAllConnections();

@@ -143,10 +143,13 @@ function actionWritesOf({ tx, prefetched, written, wrote }: JobTransactionOption
       if (isErased) written.eraseAction(id);
       return isErased;
     },
-    eraseActionPart(...args) {
+    async eraseActionPart(id, part) {
       wrote();
-      prefetched()?.eraseAction(args[0]);
-      return tx.eraseActionPart(...args);
+      prefetched()?.eraseAction(id);
+      written.touch(id);
+      const isErased = await tx.eraseActionPart(id, part);
+      if (isErased) written.eraseActionPart(id, part);
+      return isErased;
     },
     insertApproval(...args) {
       wrote();

@@ -21,6 +21,7 @@ import {
   type StorageReader,
 } from "../../contract/storage.ts";
 import { decodeEntry } from "../../domain/entries.ts";
+import type { ErasablePart } from "../../domain/erasure.ts";
 
 /** Maximum number of actions whose rows are remembered. The oldest are evicted first. */
 const MAX_ACTIONS = 50_000;
@@ -281,6 +282,11 @@ export class BatchRows {
     this.change(id, () => ({ shown: null, rejection: null }));
   }
 
+  eraseActionPart(id: string, part: ErasablePart): void {
+    if (part === "result")
+      this.change(id, ({ shown }) => ({ shown: shown === null ? null : { ...shown, result: null } }));
+  }
+
   insertLimitUse(row: LimitUseRow): void {
     this.addRow(row.action_id, (rows) => ({ uses: rows.uses.concat(row) }));
   }
@@ -378,9 +384,12 @@ export class BatchRows {
 
   private async forgetChanged(actions: readonly WrittenAction[]): Promise<void> {
     const stored = new Map((await this.reader.actionsById(actions.map(({ id }) => id))).map((row) => [row.id, row]));
-    for (const { id, status, updatedAt, size } of actions) {
+    for (const { id, status, updatedAt, shown, size } of actions) {
       const row = stored.get(id);
-      if (row === undefined || (row.status === status && row.updated_at === updatedAt)) continue;
+      if (row === undefined) continue;
+      // The erasure of a result changes neither the status nor the time.
+      const hasResult = shown === null || row.result === shown.result;
+      if (row.status === status && row.updated_at === updatedAt && hasResult) continue;
       const newest = (await this.reader.entriesOfAction(id)).at(-1);
       if (newest === undefined || newest.seq < size) continue;
       const entry = decodeEntry<{ type: string; action_id?: string }>(newest.bytes);

@@ -358,12 +358,15 @@ describe("policy-git", () => {
     const serving = await serveHttp(root);
     await start({ url: `${serving.url}/policies.git`, ref: "main" });
     assert.equal(await decide(), "allow");
-    // A poll sends two requests, and a load three for the commit. Then both attempts to fetch the files fail.
     repository.commit({ "p.yaml": rule("deny") });
-    serving.refuse(5, 2);
-    await becomes("deny");
-    assert.match((service as Service).logged.join("\n"), /the files of commit [0-9a-f]{40} could not be fetched/);
-    await serving.stop();
+    // Both attempts to fetch the file fail.
+    serving.refuse(repository.git("rev-parse", "HEAD:p.yaml"), 2);
+    try {
+      await becomes("deny");
+      assert.match((service as Service).logged.join("\n"), /the files of commit [0-9a-f]{40} could not be fetched/);
+    } finally {
+      await serving.stop();
+    }
   });
 
   test("credentials work from options, files and the address, and appear nowhere else", needs("events"), async () => {

@@ -8,6 +8,7 @@ import { after, before, test } from "node:test";
 import { startService, type Answer, type Service } from "../../support/service.ts";
 import { createAssent } from "../../../clients/typescript/index.ts";
 import { govern } from "../../../clients/typescript/govern.ts";
+import { eraseActionParts } from "../../../plugins/retention/erase.ts";
 import { auditStore } from "../../../src/testing/index.ts";
 
 const POLICY = `policy: refunds
@@ -132,6 +133,17 @@ test("an erasure removes it from the action and finds it in later decisions", as
   const erased = await call(`/v1/actions/${id}/erase`, { reason: "request 4711" }, service.admin);
   assert.equal(erased.status, 200, JSON.stringify(erased.body));
   assert.equal(await refund(agent, 5, "c-erased"), "denied");
+});
+
+test("the retention of results removes it, and later decisions of the agent are made without it", async () => {
+  const agent = freshAgent();
+  const id = await started(agent);
+  await report(id, KEPT);
+  assert.equal(await refund(agent), "allowed");
+  const { host } = service.runtime;
+  const { erased } = await host.ledger.transact((tx) => eraseActionParts(host, tx, [id], "result", "30 days"));
+  assert.equal(erased, 1);
+  assert.equal(await refund(agent), "denied");
 });
 
 test("the audit accepts the store", async () => {
