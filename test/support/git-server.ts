@@ -76,7 +76,7 @@ export interface Serving {
   url: string;
   /** The Authorization header of each request, in order. */
   authorizations: (string | undefined)[];
-  /** Refuses the next `count` fetches of this object with 503. */
+  /** Refuses `count` requests with 503, the first of which fetches this object. */
   refuse(object: string, count: number): void;
   stop(): Promise<void>;
 }
@@ -88,7 +88,7 @@ export interface Serving {
  */
 export async function serveHttp(root: string, password?: string, version = 2): Promise<Serving> {
   const authorizations: (string | undefined)[] = [];
-  let refused = { object: "", count: 0 };
+  let refused: { object: string | null; count: number } = { object: null, count: 0 };
   const backend = join(execFileSync("git", ["--exec-path"], { encoding: "utf8" }).trim(), "git-http-backend");
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     authorizations.push(request.headers.authorization);
@@ -100,8 +100,8 @@ export async function serveHttp(root: string, password?: string, version = 2): P
       return;
     }
     const body = Buffer.concat(await request.toArray());
-    if (refused.count > 0 && body.includes(`want ${refused.object}`)) {
-      refused.count--;
+    if (refused.count > 0 && (refused.object === null || body.includes(`want ${refused.object}`))) {
+      refused = { object: null, count: refused.count - 1 };
       response.writeHead(503).end();
       return;
     }

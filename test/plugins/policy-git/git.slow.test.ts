@@ -359,7 +359,7 @@ describe("policy-git", () => {
     await start({ url: `${serving.url}/policies.git`, ref: "main" });
     assert.equal(await decide(), "allow");
     repository.commit({ "p.yaml": rule("deny") });
-    // Both attempts to fetch the file fail.
+    // The fetch of the file fails, and then that of the whole commit.
     serving.refuse(repository.git("rev-parse", "HEAD:p.yaml"), 2);
     try {
       await becomes("deny");
