@@ -56,13 +56,16 @@ async function listStates(path: string, recursive: boolean): Promise<string[]> {
   return lines;
 }
 
-/** Calls `changed` once for each state of the folder that was not loaded, when the folder has settled. */
+/**
+ * Calls `changed` when the folder has settled in a state that is not the loaded one. Calls it again for the same state
+ * only after a load: it can have loaded a later state, after which the folder returned to this one.
+ */
 export function watchFolder(
   path: string,
   options: { recursive: boolean; pollMs: number; log: Logger; loaded(): string | null },
   changed: () => void,
 ): Watching {
-  let lastReported: string | null = null;
+  let reported: { state: string; loaded: string | null } | null = null;
   let stopped = false;
   let timer: ReturnType<typeof setTimeout> | null = null;
   let looking: Promise<void> | null = null;
@@ -95,12 +98,16 @@ export function watchFolder(
   }
 
   async function compare(): Promise<void> {
+    const isNew = (state: string): boolean => {
+      const loaded = options.loaded();
+      return state !== loaded && !(state === reported?.state && loaded === reported.loaded);
+    };
     let seen = await folderSignature(path, options.recursive);
-    while (seen !== options.loaded() && seen !== lastReported && !stopped) {
+    while (isNew(seen) && !stopped) {
       await new Promise((resolve) => setTimeout(resolve, SETTLE));
       const settled = await folderSignature(path, options.recursive);
       if (settled === seen) {
-        lastReported = seen;
+        reported = { state: seen, loaded: options.loaded() };
         changed();
         return;
       }
