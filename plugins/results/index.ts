@@ -80,7 +80,7 @@ export default defineCorePlugin({
           return labels.length === 0 ? {} : { labels };
         },
         inspectsOutput: (policies, action) =>
-          findResultRules(policies, action).length + listKeptPaths(policies, action).length > 0,
+          findResultRules(policies, action).length > 0 || listKeptPaths(policies, action).length > 0,
       },
     ],
   }),

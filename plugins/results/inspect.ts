@@ -96,7 +96,7 @@ export async function inspectOutput(
     const rules = findResultRules(policies.compiled, row);
     prepared = { digest: policies.digest, hash: encodeRequest(request).hash, judgement: judge(rules, subject) };
   };
-  let paths: string[][] = [];
+  let paths: (readonly string[])[] = [];
   const inspection = await host.ledger.transact<Inspection>(
     async (tx) => {
       const caller = withoutDelegations(await tx.confirm(credential));

@@ -58,8 +58,8 @@ export function findResultRules(
 }
 
 /** Returns the paths of the members that the histories of the action keep. */
-export const listKeptPaths = (policies: CompiledPolicySet, action: Names): string[][] =>
-  listHistoriesOf(policies, action).flatMap(({ keep }) => keep.map((path) => [...path]));
+export const listKeptPaths = (policies: CompiledPolicySet, action: Names): (readonly string[])[] =>
+  listHistoriesOf(policies, action).flatMap(({ keep }) => keep);
 
 /**
  * Returns the members of an output with these paths: of the output itself, of `structuredContent` of an MCP result, and

@@ -14,7 +14,7 @@ import { matchNames } from "../compile/name-patterns.ts";
 import { MAX_VALIDITY_MS, MAX_EXPIRY_MS } from "../parse/bounds.ts";
 import type { Effect, Facts, HistoryFact, PastAction, ReasonCode } from "../policy-types.ts";
 import { Evaluation, type HistoryOwner } from "./evaluation.ts";
-import { NameMatches, type Names } from "./name-matches.ts";
+import { matchNamesOf, type NameMatches } from "./name-matches.ts";
 import { longestWindow, startOfWindow } from "./window.ts";
 
 /** Maximum size in bytes of the past actions of one history, as canonical JSON. */
@@ -211,14 +211,14 @@ export function findHistoryMemberships(evaluation: Evaluation, effect: Effect): 
   });
 }
 
-function belongsTo(policy: CompiledPolicy, history: CompiledHistory, evaluation: Evaluation): boolean {
-  return includesNames(history, evaluation.names(policy));
-}
-
-const includesNames = (
+function belongsTo(
+  policy: CompiledPolicy,
   { tools, operations }: CompiledHistory,
-  { tool, operation }: Pick<Names, "tool" | "operation">,
-): boolean => matchNames(tools, tool) && matchNames(operations, operation);
+  matches: Pick<NameMatches, "names">,
+): boolean {
+  const names = matches.names(policy);
+  return matchNames(tools, names.tool) && matchNames(operations, names.operation);
+}
 
 /** Returns the histories that contain actions with these names. */
 export function listHistoriesOf(
@@ -226,10 +226,11 @@ export function listHistoriesOf(
   action: Pick<ActionRequest, "agent_id" | "tool" | "operation">,
 ): CompiledHistory[] {
   if (compiled.withHistory.length === 0) return [];
-  const matches = new NameMatches(compiled, action);
-  return compiled.withHistory.flatMap(({ history, ...policy }) =>
-    history !== null && includesNames(history, matches.names(policy)) ? history : [],
-  );
+  const matches = matchNamesOf(compiled, action);
+  return compiled.withHistory.flatMap((policy) => {
+    const history = policy.history as CompiledHistory;
+    return belongsTo(policy, history, matches) ? history : [];
+  });
 }
 
 /**
