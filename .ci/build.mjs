@@ -6,7 +6,7 @@
  *                                into dist/vendor and the service into dist/bundles. The package contains this build
  *   node .ci/build.mjs --quick   writes JavaScript and source maps, and only if a source file has changed
  *
- * Tests use the quick build with these bundles, because a service then reads 70 files instead of 1,100.
+ * Tests add these bundles to the quick build, so that a service reads 70 files instead of 1,100.
  *
  * Files are moved into place whole, and the stamp is written last. Concurrent builds repeat work but do no harm, and an
  * interrupted build is repeated.
@@ -43,11 +43,11 @@ export const FILES = [
 export class BuildError extends Error {}
 
 /**
- * Builds, unless dist/ is up to date, which takes a few milliseconds to find out.
- * @param bundle makes bundles in the given folder, for callers that start the service often
+ * Builds dist/ unless it is up to date. The check takes a few milliseconds.
+ * @param bundle creates bundles in the given folder. Pass it if the caller starts the service often
  */
 export async function ensureBuilt(bundle = null) {
-  // Before the compiler reads the sources, so that the next start notices a change in between.
+  // Before the compiler reads the sources, so that the next start detects a change made during the build.
   const sources = fingerprint();
   const last = stamp();
   if (last?.sources === sources && (bundle === null || last.bundled)) return;
@@ -66,7 +66,7 @@ function report(text) {
   process.stderr.write(`assent: ${text}\n`);
 }
 
-/** Makes the build of the package: checks types, which takes four times as long, and bundles dependencies and service. */
+/** Builds the package. Checks types, which makes the build four times as long, and bundles dependencies and service. */
 async function buildWhole() {
   const sources = fingerprint();
   // Imported here, because a quick build does not need it and delays the start of a clone.
@@ -190,8 +190,8 @@ function put(folder, path, content) {
 function fingerprint() {
   const hash = createHash("sha256");
   for (const path of [...FOLDERS.flatMap((folder) => filesIn(ROOT, folder)), ...FILES]) {
-    // Whole milliseconds, because Deno has no finer times and must not repeat a build that Node made. As bigints, because
-    // Node's number is rounded up if less than 122 ns are missing to the next millisecond, and Deno's is not.
+    // Node and Deno must compute the same fingerprint. Use whole milliseconds, because Deno has no finer times. Use
+    // bigints, because Node rounds a number up to the next millisecond if that is less than 122 ns later.
     const { size, mtimeMs } = statSync(join(ROOT, path), { bigint: true });
     hash.update(`${path}\0${size}\0${mtimeMs}\n`);
   }

@@ -1,7 +1,7 @@
 /**
- * Bundles the modules of the service, because a start would otherwise load 500 files, which takes a third of its CPU time.
- * Every module stays importable by its own path: its file becomes a facade that exports the bindings of the one instance in
- * the bundle.
+ * Bundles the modules of the service. Without bundles, a start loads 500 files, which takes a third of its CPU time.
+ * Each module can still be imported by its own path: its file exports the bindings of the only instance of the module,
+ * which is in a bundle.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { posix } from "node:path";
@@ -12,14 +12,14 @@ const { dirname, join, relative } = posix;
 /** Entry points of separate processes and threads. Each gets a small bundle, because it needs little of the service. */
 const ENTRIES = ["clients/hook/worker.js", "clients/hook/daemon.js", "src/policies/trial-thread.js"];
 /**
- * Roots of what remains separate files, because it must load before or without the rest: the list of commands, the heap
- * settings, and the hook.
+ * Roots of the modules that remain separate files, because they load before the rest or without it: the list of
+ * commands, the heap settings, and the hook.
  */
 const SEPARATE =
   /^src\/(?:cli\/(?:main|serve-command)|serve\/heap-growth)\.js$|^(?:plugins|clients)\/[\w-]+\/commands\/[\w-]+\.js$|^clients\/hook\/launcher\.js$/;
 /**
- * Roots of the bundles: each contains these modules and everything that they import. A bundle imports the previous
- * bundles, so a client command or a ledger test loads only a part.
+ * Roots of the bundles. A bundle contains its roots and their imports, and imports the previous bundles. So a client
+ * command or a ledger test does not load all bundles.
  */
 const BUNDLES = {
   commands:
@@ -36,9 +36,9 @@ const BUNDLES = {
 const IMPORT = /^(?:import|export)\b[^"';]*?"(\.[^"]*)";?$/gm;
 
 /**
- * Bundles a build.
+ * Bundles the service in a build.
  * @param folder has the layout of dist/, with its packages bundled into ./vendor
- * @param clients folders of the clients. Not imported from build.mjs, because that waits for this module
+ * @param clients folders of the clients. This module cannot import them from build.mjs, which waits for this module
  */
 export function bundleService(folder, clients) {
   const modules = new Map(scriptsIn(folder, clients).map((path) => [path, readFileSync(join(folder, path), "utf8")]));
@@ -62,7 +62,7 @@ export function bundleService(folder, clients) {
     for (const path of found)
       writeFileSync(join(folder, path), facadeOf(path, modules.get(path), exportsOf.get(path), name));
   }
-  // These modules remain separate files.
+  // Undo `keepLocation` in the modules that remain separate files.
   for (const path of [...waiting, ...separate]) writeFileSync(join(folder, path), modules.get(path));
 }
 
@@ -76,7 +76,7 @@ function scriptsIn(folder, clients) {
   );
 }
 
-/** Returns the modules and all that they import statically. */
+/** Returns the modules, and all modules that they import statically, directly or indirectly. */
 function withImports(roots, modules) {
   const found = new Set(roots);
   for (const path of found)
@@ -87,7 +87,7 @@ function withImports(roots, modules) {
   return [...found];
 }
 
-/** Makes a module find the files in its source folder, whichever bundle contains it. */
+/** Resolves `import.meta.url` to the path of the module's own file instead of the bundle. */
 function keepLocation(path, text) {
   return text.replaceAll("import.meta.url", `new URL("${path}", assentBuild).href`);
 }

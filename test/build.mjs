@@ -15,7 +15,7 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const BUILD = join(ROOT, "build");
 const COMPILED = ["src", "plugins", ...CLIENTS, "test", "bench", join("docs", "examples")];
 
-/** Builds ./build. @param dist also builds dist/, for tests that start the package as its users have it */
+/** Builds ./build. @param dist also builds dist/, for tests that start the published package */
 export async function build({ dist = true } = {}) {
   if (dist) await ensureBuilt(bundle);
   // Set by a caller that has just run tests, such as .ci/run.
@@ -25,7 +25,7 @@ export async function build({ dist = true } = {}) {
   // Copies files that the code reads from its own folder.
   for (const folder of COMPILED)
     cpSync(join(ROOT, folder), join(BUILD, folder), { recursive: true, filter: (path) => extname(path) !== ".ts" });
-  // Links files outside of the code that it only reads.
+  // Links the policies, which the code reads but never changes.
   symlinkSync(join("..", "policies"), join(BUILD, "policies"));
   // Makes the package's own name resolve to this build.
   const manifest = readFileSync(join(ROOT, "package.json"), "utf8");
@@ -36,7 +36,7 @@ export async function build({ dist = true } = {}) {
     if (name !== "examples") symlinkSync(join("..", "..", "docs", name), join(BUILD, "docs", name));
 }
 
-/** Bundles as the published package, so that every process reads fewer files. */
+/** Creates the bundles of the published package, so that each process reads fewer files. */
 function bundle(folder) {
   bundlePackages(folder, folder === BUILD ? ["test"] : []);
   // V8 reports coverage by file, so coverage needs separate files.

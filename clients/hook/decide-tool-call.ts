@@ -299,7 +299,7 @@ async function endCall(event: HookEvent, payload: JsonObject, dependencies: Deci
   const call = await dependencies.state.takeAction(host, session, callId).catch(() => null);
   if (call === null) return pass();
   let created: Assent | undefined;
-  // One client, because its report contains what histories keep of the output that it inspected.
+  // Inspect and report with the same client, because its report includes the kept members of the output.
   const client = (): Assent =>
     (created ??= (dependencies.createClient ?? createHookClient)(configFor(event, dependencies)));
   const isReplaceable = call.inspects && replaceOutput !== undefined && Object.hasOwn(payload, "tool_response");

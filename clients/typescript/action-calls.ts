@@ -31,7 +31,7 @@ const GRACE = 5;
 /** Retry period of a start without a response, in seconds. A later start is of little use to the caller. */
 const START_AGAIN = 20;
 
-/** Maximum number of actions of which a client remembers what histories keep. */
+/** Maximum number of actions for which a client stores the kept members of outputs. */
 const MAX_KEPT = 1000;
 
 /** Returns the methods that submit actions and read their decisions. */
@@ -107,7 +107,7 @@ export function submissionCalls({ call, record, listOf, sessionHeader, authority
 
 /** Returns the methods that wait for an action, start it and report its result. */
 export function executionCalls({ call, record, action, transport }: ApiCalls) {
-  /** What histories keep of outputs whose result was not reported yet, by action. */
+  /** Members of outputs that histories keep, by action, until the result is reported. */
   const kept = new Map<string, Record<string, unknown>>();
   return {
     action,
@@ -176,7 +176,10 @@ export function executionCalls({ call, record, action, transport }: ApiCalls) {
       if (kept.size > MAX_KEPT) kept.delete(kept.keys().next().value ?? "");
       return inspection;
     },
-    /** Reports the result, with what `inspect` said that histories keep. Retries if the response is missing; the service keeps the first result. */
+    /**
+     * Reports the result. Adds the `kept` members that `inspect` returned to `meta`. Retries if the response is missing;
+     * the service stores the first result.
+     */
     async result(id: string, { success, error, meta, usage, attempt }: ActionResult, { signal }: CallOptions = {}) {
       const reported = kept.has(id) ? { ...kept.get(id), ...meta } : meta;
       kept.delete(id);

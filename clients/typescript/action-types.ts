@@ -134,7 +134,7 @@ export interface Inspection {
   rule: { policy: string; rule: string } | null;
   /** For the agent. */
   reason: string | null;
-  /** What histories keep of the output, to report in `meta` of the result. `result` of the same client adds it. */
+  /** Members of the output that histories keep. The client's method `result` reports them in `meta`. */
   kept?: Record<string, unknown>;
 }
 

@@ -191,7 +191,7 @@ interface RecordOptions {
   /** The credential that the start issued. */
   issued?: ActionRecord["credential"];
   redecision?: ActionRecord["redecision"];
-  /** Whether approvers get the comparison with up to 300 earlier actions, which takes milliseconds. Default: true. */
+  /** Whether to compare the request with up to 300 earlier actions, which takes milliseconds. Default: true. */
   isCompared?: boolean;
   /** Votes on the action. Default: they are read from the store. */
   votes?: readonly ApprovalRow[];

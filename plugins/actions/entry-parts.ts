@@ -17,7 +17,7 @@ export const GrantSum = Type.Object(
       Type.Number({
         exclusiveMinimum: 0,
         maximum: 1_000_000_000,
-        description: "With usage: the amount that an action counts until its result reports the usage.",
+        description: "For usage: the amount that counts for an action until its result reports the usage.",
       }),
     ),
   },

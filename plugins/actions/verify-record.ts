@@ -197,7 +197,7 @@ function compareEntries(
 }
 
 const ALWAYS_COMPARED = ["request_hash", "effective"] as const;
-/** Includes the texts that approvers and policies rely on. */
+/** Adds the columns whose texts approvers and policies read. */
 const COMPARED_WITH_VOTES = [...ALWAYS_COMPARED, "request", "meta", "questions"] as const;
 
 function findRejection(entries: readonly ActionEntry[]): RecordedRejection | null {

@@ -1,6 +1,6 @@
 /**
- * Finds rights and code that an action could keep after its end: what its role may pass on, and objects that run with
- * the rights of the role, or with the rights of other users who meet them.
+ * Finds rights and code that could outlast an action: rights that its role may grant to others, and objects that run with
+ * the rights of the role or of the users who use them.
  */
 import type postgres from "postgres";
 
@@ -9,13 +9,16 @@ export interface OutlastingRight {
   problem: string;
   /** Statement that removes the right; null if only an operator can do this. */
   removal: string | null;
-  /** Statements, separated by semicolons, that end the right without a lock, because another user's transaction can block the removal. */
+  /**
+   * Statements, separated by semicolons, that make the right unusable without waiting for a lock. They are needed because
+   * another user's transaction can block `removal`. Null if there are none.
+   */
   disarm: string | null;
 }
 
 /**
- * Kinds of objects that hold data only, in the words of `pg_identify_object`. Everything else that a role can own is
- * code, or has a query that runs with the rights of its owner. A user mapping has an "owner" that it is for.
+ * Kinds of objects that contain only data, under their names in `pg_identify_object`. Every other object that a role can
+ * own is code, or has a query that runs with the owner's rights. The "owner" of a user mapping is the user that it maps.
  */
 const DATA_KINDS = ["table", "sequence", "schema", "type", "collation", "large object", "user mapping"];
 /** Predefined roles that can reach the server's files and programs, or create what outlasts a session. */
@@ -55,7 +58,7 @@ const HELD = `with recursive held as (
     select r.* from held join pg_auth_members m on m.member = held.oid join pg_roles r on r.oid = m.roleid
   )`;
 
-/** Statements that revoke the grants of others on the relation `objid`. */
+/** Selects the statements that revoke all grants on the relation `objid`, separated by semicolons. */
 const GRANTS_OF_OTHERS = `select string_agg(distinct format('revoke all on %s from %s', identity,
       case x.grantee when 0 then 'public' else x.grantee::regrole::text end), '; ') as grants
     from (select relacl as acl from pg_class where oid = objid union all
@@ -127,7 +130,7 @@ const FIND = `${HELD}, here as (select oid from pg_database where datname = curr
 
 /**
  * Returns the rights of these roles that outlast an action.
- * @param powerless role without rights, as which disarmed functions run
+ * @param powerless role to which disarmed functions switch, so that their calls fail
  */
 export async function findOutlastingRights(
   tx: postgres.TransactionSql,

@@ -15,7 +15,7 @@ import { scramVerifier } from "./scram-verifier.ts";
 const STATEMENT_TIMEOUT = 5_000;
 /** Time to wait until the connections of an ended role are closed. Milliseconds. */
 const CLOSE_TIMEOUT = 2_000;
-/** Limits of each connection from its start, because those of the login role could otherwise end it while it is idle. */
+/** Timeouts of the issuer's connections. They override the role's own timeouts, which could end an idle connection. */
 const LIMITS = {
   statement_timeout: STATEMENT_TIMEOUT,
   // Strings, because the driver omits the number 0.
@@ -28,7 +28,7 @@ const SETTINGS = postgresSettings("transaction", {
   synchronous_commit: "on",
   createrole_self_grant: "",
 });
-/** Time to wait for a lock that the removal of an object needs. Milliseconds. */
+/** Lock timeout of a statement that drops or disables an object. Milliseconds. */
 const LOCK_TIMEOUT = 500;
 const MAX_ROUNDS = 3;
 const OLDEST_VERSION = 150_000;
@@ -118,7 +118,7 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
       await dropOwned(sql, user, options.role, dropped);
     } finally {
       if (dropped.length > 0)
-        log.warn("dropped what an action left behind, because it would have kept rights of the action", {
+        log.warn("dropped what an action left behind, because these objects would keep rights of the action", {
           issuer: name,
           role: user,
           dropped,
@@ -168,8 +168,8 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
 }
 
 /**
- * Runs statements in a transaction in which every name is one of Postgres itself, because an action could create a
- * function or an operator that fits a call better, and that would run with the issuer's rights.
+ * Runs statements in a transaction in which names refer only to objects of Postgres. Otherwise an action could create a
+ * function or an operator that matches a call better, and that would run with the issuer's rights.
  */
 function trusted<T>(sql: postgres.Sql, work: (tx: postgres.TransactionSql) => Promise<T>): Promise<T> {
   return sql.begin("ISOLATION LEVEL READ COMMITTED READ WRITE", async (tx) => {
@@ -187,7 +187,7 @@ async function assertNothingOutlasts(tx: postgres.TransactionSql, role: string):
   const [isInUse] = await tx`
     select 1 from pg_auth_members m join pg_roles r on r.oid = m.member
     where m.roleid = (select oid from pg_roles where rolname = ${role}) and r.rolname ~ ${LOGIN_ROLE}`;
-  // What an action created meanwhile is dropped when that action ends.
+  // While the role is in use, ignore objects that can be removed: the end of the action that created them drops them.
   const [first] = found.filter(({ removal }) => removal === null || isInUse === undefined);
   if (first === undefined) return;
   const others = found.length === 1 ? "" : ` (and ${found.length - 1} more)`;
@@ -202,20 +202,20 @@ async function disableLoginRole(
   rollBackAll: () => Promise<void>,
 ): Promise<void> {
   const login = quoteIdentifier(user);
-  // Revoke the declared role, so that code of the login role has no rights even if the login role cannot be dropped.
+  // Revoke the declared role first. If the login role cannot be dropped, its functions and views then have no rights.
   await trusted(sql, async (tx) => {
     await tx.unsafe(`REVOKE ${quoteIdentifier(role)} FROM ${login}`);
     await tx.unsafe(`GRANT ${login} TO CURRENT_USER`);
   });
-  // A login can change its own role and leave that transaction open or prepared, which blocks NOLOGIN. So end these
-  // transactions while NOLOGIN waits: a new one can only wait after it.
+  // A transaction of the login that changes the login role blocks NOLOGIN while it is open or prepared. End such
+  // transactions while NOLOGIN waits for its lock, because a new transaction cannot acquire the lock ahead of NOLOGIN.
   for (let round = 1; ; round++) {
     const disabled = trusted(sql, (tx) => tx.unsafe(`ALTER ROLE ${login} NOLOGIN`));
     const [{ status }] = await Promise.allSettled([disabled, closeConnections(sql, user).then(rollBackAll)]);
     if (status === "fulfilled") break;
     if (round === MAX_ROUNDS) await disabled;
   }
-  // No new connection can open now.
+  // NOLOGIN now prevents new connections.
   await closeConnections(sql, user);
 }
 
@@ -226,8 +226,8 @@ async function disableLoginRole(
 async function dropOwned(sql: postgres.Sql, user: string, role: string, dropped: string[]): Promise<void> {
   const login = quoteIdentifier(user);
   await rollBackPrepared(sql, [user, role]);
-  // Each statement has its own transaction, so that an object that cannot be dropped keeps no other. An object can be
-  // part of another one, such as a function of an extension, so repeat this.
+  // Run each statement in its own transaction, so that the others succeed if one fails. Repeat failed statements, because
+  // some objects can be dropped only after another object, such as a function after its extension.
   for (let round = 1; ; round++) {
     const found = await trusted(sql, (tx) => findOutlastingRights(tx, [user, role], user));
     const before = dropped.length;

@@ -20,7 +20,7 @@ const Options = effectSourceOptions({
 const CANNOT_SEE = [
   "Statement classes and relations that pgaudit.log and pgaudit.role do not select.",
   "Writes in the WITH clause of another statement, and all tables after the first one, unless pgaudit.log_relation is on or pgaudit.role selects the tables.",
-  "What a MERGE updates or deletes if it can also insert: pgaudit records it as INSERT.",
+  "Updates and deletes of a MERGE that can also insert: pgaudit records such a MERGE as INSERT.",
   "Rows that foreign keys delete or change (ON DELETE CASCADE), and functions written in C.",
   "Whether a statement failed or its transaction was rolled back: pgaudit records it before it runs.",
   "What a superuser did after changing pgaudit's settings.",

@@ -298,7 +298,7 @@ class GrantAuditor implements FeatureAuditor {
   }
 }
 
-/** Whether the amounts of all uses follow from their requests. Results report the others. */
+/** Whether the amount of each use can be computed from its request. Amounts of usage come from results instead. */
 const hasComputedSum = (grant: Grant | undefined): boolean =>
   grant !== undefined && grant.sum !== null && readUsageName(grant.sum.of) === null;
 

@@ -63,7 +63,7 @@ export interface Inspection {
   labels: readonly string[];
   rule: { policy: string; rule: string } | null;
   reason: string | null;
-  /** What histories keep of the output that is passed on; absent if nothing. */
+  /** Members of the passed-on output that histories keep; absent if there are none. */
   kept?: JsonObject;
 }
 
@@ -73,7 +73,7 @@ interface Prepared {
   judgement: Judgement;
 }
 
-/** Maximum size in bytes of what histories keep of one output. */
+/** Maximum size in bytes of the members that histories keep from one output. */
 const MAX_KEPT = 4096;
 
 /**

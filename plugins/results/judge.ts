@@ -57,13 +57,13 @@ export function findResultRules(
   return [...new Map(found.map((each) => [each.rule, each])).values()];
 }
 
-/** Returns the paths of the members that the histories of the action keep. */
+/** Returns the paths that `keep` lists in each history that contains the action. */
 export const listKeptPaths = (policies: CompiledPolicySet, action: Names): (readonly string[])[] =>
   listHistoriesOf(policies, action).flatMap(({ keep }) => keep);
 
 /**
- * Returns the members of an output with these paths: of the output itself, of `structuredContent` of an MCP result, and
- * of texts that are JSON as a whole.
+ * Returns the members with these paths. Reads the output itself, `structuredContent` of an MCP result, and texts that
+ * consist entirely of JSON.
  */
 export function keepOutput(output: JsonValue | undefined, paths: readonly (readonly string[])[]): JsonObject {
   if (output === undefined || paths.length === 0) return {};
@@ -74,7 +74,7 @@ export function keepOutput(output: JsonValue | undefined, paths: readonly (reado
   return Object.assign({}, ...found) as JsonObject;
 }
 
-/** Returns the value of a text that is JSON and has no ambiguity; null for any other text. */
+/** Returns the value of a text that consists entirely of unambiguous JSON; null for any other text. */
 function parseWholeText(text: string): JsonValue | null {
   try {
     return parseJson(text.trim());

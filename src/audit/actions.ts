@@ -175,7 +175,7 @@ const ERASED_COLUMNS = ["request", "past", "meta", "questions", "effective", "re
 
 /**
  * Checks that the store no longer contains a request or result that the ledger records as erased.
- * @param altered whether what remains of a rejected request differs
+ * @param altered the parts of a rejected request that differ from the ledger
  */
 function checkErased(row: ActionRow, altered: readonly ContentPart[], fault: ReportFault): void {
   for (const column of ERASED_COLUMNS)
@@ -203,7 +203,7 @@ function checkObligations(
 ): void {
   const obliged = applyDecisionObligations(request, decision);
   const commitment = obliged === null ? undefined : commitDigest(salt, encodeRequest(obliged).hash);
-  if (commitment !== effective) fault("its request was not changed as its obligations say");
+  if (commitment !== effective) fault("its request was not changed as its obligations require");
 }
 
 async function checkVotes(
@@ -224,8 +224,8 @@ async function checkVotes(
 }
 
 /**
- * Checks that the store has each use of a limit, and that the action is in each history to which it belongs, except rows
- * that have expired and may have been deleted. `audit-rows.ts` checks the reverse: that each stored row belongs to a
+ * Checks that the store has the row of each limit use of the action, and of each history that contains the action. Skips
+ * expired rows, which may have been deleted. `audit-rows.ts` checks the reverse: that each stored row belongs to a
  * decision.
  */
 async function checkCounted(
@@ -244,5 +244,5 @@ async function checkCounted(
       fault(`its use of the limit "${use.limit_name}" of "${use.policy}" is not in the store`);
   for (const place of places.filter(isCurrent))
     if ((await readCountedRow(copying, "past_actions", place)) === null)
-      fault(`it is missing in the history of the policy "${place.policy}"`);
+      fault(`it is missing from the history of the policy "${place.policy}"`);
 }

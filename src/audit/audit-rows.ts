@@ -92,8 +92,8 @@ const describeCounter = (row: CountedRow): string =>
   "limit_name" in row ? `the limit "${row.limit_name}" of "${row.policy}"` : `the history of "${row.policy}"`;
 
 /**
- * Checks a row that decisions count: it must equal a row that is recomputed from the request, the entries and the policies
- * of its action. For an erased request, checks only the time.
+ * Checks a stored row that decisions count. Recomputes the action's rows from its request, entries and policies, and
+ * reports differences. If the request was erased, checks only the time.
  */
 async function checkCounted({ store, policies }: RowsAudit, row: CountedRow, fault: ReportFault): Promise<void> {
   const action = await store.action(row.action_id);
@@ -104,7 +104,7 @@ async function checkCounted({ store, policies }: RowsAudit, row: CountedRow, fau
   const set = await policies.compiled(findCountingPolicies(history));
   if (set === null) return;
   const request = effectiveRequest(action);
-  // The other columns came from the erased request.
+  // The other columns depend on the erased request.
   if (request === null) {
     const { first, edit, usage } = history;
     const at = "limit_name" in row ? parseEntryTime((edit?.entry ?? first).at) : findHistoryTime(history);

@@ -1,4 +1,4 @@
-/** The rows of an action that later decisions count: its uses of limits and its places in histories. */
+/** Recomputes the rows of an action that later decisions count: its limit uses and its places in histories. */
 import type {
   ActionRow,
   CopiedRow,
@@ -31,7 +31,7 @@ export interface CountedRows {
   places: PastActionRef[];
 }
 
-/** What startup compares with the store. */
+/** The recomputed columns and rows of an action, which startup compares with the store. */
 export interface RecordedRows extends Partial<CountedRows> {
   /** The columns that entries determine; null if the first entry is not the decision on this action. */
   recorded: RecordedAction | null;
@@ -41,14 +41,17 @@ export interface RecordedRows extends Partial<CountedRows> {
   mayCount: boolean;
 }
 
-/** Returns the digest of the policies that made the decision that counts. An approver's edit is decided again. */
+/**
+ * Returns the digest of the policy set whose decision determines the rows. If the request was edited, this is the
+ * decision on the edited request.
+ */
 export function findCountingPolicies({ first, edit }: ActionHistory): string | null {
   return (edit?.entry ?? first).policy_set;
 }
 
 /**
  * Recomputes the rows from the entries of the action.
- * @param set the policies that `findCountingPolicies` names
+ * @param set the policy set whose digest `findCountingPolicies` returns
  * @param request the request that may run
  * @param past the data that the decisions read
  */
@@ -74,7 +77,7 @@ export function recomputeCountedRows(
 }
 
 /**
- * Recomputes what startup compares with the store.
+ * Recomputes the columns and rows of an action, so that startup can compare them with the store.
  * @param compiled returns the policy set with this digest; null if it is not stored
  */
 export async function recomputeRows(
@@ -109,7 +112,7 @@ export async function readCountedRow(
   row: LimitUseRow | PastActionRef,
 ): Promise<CopiedRow | null> {
   const { action_id, subject } = row;
-  // The primary keys end with the action, so the row follows the same key with a shorter id.
+  // The primary keys end with the action's id. So the row follows the key in which the id lacks its last digit.
   const stored = await copying.read(table, { ...row, action_id: action_id.slice(0, -1) }, ROWS_PER_PREFIX);
   return stored.find((one) => one["action_id"] === action_id && one["subject"] === subject) ?? null;
 }

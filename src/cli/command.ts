@@ -59,8 +59,8 @@ export interface CommandEntry {
   /** Short description for the list of commands. */
   summary: string;
   /**
-   * Loads the command's code, which the list of commands does not need.
-   * @param args arguments of the command, which can need only a part of its code; none to print its help
+   * Loads the command's code. Listing the commands does not load it.
+   * @param args arguments of the command, so that it can load only the code that they need; empty to print its help
    */
   load(args?: readonly string[]): Promise<Command>;
 }
@@ -205,7 +205,7 @@ export function colourText(io: Output, name: "green" | "red" | "yellow" | "dim",
 }
 
 /**
- * Prints the names and values of an object below its first line. Omits values that are null.
+ * Prints an indented line with the name and the value of each fact. Omits facts whose value is null.
  * @param width width of the column of names
  * @example
  * printFacts(io, [["id", stop.id], ["reason", stop.reason]]);

@@ -23,7 +23,7 @@ export function encodeAuthority({ authority }: Pick<Facts, "authority">): string
 }
 
 /**
- * Returns the start of the columns of all actions under an authority.
+ * Returns the text with which the `authority` column of each action under this authority begins.
  * @example
  * authorityPrefix("a1"); // `{"id":"a1",`
  */

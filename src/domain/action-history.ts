@@ -201,8 +201,8 @@ export interface ActionHistory {
 }
 
 /**
- * Rebuilds an action from its stored entries. Skips entries of plugins, because they do not change the action. Returns null
- * if the first entry is not a decision. Throws RangeError or TypeError for malformed entries.
+ * Decodes an action's stored entries and rebuilds the action. Skips the entries of plugins, which never change an action.
+ * Returns null if the first entry is not a decision. Throws RangeError or TypeError for malformed entries.
  */
 export function readActionHistory(
   rows: readonly { type: string; bytes: Uint8Array; leaf_hash: Uint8Array }[],
@@ -585,9 +585,9 @@ export function findDifferingColumns(recorded: object, row: object): string[] {
 }
 
 /**
- * Returns the columns of an action's row after its stored entries, and the time under which histories list the action. Null
- * if the first entry is not a decision.
- * @param row the row that may contain more than the entries record
+ * Returns an action's row as the stored entries record it, and the time under which histories list the action. Returns
+ * null if the first entry is not a decision.
+ * @param row the stored row, which can be newer than the entries
  * @example
  * const recomputed = recomputeActionRow(row, entriesOfAction);
  * if (recomputed === null) throw new StorageError("corrupt", "the action has no decision");

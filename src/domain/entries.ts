@@ -99,7 +99,7 @@ export function isPluginEntry(entry: Pick<EntryBody, "type">): entry is PluginEn
 }
 
 /**
- * Returns whether the type of the entry is one of the core, not of a feature or plugin.
+ * Returns whether the entry's type belongs to the core, not to a feature or plugin.
  * @example
  * if (isCoreEntry(entry) && entry.type === "decision") index(entry.action_id);
  */

@@ -12,7 +12,7 @@ import { commitDigest, commitResult, encodeRequest } from "./request.ts";
 import { matchesCommitment } from "./salted-commitment.ts";
 import { factsMatchCommitments } from "./salted-facts.ts";
 
-/** The columns of an action's row that its entries commit to. `past` is the data that its decisions read. */
+/** The columns to which an action's entries contain commitments. `past` is the data that its decisions read. */
 interface ContentColumns {
   request: string;
   request_hash: string;
@@ -25,7 +25,7 @@ interface ContentColumns {
   result: string | null;
 }
 
-/** `request` compares the request with its hash, and `request_hash` the hash with the entries. */
+/** A comparison of content. `request` compares the request with its hash; `request_hash` compares the hash with the entries. */
 export type ContentPart = "request" | "request_hash" | "effective" | "meta" | "questions" | "past" | "result";
 
 const MATCHES: Record<ContentPart, (row: ContentColumns, history: ActionHistory) => boolean> = {
@@ -41,8 +41,8 @@ const MATCHES: Record<ContentPart, (row: ContentColumns, history: ActionHistory)
 export const CONTENT_PARTS = Object.keys(MATCHES) as ContentPart[];
 
 /**
- * Returns the parts that differ from the entries. Skips erased parts. For an erased action, compares only what remains of
- * a rejected request.
+ * Returns the parts that differ from the entries. Skips erased parts. For an erased action, compares only the digests that
+ * remain of a rejected request.
  */
 export function findAlteredContent(
   row: ContentColumns,
@@ -68,7 +68,7 @@ function hasRecordedResult({ result, salt }: ContentColumns, commitment: string 
   return commitResult(salt, value) === commitment && canonicalText(value) === result;
 }
 
-/** Returns false if the check throws, because content that the service wrote can always be parsed. */
+/** Runs a check. Returns false if it throws: content that the service wrote can be parsed, so an error shows a change. */
 function isTrue(check: () => boolean): boolean {
   try {
     return check();

@@ -40,7 +40,7 @@ function target(file: string, specifier: string): string | null {
 
 const sources = [...filesIn("src"), ...filesIn("plugins", [".ts", ".tsx"]), ...filesIn("clients")];
 
-/** What storages over SQL databases share. Its folder has no index, because it is no plugin. */
+/** API of the code that SQL storages share. Its folder has no `index.ts`, because the folder is not a plugin. */
 const SQL = "plugins/storage-sql/api.ts";
 
 describe("imports", () => {

@@ -172,7 +172,7 @@ describe("the console over a slow line", { skip: withoutBrowser }, () => {
       };
       sizes.push(size().catch(() => undefined));
     });
-    // The inbox may still be loading when the form appears, and counts.
+    // Wait for the inbox, which counts too, and which can still be loading when the form appears.
     await page.goto(console_.server.url, { waitUntil: "networkidle" });
     await page.getByLabel("API key").waitFor();
     await Promise.all(sizes);

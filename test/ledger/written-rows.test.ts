@@ -73,7 +73,7 @@ test("the rows of the oldest actions are evicted first, also of those from befor
   await read(1);
 });
 
-test("a history shows another result than was written", async () => {
+test("a history contains a result that differs from the written one", async () => {
   const all = new WrittenRows({ error() {} });
   const place = { policy: "p", basis: "b", subject: "bot", action_id: "a", at: START, until: START + HOUR };
   const row = { ...actionRow("a"), erased_at: null, result: '{"meta":{"id":"c-1"}}' };

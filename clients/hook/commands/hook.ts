@@ -1,6 +1,6 @@
 import type { Command, CommandEntry } from "../../../src/command.ts";
 
-/** Answers one event. Hosts run it for each call, so it loads neither the subcommands nor code of other commands. */
+/** Answers one event. Hosts run this command for each call, so it does not load the subcommands or other commands. */
 const answerEvent: Command = {
   help: "",
   async run(args) {

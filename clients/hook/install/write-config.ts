@@ -16,8 +16,9 @@ export interface ConfigChange {
 }
 
 /**
- * Returns hook.json with these members and those of the present file that `kept` names. Creates only its
- * folder. Throws HookConfigError for a file that is no JSON object, and the error of the system for a folder that cannot be created.
+ * Returns the change to hook.json, and creates the folder of hook.json. The new file has `members`, and the members of
+ * the current file that `kept` names. Throws HookConfigError if the current file is not a JSON object. Throws the
+ * system's error if the folder cannot be created.
  */
 export function planConfig(
   env: Variables,
@@ -40,18 +41,18 @@ export function planConfig(
   return { path, before, after: `${JSON.stringify(all, null, 2)}\n` };
 }
 
-/** Writes the change, readable only by the user. */
+/** Writes hook.json. Only the user can read the file. */
 export function writeConfig({ path, before, after }: ConfigChange): void {
   writeSettings(path, before, after, 0o600);
   chmodSync(path, 0o600);
 }
 
-/** Returns the configuration of the hook. Throws HookConfigError if it has another key or address than the file. */
+/** Returns the hook's configuration. Throws HookConfigError if another file overrides the key or the URL. */
 export function loadWritten(env: Variables, { path }: ConfigChange, url: string, key: string): HookConfig {
   const config = loadConfig(env);
   if (config.apiKey !== key || config.url !== resolveLocalName(url))
     throw new HookConfigError(
-      `${path} was written, but another file takes precedence: /etc/assent/hook.json or the one of your account`,
+      `${path} was written, but another file takes precedence: /etc/assent/hook.json or the hook.json of your account`,
     );
   return config;
 }

@@ -47,7 +47,7 @@ const showsContents = ([verb = "", ...args]: readonly string[]): boolean =>
   !GIT_NAMES.has(verb) ||
   (verb === "log" && args.some((arg) => /^-[a-zA-Z]*[pLcU]|^--(?!$|oneline$|stat$|graph$|name-)/.test(arg)));
 
-/** Whether a command that displays names of files also displays lines of a file, or lets another program do so. */
+/** Whether options make a command that displays file names also display lines of a file, or run another program. */
 const displaysLines = (name: string, args: readonly string[]): boolean =>
   (name === "fd" && args.some((arg) => /^-[a-zA-Z0-9]*[xX]|^--exe/.test(arg))) ||
   (name === "du" && args.some((arg) => /^-[a-zA-Z0-9]*X|^--(f|exclude-)/.test(arg))) ||

@@ -132,7 +132,7 @@ export class NestedCommands {
         this.reader.note("expansion");
         return record();
       case "wait":
-        // bash evaluates the subscript of the variable.
+        // bash evaluates the subscript of the variable that `-p` names.
         if (args.some(({ text }) => /^-\w*p/.test(text))) this.reader.note("assignment");
         return record();
       case "read":

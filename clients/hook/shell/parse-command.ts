@@ -175,7 +175,8 @@ class ShellReader {
     words: readonly ShellArgument[] | null = null,
   ): void {
     const before = this.task;
-    // A shell script that a task starts belongs to the task. A task that it starts is judged as if it was started directly.
+    // The commands of a shell script belong to the task that starts the script. The commands of a task belong to that
+    // task, even if another task starts it.
     if (words === null && task !== "") this.task = task;
     else if (task !== "") this.task ??= task;
     this.workingFolders.within(folder, () => this.readScript(text, via, depth + 1, words));

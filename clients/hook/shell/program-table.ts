@@ -186,7 +186,7 @@ phpunit checks: -v --filter=~ --group= --exclude-group= --testsuite= --testdox -
 phpstan analyse checks: -lq= --level= --no-progress --error-format=/\w+/ --memory-limit= --debug
 biome check, biome lint, biome format, biome ci checks: --write --fix --unsafe --staged --changed --since= --files-ignore-unknown= --max-diagnostics= --diagnostic-level= --error-on-warnings --reporter=/\w+/ --colors= --skip= --only= --no-errors-on-unmatched --verbose
 deno fmt, deno lint checks: -q --check --ext= --ignore= --no-semicolons --single-quote --use-tabs --line-width= --indent-width= --prose-wrap= --fix --rules --json --compact --quiet
-# Bundlers run the settings of the project. No option that names other settings or code, or a folder that the bundler empties
+# Bundlers run the project's configuration. Options that name other configuration, code or a folder to empty are not listed.
 # https://vite.dev/guide/cli, https://webpack.js.org/api/cli, https://rollupjs.org/command-line-interface, https://esbuild.github.io/api, https://tsup.egoist.dev
 vite build, vite optimize checks: -wh -d[=] -mlf= --mode= --logLevel= --filter= --base=~ --target=/[\w.,]+/ --sourcemap[=]/true|false|inline|hidden/ --minify[=]/true|false|terser|esbuild/ --assetsInlineLimit= --manifest --ssrManifest --ssr --watch --clearScreen --no-clearScreen --debug[=] --profile --app --force --help
 vite, vite dev, vite serve, vite preview checks: -h -d[=] -mlf= --mode= --logLevel= --filter= --base=~ --port= --strictPort --cors --force --clearScreen --no-clearScreen --debug[=] --profile --help --version

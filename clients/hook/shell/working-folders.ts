@@ -52,7 +52,7 @@ export class WorkingFolders {
     const { text } = argument;
     if (text === "-" || text === "--") return [];
     const paths = text.startsWith("-") ? [] : this.filePaths(argument);
-    // An option with an attached value, such as `-f.env` or `-C../x`. The value of `--name=dir/x` is one of the parts below.
+    // Find a value attached to an option, such as `-f.env` or `-C../x`. The loop below reads that of `--name=dir/x`.
     const at = /^-(?!-[\w.-]+=)/.test(text) ? text.search(/[/~.]/) : -1;
     if (at > 0)
       paths.push(

@@ -18,7 +18,7 @@ from .transport import Transport, as_object, to_json
 DEFAULT_URL = "http://127.0.0.1:8000"
 #: Maximum number of seconds that one request waits for a vote. A longer wait uses several requests.
 LONGEST_WAIT = 30
-#: Maximum number of actions of which a client remembers what histories keep.
+#: Maximum number of actions for which a client stores the kept members of outputs.
 MAX_KEPT = 1000
 #: A stream without data for this number of seconds is disconnected, because the service sends heartbeats more often.
 PATIENCE = 90.0
@@ -46,7 +46,7 @@ class Assent:
         key = api_key or os.environ.get("ASSENT_API_KEY", "")
         self.url = address
         self._http = Transport(address, key, timeout, ssl_context)
-        # What histories keep of outputs whose result was not reported yet, by action.
+        # Members of outputs that histories keep, by action, until the result is reported.
         self._kept: Dict[str, Dict[str, Any]] = {}
         self._bound_to: Optional[str] = None
         self._session = session_token
@@ -184,7 +184,8 @@ class Assent:
         attempt: Optional[str] = None,
     ) -> ActionRecord:
         """
-        Reports the result of an action, with what `inspect` said that histories keep. If the response is lost, the request is retried; the service stores the first result.
+        Reports the result of an action. Adds the `kept` members that `inspect` returned to `meta`. If the response is
+        lost, the request is retried; the service stores the first result.
         `usage`: what the action used, for limits, such as {"cost_usd": 0.02}.
         `attempt`: the attempt of the start that this result ends. The result of a different attempt is rejected.
         """

@@ -93,7 +93,7 @@ examples:
 
 async function enrol(io: Output, given: string | undefined, command: string | undefined, json: boolean): Promise<void> {
   const { url, machine } = withConfigErrors(() => {
-    // A file that cannot be changed fails before a key is made.
+    // Check that the file can be changed before the service creates a key.
     planConfig(process.env, {}, []);
     return { url: given ?? readServiceUrl(process.env), machine: describeMachine(process.env) };
   });

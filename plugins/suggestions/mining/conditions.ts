@@ -248,13 +248,13 @@ function range(expression: string, combinations: readonly (readonly number[])[])
 
 /**
  * Returns a condition that requires a common prefix that ends at a separator, followed by a string that matches a
- * common pattern. Each combination must have this prefix and no longer one.
+ * common pattern. The common prefix of each combination must be the same.
  */
 function prefix(expression: string, combinations: readonly (readonly string[])[]): Core | null {
   const start = cutAtSeparator(commonStart(combinations.flat()));
   const points = Array.from(start).length;
   if (points < MIN_PREFIX || combinations.flat().some((value) => value === start)) return null;
-  // The host of an address has to be in the prefix.
+  // The prefix must contain the whole host of a URL, so that the host cannot vary.
   if (/:\/\/[^/]*$/.test(start)) return null;
   const rest = characterPattern(combinations, (value) => value.slice(start.length));
   if (rest === null) return null;
@@ -294,22 +294,26 @@ function mailDomain(expression: string, combinations: readonly (readonly string[
 
 interface CharacterPattern {
   source: string;
-  /**
-   * Returns the CEL clauses to append to the pattern: the common start and end, the maximum length, and the exclusion of `..` if the
-   * pattern allows dots.
-   */
+  /** Returns the other clauses in CEL: the common start and end, the maximum length, and no `..` if dots are allowed. */
   text(expression: string): string;
   isSafe(whole: string): boolean;
   test(whole: string): boolean;
 }
 
 /**
- * Returns a pattern for strings with the kinds of characters that the strings of each combination have, with their common start and end up to a
- * separator (`.example.com`), and at most the length of the longest string of each. Excludes `..`, which can mean a different folder, and a leading `-`, which can
- * mean an option, unless approved strings begin with it. Returns null if the combinations have no common pattern or
- * begin differently, or if an approved string contains `..` or a character that is not in any of `PIECES`, such as a
- * space or a quote.
- * @param after what follows the part in each string
+ * Returns a pattern for strings like those of each combination:
+ * - The string has only kinds of characters that the strings of each combination have.
+ * - The string has their common start and end, up to a separator (`.example.com`).
+ * - The string is no longer than the longest string of each combination.
+ * - The string does not contain `..`, which can lead to a different folder.
+ * - The string does not begin with `-`, which can mark an option, unless approved strings begin with it.
+ *
+ * Returns null in these cases:
+ * - The combinations have no common pattern, or a different start or end.
+ * - An approved string contains `..`, or a character that is not in `PIECES`, such as a space or a quote.
+ * - The host of a mail address or of a URL would vary.
+ * @param partOf returns the part of a string to which the pattern applies
+ * @param after the text that follows this part in all strings
  */
 function characterPattern(
   combinations: readonly (readonly string[])[],
@@ -328,7 +332,7 @@ function characterPattern(
       .join("");
   const first = pieces(values.map((texts) => texts.map((value) => value.charAt(0))));
   const all = pieces(values);
-  // The host of a mail address or of a URL cannot vary, because the data would go to others than people saw.
+  // Otherwise a rule could allow data to go to a host that no one approved.
   if (first === "" || all.includes("@") || values.flat().some((value) => value.includes("://"))) return null;
   // Count code points, as CEL does. The length is a separate condition, because a bounded repetition in the pattern
   // would use many steps.

@@ -177,7 +177,7 @@ interface HistoryDocument {
   time_zone?: string;
   /** Maximum number of actions. If the history has more, conditions that read the history fail. */
   max: number;
-  /** Members of results that conditions read as `h.result`, such as `result.customer_id`. */
+  /** Members of results that conditions can read, such as `result.customer_id` (as `h.result.customer_id`). */
   keep?: string[];
 }
 
@@ -434,7 +434,7 @@ export interface SumCap {
   /** CEL expression with a number as its value, or usage such as `usage.cost_usd`. */
   of: string;
   at_most: number;
-  /** With usage: the amount that an action counts until its result reports the usage. */
+  /** For usage: the amount that counts for an action until its result reports the usage. */
   reserve?: number;
 }
 

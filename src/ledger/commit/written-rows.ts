@@ -457,7 +457,7 @@ function pickShown(change: ActionChange): Partial<ShownColumns> {
   );
 }
 
-/** Whether a history shows the action as it was written. Does not compare requests and results that are too long to read. */
+/** Whether a row of a history equals the written row. Skips a request or a result that is too long for histories. */
 function showsSame(shown: ShownColumns | null, row: PastActionRow): boolean {
   if (shown === null) return true;
   return SHOWN.every(

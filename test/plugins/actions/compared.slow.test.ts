@@ -69,7 +69,7 @@ test("an approver, and the page of a link, see what is unusual, what differs, an
       body: { token: new URL(second.link).hash.slice(1) },
     });
     assert.deepEqual(pick(linked.body.action), expected);
-    // The submitter, lists and the response to a submission do not get the comparison.
+    // Lists, the response to a submission, and records that the submitter reads do not contain the comparison.
     const body = { agent_id: "payer", tool: "bank", operation: "pay", params: { amount: 901, to: "cus_2" } };
     const submitted = (await service.call("POST", "/v1/actions", { key: service.admin, body })).body;
     assert.ok(submitted.approval_terms);

@@ -261,7 +261,7 @@ describe("what an action leaves behind", { skip: withoutPostgres }, () => {
     assert.equal(await setup.roleExists(revocation as string), false);
   });
 
-  test("a transaction that changes its own role keeps neither the login nor its connections", async () => {
+  test("a transaction that locks its own role cannot keep the login role or its connections", async () => {
     for (const end of ["", "; prepare transaction 'own role'"])
       for (const database of [setup.database, setup.server.url]) {
         const { secret, revocation } = await setup.issue();
@@ -276,7 +276,7 @@ describe("what an action leaves behind", { skip: withoutPostgres }, () => {
       }
   });
 
-  test("another user's transaction cannot keep code of an action", async () => {
+  test("code of an action stops working even if another user's transaction locks it", async () => {
     await superuser(async (sql) => {
       await sql`create schema pins authorization mallory`;
       await sql`grant select, insert on journal to mallory`;

@@ -1,6 +1,6 @@
 /**
- * Histories keep members of results: later decisions read them, they are erased with the action, and no client or
- * database writer can put in others.
+ * `history.keep`: later decisions read the kept members of results, an erasure of the action removes them, and they can be
+ * neither too large nor ambiguous.
  * @needs retention
  */
 import assert from "node:assert/strict";
@@ -57,7 +57,7 @@ const refund = async (agent_id: string, amount = 50, customer = "c-1"): Promise<
   return (await call("/v1/actions", { agent_id, tool: "stripe", operation: "refund", params })).body.status;
 };
 
-test("a later decision reads what was kept, and nothing else is kept", async () => {
+test("a later decision reads the kept members, and the history keeps no others", async () => {
   const agent = freshAgent();
   const { body } = await call("/v1/actions", { agent_id: agent, tool: "crm", operation: "lookup" });
   assert.equal(body.inspect, true);
@@ -80,7 +80,7 @@ test("a later decision reads what was kept, and nothing else is kept", async () 
   assert.doesNotMatch(past ?? "", /Ada/);
 });
 
-test("MCP results and texts that are JSON are read, ambiguous ones are not", async () => {
+test("the service reads members of MCP results and JSON texts, but not of ambiguous texts", async () => {
   for (const output of [
     { content: [{ type: "text", text: "found" }], structuredContent: CUSTOMER },
     { content: [{ type: "text", text: JSON.stringify(CUSTOMER) }] },
@@ -91,7 +91,7 @@ test("MCP results and texts that are JSON are read, ambiguous ones are not", asy
     assert.equal((await inspect(await started(freshAgent()), output)).kept, undefined);
 });
 
-test("what the agent does not get, and what is too large, is not kept", async () => {
+test("a history keeps no members that the agent does not get, or that are too large", async () => {
   assert.deepEqual((await inspect(await started(freshAgent(), "secret"), CUSTOMER)).kept, {
     customer_id: "[redacted]",
     order: { total: 50 },
@@ -101,7 +101,7 @@ test("what the agent does not get, and what is too large, is not kept", async ()
   assert.equal((await inspect(await started(freshAgent()), large)).kept, undefined);
 });
 
-test("an action without a report, or with a report that is too long to read, lets nothing pass", async () => {
+test("an action allows no refund without a report, or if its report is too long to read", async () => {
   const agent = freshAgent();
   const id = await started(agent);
   await inspect(id, CUSTOMER);
@@ -110,7 +110,7 @@ test("an action without a report, or with a report that is too long to read, let
   assert.equal(await refund(agent), "denied");
 });
 
-test("the clients report what is kept", async () => {
+test("the client reports the kept members", async () => {
   const agent = freshAgent();
   const assent = createAssent({
     url: "http://service.test",
@@ -122,7 +122,7 @@ test("the clients report what is kept", async () => {
   assert.equal(await refund(agent), "allowed");
 });
 
-test("an erasure removes it from the action and finds it in later decisions", async () => {
+test("a search for erasures finds kept members, and an erasure removes them", async () => {
   const agent = freshAgent();
   const id = await started(agent);
   await report(id, { customer_id: "c-erased", order: { total: 50 } });

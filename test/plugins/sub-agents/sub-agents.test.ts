@@ -526,7 +526,7 @@ test("a cursor that the list did not return is refused", async () => {
   assert.deepEqual([status, body.code], [422, "INVALID_CURSOR"]);
 });
 
-test("a budget of an authority counts what all agents under it report, and denies when it is used up", async () => {
+test("the budget of an authority counts the usage of all agents under it, and denies actions when it is used up", async () => {
   const [boss, worker, sub] = [await agent("boss"), await agent("worker"), await agent("sub")];
   const sum = { of: "usage.cost_usd", at_most: 10, reserve: 2 };
   assert.equal((await give(boss, worker, { limits: { sum: { of: sum.of, at_most: 10 } } })).status, 422);

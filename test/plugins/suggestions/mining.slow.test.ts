@@ -294,7 +294,7 @@ describe("combinations that no one approved", () => {
 });
 
 describe("an agent that wants a rule", () => {
-  test("gets none that covers other parameters, folders, options or commands than people saw", async () => {
+  test("gets none that covers parameters, folders, options or commands that no one approved", async () => {
     const history = approvals(60, (i) => ({
       tool: "files",
       operation: "write",
@@ -322,7 +322,7 @@ describe("an agent that wants a rule", () => {
     assert.equal(write({ path: "/srv/app/f3.txt", n: 1 }, "bot-2"), false);
   });
 
-  test("gets none that covers other endings than people saw", async () => {
+  test("gets none that covers endings that no one approved", async () => {
     const host = (i: number): string => `web${i}.example.com`;
     const version = (i: number): string => `1.${i}.0`;
     const mail = (i: number): string => `bot${i}.reports@x${(i >> 1) % 3}.example.com`;

@@ -397,7 +397,7 @@ describe("what ends a task ends all its grants", () => {
   });
 });
 
-test("a budget of an operation counts what results report, and asks when it is used up", async () => {
+test("the budget of an operation counts reported usage, and requires approval when it is used up", async () => {
   const agent = freshAgent();
   const sum = { of: "usage.cost_usd", at_most: 10, reserve: 2 };
   for (const wrong of [

@@ -142,7 +142,7 @@ function managerFolder(manager: string, args: readonly string[]): { folder: stri
 /** Whether a word is a command of npm, pnpm, yarn or bun, and not the name of a script or an installed program. */
 export const isManagerCommand = (word: string): boolean => MANAGER_COMMANDS.has(word) || word.startsWith("-");
 
-/** Separates options that select packages from the other words. Throws for options that change what runs otherwise. */
+/** Separates options that select packages from the other words. Throws for other options that change what runs. */
 function readManagerOptions(manager: string, args: readonly string[]): { words: string[]; selected: Selector[] } {
   const words: string[] = [];
   const selected: Selector[] = [];
@@ -168,12 +168,12 @@ function readManagerOptions(manager: string, args: readonly string[]): { words: 
 const SELECTING_NPM_OPTIONS = /^(-w|--workspace|--workspaces|-ws)(=.*)?$/;
 const SELECTING_OPTIONS = /^(-w|-F|--workspace|--filter|--workspaces|-ws|-r|--recursive|workspaces|workspace)(=.*)?$/;
 
-/** Name or path of a package, as the caller gave it; null for all packages. */
+/** Name or path of a package in the command line; null for all packages. */
 type Selector = string | null;
 
 /**
- * Returns the packages in which a manager runs a script. A selector that is no plain name or path, or that matches nothing, selects all
- * packages.
+ * Returns the packages that the selectors match. Returns all packages if a selector matches nothing, or is not a plain
+ * name or path.
  */
 function selectPackages(
   manager: string,
@@ -196,14 +196,14 @@ function selectPackages(
   return found.some((each) => each.length === 0) ? all : [...new Set(found.flat())];
 }
 
-/** Whether a manager that runs a script in selected packages leaves out this package, because it is the root of a workspace. */
+/** Whether the manager skips a package that is the root of a workspace when it runs a script in several packages. */
 function leavesRootOut(manager: string, { folder, members }: Package, project: ProjectFiles): boolean {
   const list = project.read(`${folder}/pnpm-workspace.yaml`);
   const isRoot = manager === "npm" ? members["workspaces"] !== undefined : manager === "pnpm" && list !== null;
   return isRoot && !/include-?workspace-?root/i.test(`${project.read(`${folder}/.npmrc`) ?? ""}${list ?? ""}`);
 }
 
-/** Returns the packages of the workspaces that contain a folder, with the root packages. */
+/** Returns the root and the members of each workspace that contains the folder. */
 export function workspacePackages(project: ProjectFiles, folder: string): Package[] {
   const packages = new Map<string, Package>();
   for (let place = folder; ; place = dirname(place)) {

@@ -1,7 +1,7 @@
 /** What a task runner runs, as text for a shell. */
 
 export interface TaskBody {
-  /** Name of the task, such as `build`; empty for text that the command line contains. */
+  /** Name of the task, such as `build`; empty if the command line itself contains the text. */
   task: string;
   /** Folder in which the text runs, absolute. */
   folder: string;

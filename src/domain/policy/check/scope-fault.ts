@@ -40,7 +40,7 @@ export function findScopeFault(
   return null;
 }
 
-/** Returns why the sum of a grant or an authority is not valid for the target; null if it is. */
+/** Returns why the sum of a grant or an authority is not valid for the target; null if the sum is valid. */
 export function findSumFault(set: CompiledPolicySet, target: Target, { of, reserve }: SumCap): string | null {
   const isUsage = readUsageName(of) !== null;
   if (isUsage && reserve === undefined)

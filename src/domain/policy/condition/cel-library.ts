@@ -112,7 +112,7 @@ function trim(this: string): string {
 }
 
 function reverseText(this: string): string {
-  // Writing each code point costs more than reading it.
+  // Charge extra, because joining the code points takes longer than reading them.
   chargeSteps(this.length >> 2);
   return pointsOf(this).reverse().join("");
 }

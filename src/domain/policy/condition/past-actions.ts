@@ -50,7 +50,7 @@ function toElement({
   tool,
 }: PastAction): CelInput {
   const ms = parseRfc3339(at);
-  // An erased action has no `params`, `context` and `result`, so a condition that reads them fails.
+  // Omit `params`, `context` and `result` of an erased action, so that a condition that reads one of them fails.
   return celMap(
     new Map<string, CelInput>([
       ["agent", agent],

@@ -98,7 +98,7 @@ export function computeGrantUse(grant: GrantFact, evaluation: Evaluation): Match
   };
 }
 
-/** Returns the usage that replaces the reserved amount when the result reports it; {} if the sum is not one of usage. */
+/** Returns the usage whose reported amount replaces the reserve; {} if the sum does not count usage. */
 export function usageOf(sum: SumCap | null): Pick<MatchedLimit, "usage"> {
   const name = sum === null ? null : readUsageName(sum.of);
   return name === null ? {} : { usage: { name, window: null } };

@@ -63,7 +63,7 @@ export interface PastActionRow {
    * read.
    */
   effective: string | null;
-  /** The reported result; null before, if it was erased, or if it is too long to read. */
+  /** The reported result; null before the report, if the result was erased, or if it is too long to read. */
   result: string | null;
   status: ActionStatus;
   decision: Effect;
@@ -153,13 +153,13 @@ function toPastAction(row: PastActionRow, { members, keep }: CompiledHistory, no
 /** Statuses of actions whose result was reported. */
 const REPORTED: readonly ActionStatus[] = ["succeeded", "failed"];
 
-/** Returns the kept members of the result, without those that it does not have; null if the result cannot be read. */
+/** Returns the members of the result that `keep` lists; {} before the report; null if the result cannot be read. */
 function readResult({ result, status, erased_at }: PastActionRow, keep: CompiledHistory["keep"]): JsonObject | null {
   if (result === null) return REPORTED.includes(status) || erased_at !== null ? null : {};
   return keepMembers((JSON.parse(result) as { meta: JsonObject }).meta, keep);
 }
 
-/** Returns an object that has only the members with these paths. */
+/** Returns a copy of an object that has only the members with these paths; {} for other values. */
 export function keepMembers(value: JsonValue, paths: CompiledHistory["keep"]): JsonObject {
   if (!isJsonObject(value)) return {};
   const names = [...new Set(paths.map(([name]) => name ?? ""))].filter((name) => Object.hasOwn(value, name));

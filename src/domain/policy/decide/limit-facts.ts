@@ -37,8 +37,8 @@ export interface MatchedLimit {
   /** Whether the limit counts actions or millionths of a sum. */
   unit: "count" | "sum";
   /**
-   * Name of the usage that replaces `amount` when the result reports it, and the window that the report counts in; null
-   * to count it until `until`.
+   * The usage whose reported amount replaces `amount`. The reported amount counts in `window`; if `window` is null, it
+   * counts until `until`.
    */
   usage?: { name: string; window: TimeWindow | null };
 }

@@ -302,7 +302,7 @@ export const RuleSchema = Type.Object(
 
 /** `result.` and names, or `*` for every member or item. */
 const RESULT_MEMBER_PATTERN = "^result([.]([A-Za-z_][A-Za-z0-9_-]{0,63}|[*])){1,8}$";
-/** A member that a history keeps: names that CEL can select. */
+/** Path of a member that a history keeps. It consists of names that CEL can select. */
 const KEPT_MEMBER_PATTERN = "^result([.][A-Za-z_][A-Za-z0-9_]{0,63}){1,8}$";
 export const LABEL_PATTERN = "^[a-z][a-z0-9_]{0,63}$";
 const ResultPattern = Type.String({ minLength: 1, maxLength: 500, description: "RE2." });
@@ -491,7 +491,7 @@ const HistorySchema = Type.Object(
         maxItems: 16,
         uniqueItems: true,
         description:
-          "Members of results that conditions read, such as result.customer_id as h.result.customer_id. They are erased with the action. Default: none.",
+          "Members of results that conditions can read. With result.customer_id, a condition can read h.result.customer_id. The values are erased with the action. Default: none.",
       }),
     ),
   },
@@ -753,7 +753,7 @@ const SessionLabels = Type.Array(Type.String({ pattern: LABEL_PATTERN }), {
 });
 
 const GivenResult = Type.Record(Type.String(), Type.Unknown(), {
-  description: "Members of the result, which histories can keep: `meta` of the report. Default: none.",
+  description: "`meta` of the reported result, whose members a history can keep. Default: none.",
 });
 
 const GivenHistory = Type.Array(

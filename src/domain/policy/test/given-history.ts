@@ -66,7 +66,7 @@ export function withGivenHistory(
   return { ...facts, history: [...(facts.history ?? []), ...added] };
 }
 
-/** Returns a reported result with these members as the row contains it. */
+/** Returns the text that an action's row contains for a reported result. */
 export const toStoredResult = (success: boolean, meta: JsonObject): string =>
   canonicalText({ error: null, meta, success });
 
