@@ -3,7 +3,7 @@
  * Each module can still be imported by its own path: its file exports the bindings of the only instance of the module,
  * which is in a bundle.
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { posix } from "node:path";
 import { buildSync } from "esbuild";
 import { listModules } from "./bundle.mjs";
@@ -59,8 +59,11 @@ export function bundleService(folder, clients) {
       ...waiting,
       ...separate,
     ]);
-    for (const path of found)
+    for (const path of found) {
       writeFileSync(join(folder, path), facadeOf(path, modules.get(path), exportsOf.get(path), name));
+      // The map of the bundle replaces it.
+      rmSync(join(folder, `${path}.map`), { force: true });
+    }
   }
   // Undo `keepLocation` in the modules that remain separate files.
   for (const path of [...waiting, ...separate]) writeFileSync(join(folder, path), modules.get(path));
