@@ -63,15 +63,17 @@ export const listKeptPaths = (policies: CompiledPolicySet, action: Names): (read
 
 /**
  * Returns the members with these paths. Reads the output itself, `structuredContent` of an MCP result, and texts that
- * consist entirely of JSON.
+ * consist entirely of JSON. Omits members for which these have different values.
  */
 export function keepOutput(output: JsonValue | undefined, paths: readonly (readonly string[])[]): JsonObject {
   if (output === undefined || paths.length === 0) return {};
   const { content = [], structuredContent = {} } = isJsonObject(output) ? output : {};
   const texts = [output, ...(Array.isArray(content) ? content.map((item) => isJsonObject(item) && item["text"]) : [])];
   const parsed = texts.flatMap((text) => (typeof text === "string" ? (parseWholeText(text) ?? []) : []));
-  const found = [...parsed, structuredContent, output].map((value) => keepMembers(value, paths));
-  return Object.assign({}, ...found) as JsonObject;
+  const found = [...parsed, structuredContent, output].flatMap((value) => Object.entries(keepMembers(value, paths)));
+  const values = new Map<string, Set<string>>();
+  for (const [name, value] of found) values.set(name, (values.get(name) ?? new Set()).add(canonicalText(value)));
+  return Object.fromEntries(found.filter(([name]) => values.get(name)?.size === 1));
 }
 
 /** Returns the value of a text that consists entirely of unambiguous JSON; null for any other text. */

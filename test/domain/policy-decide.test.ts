@@ -56,7 +56,7 @@ test("without a matching rule the action is denied", () => {
   const denied = decideOn([policy("p", [rule("a", "allow", { tool: "other" })])]);
   assert.deepEqual(denied, {
     effect: "deny",
-    reason: 'no active policy has a rule for "crm" "update", so it is denied',
+    reason: 'no rule of the active policies matches "crm" "update", so it is denied',
     reason_code: "NO_MATCHING_RULE",
     risk_level: null,
     policy: null,

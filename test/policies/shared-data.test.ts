@@ -96,7 +96,7 @@ test("tests run with the values of the environment that they name", async (t) =>
   });
   assert.deepEqual(messages(await checkPolicyFolder(folder)), []);
   assert.deepEqual(messages(await checkPolicyFolder(folder, { environment: "staging" })), [
-    'a_test.yaml:3:5 the test "100" fails: effect is deny, expected allow (no active policy has a rule for "t" "o", so it is denied)',
+    'a_test.yaml:3:5 the test "100" fails: effect is deny, expected allow (no rule of the active policies matches "t" "o", so it is denied)',
   ]);
   writeFileSync(join(folder, "b_test.yaml"), testOf(100, "deny", "environment: stagin\n"));
   assert.deepEqual(messages(await checkPolicyFolder(folder)), [

@@ -87,6 +87,8 @@ test("the service reads members of MCP results and JSON texts, but not of ambigu
     JSON.stringify(CUSTOMER),
   ])
     assert.deepEqual((await inspect(await started(freshAgent()), output)).kept, KEPT);
+  const texts = ["c-1", "c-2"].map((customer_id) => ({ type: "text", text: JSON.stringify({ customer_id }) }));
+  assert.equal((await inspect(await started(freshAgent()), { content: texts })).kept, undefined, "different values");
   for (const output of ["c-1", [CUSTOMER], '{"customer_id":"c-1","customer_id":"c-2"}', { content: "customer_id" }])
     assert.equal((await inspect(await started(freshAgent()), output)).kept, undefined);
 });

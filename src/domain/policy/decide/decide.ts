@@ -160,7 +160,7 @@ function combineFindings(evaluation: Evaluation, facts: Facts, withTerms = true)
   if (answering !== undefined) return { decision: denial(answering.code, answering.reason, shadow), bar: answering };
   const { answers, suggested } = applySuggestion(findings, facts, obliged.isChanged);
   if (!hasAnswer(answers)) {
-    const reason = `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`;
+    const reason = `no rule of the active policies matches ${clip(request.tool)} ${clip(request.operation)}, so it is denied`;
     return { decision: denial("NO_MATCHING_RULE", reason, shadow) };
   }
   const restrict = (list: readonly RuleAnswer[]): ReturnType<typeof restrictByAuthority> =>

@@ -303,7 +303,7 @@ export const RuleSchema = Type.Object(
 /** `result.` and names, or `*` for every member or item. */
 const RESULT_MEMBER_PATTERN = "^result([.]([A-Za-z_][A-Za-z0-9_-]{0,63}|[*])){1,8}$";
 /** Path of a member that a history keeps. It consists of names that CEL can select. */
-const KEPT_MEMBER_PATTERN = "^result([.][A-Za-z_][A-Za-z0-9_]{0,63}){1,8}$";
+const KEPT_MEMBER_PATTERN = "^result([.](?!__proto__([.]|$))[A-Za-z_][A-Za-z0-9_]{0,63}){1,8}$";
 export const LABEL_PATTERN = "^[a-z][a-z0-9_]{0,63}$";
 const ResultPattern = Type.String({ minLength: 1, maxLength: 500, description: "RE2." });
 const ResultType = Type.String({ pattern: "^[a-z0-9*.+/-]{1,100}$", description: "JSON type or media type." });
