@@ -87,6 +87,7 @@ export interface LedgerOptions {
   /** Whether to accept a store that is older than the checkpoint outside it. */
   acceptRollback: boolean;
   policies: BatchContext["policies"];
+  verifyPast: BatchContext["verifyPast"];
   /** Reads changes of keys and agents. Default: none are read. */
   follow?: SequencerOptions["follow"];
   confirm: BatchContext["confirm"];
@@ -286,6 +287,7 @@ class ProcessLedger implements OpenLedger {
       maxBatch: options.maxBatch,
       jobMs: options.jobMs ?? DEFAULT_JOB_TIMEOUT_MS,
       policies: options.policies,
+      verifyPast: options.verifyPast,
       async follow(tx, before) {
         await options.follow?.(tx, before);
         await logKeys.follow(tx, before.epoch);

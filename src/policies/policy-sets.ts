@@ -4,9 +4,10 @@
  */
 import type { ActivePolicies } from "../contract/active-policies.ts";
 import { PreparationRequired } from "../contract/ledger.ts";
-import { StorageError, type LedgerHead, type StorageReader } from "../contract/storage.ts";
+import { nullIfCorrupt, StorageError, type LedgerHead, type StorageReader } from "../contract/storage.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import {
+  type CompiledPolicySet,
   compilePolicySet,
   emptyPolicySet,
   isPrecompiled,
@@ -51,6 +52,11 @@ export class PolicySets {
   /** Returns any set that was ever active: the empty set for the digest null, and null for an unknown digest. */
   byDigest(digest: string | null): Promise<ActivePolicies | null> {
     return this.find(this.storage, digest, false);
+  }
+
+  /** Returns the compiled form of any set that was ever active, within a transaction; null if it cannot be read. */
+  async past(tx: StorageReader, digest: string | null): Promise<CompiledPolicySet | null> {
+    return (await nullIfCorrupt(this.find(tx, digest, false)))?.compiled ?? null;
   }
 
   private async activate(reader: StorageReader, digest: string | null, locked: boolean): Promise<ActivePolicies> {

@@ -5,9 +5,10 @@ import type { Groups, Processes, Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { SourceLocation } from "../contract/policy-source.ts";
 import type { RowSeals } from "../contract/row-seals.ts";
-import { nullIfCorrupt, type Storage } from "../contract/storage.ts";
+import type { Storage } from "../contract/storage.ts";
 import type { RequestTrace } from "../contract/tracer.ts";
 import type { AgentService } from "../identity/agents.ts";
+import { verifyPastAction } from "../audit/verify-past-action.ts";
 import { createProcessList } from "../cluster/processes.ts";
 import type { Declarations } from "./plugins/declarations.ts";
 import type { Outbox } from "../delivery/outbox.ts";
@@ -88,7 +89,7 @@ export async function openServiceParts(options: PartsOptions, opened: Disposer[]
   const { rest } = await restoreRows({
     storage,
     ledger,
-    compiled: async (digest) => (await nullIfCorrupt(sets.byDigest(digest)))?.compiled ?? null,
+    compiled: (digest) => sets.past(storage, digest),
     entries: config.ledger.verify_at_start,
     now: clock,
     log,
@@ -163,6 +164,7 @@ function openServiceLedger(
     seals,
     entryFault: options.declared.entryFault,
     policies: (tx, digest) => policySets.within(tx, digest),
+    verifyPast: (tx, ...past) => verifyPastAction(...past, (digest) => policySets.past(tx, digest)),
     follow: (tx, head) => directory.follow(tx, head),
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
     states: () => directory.current(),

@@ -34,6 +34,38 @@ rules:
   - { name: other, tool: [limited, summed, once], effect: allow }
 `;
 
+/** Rules that allow after an earlier action. */
+const ALLOWING = [
+  {
+    policy: "release",
+    history: { per: "agent", tool: "tested", window: "1h", max: 100 },
+    rules: [
+      {
+        name: "tested",
+        tool: "deploy",
+        when: 'history.any(h, h.params.amount == 1 && h.status == "allowed")',
+        effect: "allow",
+      },
+      { name: "test", tool: "tested", effect: "allow" },
+    ],
+  },
+  {
+    policy: "release-of-item",
+    history: { per: "params.item", tool: "checked", window: "1h", max: 100 },
+    rules: [
+      { name: "checked", tool: "ship", when: 'history.any(h, h.agent == "bot")', effect: "allow" },
+      { name: "check", tool: "checked", effect: "allow" },
+    ],
+  },
+];
+
+async function activateAllowing({ call, admin }: Service): Promise<void> {
+  for (const body of ALLOWING) {
+    const answer = await call("POST", "/v1/policies?activate=true", { key: admin, body });
+    assert.equal(answer.status, 201, JSON.stringify(answer.body));
+  }
+}
+
 interface Forged {
   service: Service;
   raw: RawStore;
@@ -45,7 +77,7 @@ interface Forged {
   remove(table: string, row: RawRow): Promise<void>;
   /** Returns the faults that the audit finds. */
   faults(): Promise<string[]>;
-  submit(tool: string, headers?: Record<string, string>): Promise<Answer>;
+  submit(tool: string, headers?: Record<string, string>, request?: object): Promise<Answer>;
 }
 
 async function withForged(engine: Engine, run: (forged: Forged) => Promise<void>): Promise<void> {
@@ -77,9 +109,9 @@ async function withForged(engine: Engine, run: (forged: Forged) => Promise<void>
         const { ledger, vault } = service.runtime.host;
         return (await auditStore(service.storage, ledger.vkey, vault)).faults;
       },
-      submit: (tool, headers = {}) =>
+      submit: (tool, headers = {}, request = {}) =>
         service.call("POST", "/v1/actions", {
-          body: { agent_id: "bot", tool, operation: "do", params: { amount: 1 } },
+          body: { agent_id: "bot", tool, operation: "do", params: { amount: 1 }, ...request },
           headers,
         }),
     });
@@ -344,6 +376,104 @@ for (const engine of ENGINES)
           () => set("actions", rejected, { rejection_until: null }),
           () => set("actions", rejected, { rejection_until: rejected["rejection_until"] as number }),
         );
+      }),
+    );
+
+    test(
+      "a past action that was added to a history, moved to another one, or changed before the start allows nothing",
+      forging(async (forged) => {
+        const { service, rows, set, insert, remove, submit, faults } = forged;
+        await activateAllowing(service);
+        const outcome = async (agent_id: string): Promise<string> => {
+          const { status, body } = await submit("deploy", {}, { agent_id });
+          return status === 409 ? body.code : body.status;
+        };
+        const { id } = (await submit("tested", {}, { agent_id: "tester" })).body as { id: string };
+        // An action without a place in any history, and one whose owner is in another history.
+        const paid = (await submit("pay")).body as { id: string };
+        await submit("tested", {}, { params: { amount: 2 } });
+        assert.equal(await outcome("tester"), "allowed");
+        assert.equal(await outcome("bot"), "denied");
+        const [place] = (await rows("past_actions", ({ action_id }) => action_id === id)) as [RawRow];
+        const [own] = (await rows("past_actions", ({ action_id }) => action_id !== id)) as [RawRow];
+        const [action] = (await rows("actions", ({ tool, agent_id }) => tool === "tested" && agent_id === "bot")) as [
+          RawRow,
+        ];
+        const params = { request: String(action["request"]).replace('"amount":2', '"amount":1') };
+        assert.notEqual(params.request, action["request"]);
+        const added = { ...place, subject: own["subject"] } as RawRow;
+        const early = { ...place, at: Number(place["at"]) - 1000 } as RawRow;
+        const other = { ...added, action_id: paid.id } as RawRow;
+        const forgeries: [string, string, () => Promise<void>, () => Promise<void>][] = [
+          ["bot", "added", () => insert("past_actions", added), () => remove("past_actions", added)],
+          ["bot", "other action", () => insert("past_actions", other), () => remove("past_actions", other)],
+          [
+            "bot",
+            "moved",
+            async () => {
+              await remove("past_actions", place);
+              await insert("past_actions", added);
+            },
+            // The start has moved it back.
+            () => Promise.resolve(),
+          ],
+          ["tester", "repeated", () => insert("past_actions", early), () => remove("past_actions", early)],
+          ["bot", "changed", () => set("actions", action, params), () => set("actions", action, action)],
+        ];
+        for (const [agent, name, forge, mend] of forgeries) {
+          const expected = agent === "bot" ? "denied" : "allowed";
+          await forge();
+          assert.equal(await outcome(agent), "STORE_ALTERED", name);
+          assert.notDeepEqual(await faults(), [], name);
+          await service.restart();
+          const restored = name === "moved" ? "denied" : "STORE_ALTERED";
+          assert.equal(await outcome(agent), restored, `${name}, after a restart`);
+          await mend();
+          await service.restart();
+          assert.equal(await outcome(agent), expected, `${name}, mended`);
+        }
+        assert.deepEqual(await faults(), []);
+      }),
+    );
+
+    test(
+      "a place of an erased action counts in its own history only",
+      needs("retention"),
+      forging(async ({ service, rows, insert, remove, submit, faults }) => {
+        await activateAllowing(service);
+        const outcome = async (tool: string, request: object): Promise<string> => {
+          const { status, body } = await submit(tool, {}, request);
+          return status === 409 ? body.code : body.status;
+        };
+        const { id } = (await submit("checked", {}, { params: { item: "a" } })).body as { id: string };
+        const tested = (await submit("tested", {}, { agent_id: "tester" })).body as { id: string };
+        for (const path of [id, tested.id].map((erased) => `/v1/actions/${erased}`))
+          for (const [step, body, key] of [
+            ["start", {}, service.agent],
+            ["result", { success: true }, service.agent],
+            ["erase", { reason: "asked" }, service.admin],
+          ] as const) {
+            const answer = await service.call("POST", `${path}/${step}`, { key, body });
+            assert.equal(answer.status, 200, JSON.stringify(answer.body));
+          }
+        await submit("tested", {}, { params: { amount: 2 } });
+        const [place] = (await rows("past_actions", ({ action_id }) => action_id === tested.id)) as [RawRow];
+        const [own] = (await rows("past_actions", (row) => row["policy"] === "release" && row !== place)).filter(
+          ({ action_id }) => action_id !== tested.id,
+        ) as [RawRow];
+        for (const isRestarted of [false, true]) {
+          if (isRestarted) await service.restart();
+          assert.equal(await outcome("ship", { params: { item: "a" } }), "allowed");
+          assert.equal(await outcome("ship", { params: { item: "b" } }), "denied");
+          // What the condition reads was erased.
+          assert.equal(await outcome("deploy", { agent_id: "tester" }), "denied");
+          assert.equal(await outcome("deploy", {}), "denied");
+          const added = { ...place, subject: own["subject"] } as RawRow;
+          await insert("past_actions", added);
+          assert.equal(await outcome("deploy", {}), "STORE_ALTERED");
+          await remove("past_actions", added);
+        }
+        assert.deepEqual(await faults(), []);
       }),
     );
 

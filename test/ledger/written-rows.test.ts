@@ -33,6 +33,7 @@ const actionRow = (id: string): ActionRow =>
 const reader = {
   actionsById: (ids: readonly string[]) => Promise.resolve(ids.map(actionRow)),
   entriesOfAction: () => Promise.resolve([]),
+  verifyPast: () => Promise.resolve(null),
 };
 
 test("a read of a limit lacks one of several thousand uses in its window", async () => {
@@ -95,10 +96,25 @@ test("a history without the result that another process erased", async () => {
   const erased = { ...row, result: null };
   const read = (seq: number): Promise<unknown> => {
     const entry = { seq, bytes: utf8('{"type":"erasure","action_id":"a"}') } as EntryRow;
-    const changed = { actionsById: () => Promise.resolve([erased]), entriesOfAction: () => Promise.resolve([entry]) };
+    const changed = {
+      actionsById: () => Promise.resolve([erased]),
+      entriesOfAction: () => Promise.resolve([entry]),
+      verifyPast: () => Promise.resolve({ uses: [], places: [place] }),
+    };
     return all.batch(changed, START + 1).checkHistory(span, [{ ...erased, at: START } as unknown as PastActionRow]);
   };
   // The newest entry is older than the remembered row, so it does not explain the difference.
   await assert.rejects(read(0), { code: "STORE_ALTERED" });
   await read(1);
+});
+
+test("a history shows an action that no entry places there", async () => {
+  const all = new WrittenRows({ error() {} });
+  const span = { policy: "p", basis: "b", subject: "bot", since: START, limit: 5 };
+  const forged = { ...actionRow("a"), erased_at: null, at: START } as unknown as PastActionRow;
+  await assert.rejects(all.batch(reader, START + 1).checkHistory(span, [forged]), { code: "STORE_ALTERED" });
+  // A remembered place in another history does not suffice.
+  const place = { policy: "p", basis: "b", subject: "other", action_id: "a", at: START, until: START + HOUR };
+  all.remember({ ...actionRow("a"), erased_at: null }, { uses: [], places: [place] }, 0);
+  await assert.rejects(all.batch(reader, START + 1).checkHistory(span, [forged]), { code: "STORE_ALTERED" });
 });

@@ -47,6 +47,7 @@ export async function openLedgerOn(storage: Storage, options: Partial<LedgerOpti
     keptCheckpoint: null,
     acceptRollback: false,
     policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet(), source: null }),
+    verifyPast: () => Promise.resolve(null),
     confirm: (_tx, credential) => Promise.resolve(credential),
     outbox: null,
     seals,

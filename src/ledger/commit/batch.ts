@@ -13,7 +13,7 @@ import { addFollowedEntry } from "../../domain/followed-digest.ts";
 import { toHex } from "../../domain/hash.ts";
 import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
 import { createSnapshot, type States } from "../states.ts";
-import { createBatchReads } from "./batch-reads.ts";
+import { createBatchReads, type BatchReads } from "./batch-reads.ts";
 import { computeCompletedTiles } from "./completed-tiles.ts";
 import type { CountBounds } from "./count-bounds.ts";
 import { findEnvelopeFault } from "./envelope.ts";
@@ -21,7 +21,7 @@ import { prefetchRows, type PrefetchedRows } from "./prefetch.ts";
 import { createJobTransaction, type BatchMembers, type JobTransaction } from "./job-transaction.ts";
 import { JobTimeoutError, type JobOutcome, type QueuedJob } from "./job.ts";
 import { runJobs, type PendingWrite } from "./run-jobs.ts";
-import type { BatchRows, WrittenRows } from "./written-rows.ts";
+import type { BatchRows, PastReader, WrittenRows } from "./written-rows.ts";
 
 /** Writes rows that depend on a batch's entries, in the batch's transaction. */
 export type WriteDependentRows = (
@@ -33,6 +33,11 @@ export type WriteDependentRows = (
 export interface BatchContext {
   now: number;
   policies(tx: StorageTransaction, digest: string | null): Promise<ActivePolicies>;
+  /** Verifies an action of a history against its entries; see `BatchRows.checkHistory`. */
+  verifyPast(
+    tx: StorageTransaction,
+    ...past: Parameters<PastReader["verifyPast"]>
+  ): ReturnType<PastReader["verifyPast"]>;
   confirm(tx: StorageTransaction, credential: Credential, epoch: number, now: number): Promise<Credential>;
   /**
    * Reads the agent's facts. `committed` is false if this batch has changed the epoch, because uncommitted facts must
@@ -136,6 +141,8 @@ class Batch {
   /** Whether the running job has written or recorded anything. */
   changed = false;
   private readonly tx: StorageTransaction;
+  /** Reads entries, including those of this batch. */
+  private readonly entries: BatchReads;
   private readonly context: BatchContext;
   private readonly base: LedgerHead;
   private edge: Uint8Array[];
@@ -156,7 +163,15 @@ class Batch {
     this.epoch = head.epoch;
     this.followedDigest = head.followed_digest;
     this.states = context.states();
-    this.written = context.written.batch(tx, context.now);
+    this.entries = createBatchReads(tx, head.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id));
+    this.written = context.written.batch(
+      {
+        actionsById: (ids) => tx.actionsById(ids),
+        entriesOfAction: (id) => this.entries.entriesOfAction(id),
+        verifyPast: (...past) => context.verifyPast(tx, ...past),
+      },
+      context.now,
+    );
   }
 
   /** Rejects all later writes of jobs, for example of a job that ended without awaiting all of its work. */
@@ -208,7 +223,7 @@ class Batch {
     const { tx } = this;
     this.view = createJobTransaction(this.membersOf(activePolicies), {
       tx,
-      entries: createBatchReads(tx, this.base.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
+      entries: this.entries,
       prefetched: () => this.prefetched,
       written: this.written,
       wrote: () => this.move(),

@@ -53,6 +53,7 @@ export interface SequencerOptions extends TrustedHistory {
   maxBatch: number;
   jobMs: BatchContext["jobMs"];
   policies: BatchContext["policies"];
+  verifyPast: BatchContext["verifyPast"];
   /**
    * Reads changes of keys, agents and other cached state up to this head. Called under the lock before the jobs run.
    */
@@ -354,11 +355,12 @@ export class Sequencer {
   }
 
   private contextFor(live: readonly QueuedJob[]): BatchContext {
-    const { clock, policies, confirm, agentFacts, states, bars, confirmUser, outbox, seals } = this.options;
+    const { clock, policies, verifyPast, confirm, agentFacts, states, bars, confirmUser, outbox, seals } = this.options;
     const { jobMs, entryFault } = this.options;
     return {
       now: clock.now(),
       policies: live[0]?.urgent === true ? withoutPolicies : policies,
+      verifyPast,
       confirm,
       agentFacts,
       states,

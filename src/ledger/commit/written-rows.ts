@@ -2,7 +2,9 @@
  * Remembers the rows that this process wrote and that later decisions count: uses of limits, memberships of histories,
  * pending actions and rejections. Someone who can write to the database can remove or change such a row, and a
  * decision would then count too little. A read that lacks a remembered row is therefore refused, unless the ledger has a
- * newer entry of the action: another process may have written that entry and removed the row.
+ * newer entry of the action: another process may have written that entry and removed the row. Such a writer can also
+ * add an action to a history, so a past action that is not remembered is verified against its entries and then
+ * remembered.
  *
  * At startup, `restore-rows.ts` restores the rows of the newest actions from the ledger, so that they are remembered, too.
  * The number of remembered rows is limited.
@@ -13,6 +15,7 @@ import {
   MAX_PAST_REQUEST,
   type ActionChange,
   type ActionRow,
+  type EntryRow,
   type HistorySpan,
   type LimitSpan,
   type LimitUseRow,
@@ -35,7 +38,18 @@ const MAX_PER_OWNER = 1024;
 const EXPLAINED_AT_ONCE = 256;
 
 type Usage = Awaited<ReturnType<StorageReader["limitUsed"]>>;
-type Reader = Pick<StorageReader, "actionsById" | "entriesOfAction">;
+export interface PastReader extends Pick<StorageReader, "actionsById" | "entriesOfAction"> {
+  /**
+   * Returns the rows of an action that decisions count, as its entries record them. Returns null if the action does not
+   * belong to the history at the time of `past`, or if its row differs from its entries.
+   */
+  verifyPast(
+    span: HistorySpan,
+    past: PastActionRow,
+    row: ActionRow,
+    entries: readonly EntryRow[],
+  ): Promise<Pick<WrittenAction, "uses" | "places"> | null>;
+}
 
 /** Columns of an action that histories show to policies. */
 const SHOWN = [
@@ -63,7 +77,7 @@ interface WrittenAction {
   status: string;
   updatedAt: number;
   expiresAt: number | null;
-  /** Columns that histories show; null if no history can contain the action, or after an erasure. */
+  /** Columns that histories show; null if no history can contain the action. */
   shown: ShownColumns | null;
   uses: LimitUseRow[];
   places: PastActionRef[];
@@ -85,6 +99,8 @@ interface OwnedRows {
 }
 const NO_ROWS: OwnedRows = { rows: [], sum: 0n };
 
+const isIn = (span: HistorySpan, { policy, basis, subject }: PastActionRef): boolean =>
+  subject === span.subject && policy === span.policy && basis === span.basis;
 const keyOf = (...parts: readonly string[]): string => JSON.stringify(parts);
 const useOwner = ({ policy, limit_name, subject }: Pick<LimitUseRow, "policy" | "limit_name" | "subject">): string =>
   keyOf("use", policy, limit_name, subject);
@@ -108,7 +124,7 @@ export class WrittenRows {
   }
 
   /** Returns the view of one batch. Its changes are remembered only after `BatchRows.committed`. */
-  batch(reader: Reader, now: number): BatchRows {
+  batch(reader: PastReader, now: number): BatchRows {
     return new BatchRows(this, reader, now);
   }
 
@@ -122,6 +138,18 @@ export class WrittenRows {
     // Before `put`, which evicts this action if there is no space for it.
     this.restored.push(row.id);
     this.put({ ...withoutRows(row), size, shown, uses, places, rejection: rejectionOf(row) });
+  }
+
+  /** Remembers the rows of an action that were recomputed from its entries. */
+  verified(row: ActionRow, { uses, places }: Pick<WrittenAction, "uses" | "places">, size: number, now: number): void {
+    const isCurrent = ({ until }: { until: number }): boolean => until > now;
+    // The rows of an erased action are verified one by one.
+    const known = row.erased_at === null ? undefined : this.actions.get(row.id);
+    const rows = {
+      uses: [...(known?.uses ?? []), ...uses].filter(isCurrent),
+      places: [...(known?.places ?? []), ...places].filter(isCurrent),
+    };
+    this.put({ ...withoutRows(row), size, shown: copyShown(row), ...rows, rejection: rejectionOf(row) });
   }
 
   /** Refuses later reads of these rows, because an action has rows that cannot be restored. */
@@ -231,7 +259,7 @@ function listCounted(action: WrittenAction): [string, Counted][] {
 /** The view of one batch. */
 export class BatchRows {
   private readonly all: WrittenRows;
-  private readonly reader: Reader;
+  private readonly reader: PastReader;
   private readonly now: number;
   /** New states of the actions that this batch changed; null if nothing of an action is remembered. */
   private readonly changed = new Map<string, WrittenAction | null>();
@@ -240,7 +268,7 @@ export class BatchRows {
   /** Rows that this batch wrote for actions that it has not inserted yet. */
   private readonly early = new Map<string, Pick<WrittenAction, "uses" | "places">>();
 
-  constructor(all: WrittenRows, reader: Reader, now: number) {
+  constructor(all: WrittenRows, reader: PastReader, now: number) {
     this.all = all;
     this.reader = reader;
     this.now = now;
@@ -279,7 +307,10 @@ export class BatchRows {
   }
 
   eraseAction(id: string): void {
-    this.change(id, () => ({ shown: null, rejection: null }));
+    this.change(id, ({ shown }) => ({
+      shown: shown === null ? null : { ...shown, request: "", effective: null, result: null },
+      rejection: null,
+    }));
   }
 
   eraseActionPart(id: string, part: ErasablePart): void {
@@ -326,21 +357,64 @@ export class BatchRows {
     return used;
   }
 
-  /** Returns the past actions that the store returned. Throws STORE_ALTERED if they lack or contradict a remembered one. */
+  /**
+   * Returns the past actions that the store returned. Throws STORE_ALTERED if they lack or contradict a remembered one,
+   * or if one that is not remembered differs from its entries.
+   */
   async checkHistory(span: HistorySpan, found: PastActionRow[]): Promise<PastActionRow[]> {
     this.all.assertKnown("counted");
     const owner = placeOwner(span);
-    if (this.all.rowsOf(owner, this.now).rows.length === 0) return found;
-    const byId = new Map(found.map((row) => [row.id, row]));
+    if (found.length === 0 && this.all.rowsOf(owner, this.now).rows.length === 0) return found;
+    const unknown = found.filter((row) => !this.isAsWritten(span, row));
+    if (unknown.length > 0) await this.verify(span, unknown);
+    const ids = new Set(found.map(({ id }) => id));
     const start = found.length < span.limit ? span.since : (found.at(-1)?.at ?? 0) + 1;
-    const isAltered = (): boolean =>
-      this.countedSince(owner, span.since).some(({ action, at }) => {
-        const row = byId.get(action.id);
-        return row === undefined ? at >= start : row.at !== at || !showsSame(action.shown, row);
-      });
-    if (isAltered() && !(await this.explain(this.countedSince(owner, span.since), isAltered)))
-      throw this.all.refuse(`a past action in a history of the policy "${span.policy}" was removed or changed`);
+    const isAltered = (): boolean => this.countedSince(owner, start).some(({ action }) => !ids.has(action.id));
+    if (isAltered() && !(await this.explain(this.countedSince(owner, start), isAltered))) throw this.refusePast(span);
     return found;
+  }
+
+  private refusePast({ policy }: HistorySpan): Refusal {
+    return this.all.refuse(`a past action in a history of the policy "${policy}" was added, removed or changed`);
+  }
+
+  /** Whether an action of a history is remembered with this place, and is unchanged. */
+  private isAsWritten(span: HistorySpan, row: PastActionRow): boolean {
+    const known = this.find(row.id);
+    if (known === null || known.shown === null || !showsSame(known.shown, row)) return false;
+    return known.places.some((place) => place.at === row.at && isIn(span, place));
+  }
+
+  /** Returns the action if it is remembered as a part of this history; otherwise null. */
+  private findIn(span: HistorySpan, id: string): WrittenAction | null {
+    const known = this.find(id);
+    return known !== null && known.places.some((place) => isIn(span, place)) ? known : null;
+  }
+
+  /** Verifies past actions against their entries, and remembers them. Throws STORE_ALTERED if one differs. */
+  private async verify(span: HistorySpan, unknown: readonly PastActionRow[]): Promise<void> {
+    const { reader } = this;
+    // Another process may have changed a remembered action, but only with a newer entry.
+    await this.forgetChanged(unknown.flatMap(({ id }) => this.findIn(span, id) ?? []));
+    const ids = [...new Set(unknown.map(({ id }) => id))];
+    const [stored, entries] = await Promise.all([
+      reader.actionsById(ids),
+      // Use one statement for each action, so that the planner always uses the index.
+      Promise.all(ids.map((id) => reader.entriesOfAction(id))),
+    ]);
+    const rowsById = new Map(stored.map((row) => [row.id, row]));
+    const entriesById = new Map(ids.map((id, i) => [id, entries[i] ?? []]));
+    for (const past of unknown) {
+      const { id } = past;
+      const row = rowsById.get(id);
+      const ofAction = entriesById.get(id) ?? [];
+      if (row === undefined || this.findIn(span, id) !== null || !showsSame(copyShown(row), past))
+        throw this.refusePast(span);
+      const rows = await reader.verifyPast(span, past, row, ofAction);
+      if (rows === null) throw this.refusePast(span);
+      if (this.changed.has(id) || this.touched.has(id)) continue;
+      this.all.verified(row, rows, (ofAction.at(-1)?.seq ?? 0) + 1, this.now);
+    }
   }
 
   /** Returns the rejected action that the store returned. Throws STORE_ALTERED if it lacks a remembered rejection. */
@@ -387,9 +461,9 @@ export class BatchRows {
     for (const { id, status, updatedAt, shown, size } of actions) {
       const row = stored.get(id);
       if (row === undefined) continue;
-      // The erasure of a result changes neither the status nor the time.
-      const hasResult = shown === null || row.result === shown.result;
-      if (row.status === status && row.updated_at === updatedAt && hasResult) continue;
+      // Erasures change neither the status nor the time.
+      const isErased = shown !== null && (row.request !== shown.request || row.result !== shown.result);
+      if (row.status === status && row.updated_at === updatedAt && !isErased) continue;
       const newest = (await this.reader.entriesOfAction(id)).at(-1);
       if (newest === undefined || newest.seq < size) continue;
       const entry = decodeEntry<{ type: string; action_id?: string }>(newest.bytes);
@@ -434,6 +508,10 @@ function withoutRows(row: ActionRow): WrittenAction {
  */
 function shownOf(row: ActionRow, places: readonly PastActionRef[]): ShownColumns | null {
   if (places.length === 0 && row.status !== "pending_approval") return null;
+  return copyShown(row);
+}
+
+function copyShown(row: ActionRow): ShownColumns {
   // A literal, because an object of `Object.fromEntries` takes twice the space, and 50,000 are remembered.
   return {
     agent_id: row.agent_id,
@@ -458,8 +536,9 @@ function pickShown(change: ActionChange): Partial<ShownColumns> {
 }
 
 /** Whether a row of a history equals the written row. Skips a request or a result that is too long for histories. */
-function showsSame(shown: ShownColumns | null, row: PastActionRow): boolean {
-  if (shown === null) return true;
+function showsSame(shown: ShownColumns, row: PastActionRow): boolean {
+  const isErased = shown.request === "";
+  if (isErased !== (row.erased_at !== null)) return false;
   return SHOWN.every(
     (column) =>
       row[column] === shown[column] ||

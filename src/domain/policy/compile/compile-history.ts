@@ -82,7 +82,12 @@ export function historyKey(
   return compiled === null ? null : { policy, basis: "history" in compiled ? compiled.history.basis : "" };
 }
 
+/** Returns true if the owner of the histories with this basis is an agent, a key or a session. */
+export const isOwnedByName = (basis: string): boolean => NAMED_BASES.has(basis);
+
 const digest = (value: JsonValue): string => sha256Hex(utf8(canonicalText(value))).slice(0, BASIS_DIGITS);
+
+const NAMED_BASES: ReadonlySet<string> = new Set(Object.keys(OWNERS).map((per) => digest([per])));
 
 function patterns(value: string | string[] | undefined, caseSensitive: boolean): readonly string[] | null {
   return value === undefined ? null : normalizePatterns([value].flat(), caseSensitive);
