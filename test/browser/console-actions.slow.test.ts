@@ -100,7 +100,10 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     await rows.first().getByRole("link").first().click();
     await page.getByText("checked the receipt with the customer").first().waitFor();
     // The names of people are loaded after the action.
-    await page.getByText(/approved by dora/i).first().waitFor();
+    await page
+      .getByText(/approved by dora/i)
+      .first()
+      .waitFor();
     const text = (await page.locator("main").textContent()) ?? "";
     assert.match(text, /approved by dora/i, "who");
     assert.match(text, /a person must approve refunds|payments/, "on what grounds: the rule");
