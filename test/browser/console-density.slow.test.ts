@@ -22,6 +22,8 @@ const DESKTOP = { width: 1440, height: 900 };
 const PHONE = { width: 390, height: 844 };
 /** Maximum height of a row: two lines of small text, as in the inbox. */
 const MAX_ROW = 40;
+/** Minimum number of rows on the screen of a phone, without scrolling. */
+const MIN_ROWS_PHONE = 5;
 const RAW_ID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}/;
 const ABSOLUTE_TIME = /\d{2}:\d{2}:\d{2}/;
 const WRONG_PLURAL = /\b1 (?:actions|approvals|days|people|passkeys|requests|uses|versions)\b|\(s\)/;
@@ -90,7 +92,7 @@ describe("lists of the console", { skip: withoutBrowser }, () => {
     await page.locator(".loading").first().waitFor({ state: "detached" });
   };
 
-  it("show at least 18 rows at 1440 by 900", async () => {
+  it("show at least 18 rows at 1440 by 900, and fit on a phone", async () => {
     const lists: [hash: string, rows: string][] = [
       ["#/approvals?view=all", "[data-id]"],
       ["#/actions", "tbody tr"],
@@ -106,16 +108,25 @@ describe("lists of the console", { skip: withoutBrowser }, () => {
       ["#/access-review", "tbody tr"],
     ];
     const found: Record<string, { visible: number; highest: number; texts: string[] }> = {};
-    for (const [hash, rows] of lists) {
-      await settle(hash);
-      await page.locator(rows).nth(17).waitFor();
-      found[hash] = await page.locator(rows).evaluateAll((all) => {
+    const narrow: [hash: string, visible: number, width: number][] = [];
+    const measure = (rows: string) =>
+      page.locator(rows).evaluateAll((all) => {
         const boxes = all.map((row) => row.getBoundingClientRect());
         const visible = boxes.filter(({ top, bottom, height }) => height > 0 && top >= 0 && bottom <= innerHeight);
         const texts = all.map((row) => (row as HTMLElement).innerText);
         return { visible: visible.length, highest: Math.max(...boxes.map(({ height }) => height)), texts };
       });
+    for (const [hash, rows] of lists) {
+      await settle(hash);
+      await page.locator(rows).nth(17).waitFor();
+      found[hash] = await measure(rows);
+      await page.setViewportSize(PHONE);
+      const { visible } = await measure(rows);
+      const width = await page.evaluate(() => document.documentElement.scrollWidth);
+      if (visible < MIN_ROWS_PHONE || width > PHONE.width) narrow.push([hash, visible, width]);
+      await page.setViewportSize(DESKTOP);
     }
+    assert.deepEqual(narrow, []);
     const few = Object.entries(found).filter(([, { visible, highest }]) => visible < 18 || highest > MAX_ROW);
     assert.deepEqual(
       few.map(([hash, { visible, highest }]) => [hash, visible, highest]),

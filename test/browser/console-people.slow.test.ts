@@ -280,6 +280,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
       .waitFor();
     await fits(page);
     await pictures(page, "users");
+    await page.getByRole("button", { name: "Commands for Uma" }).click();
     await page.getByRole("button", { name: "Sessions of Uma" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("article").getByText("enrolment link").waitFor();
@@ -304,6 +305,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
       .getByText("invited")
       .waitFor();
 
+    await page.getByRole("button", { name: "Commands for Uma" }).click();
     await page.getByRole("button", { name: "Deactivate Uma" }).click();
     await dialog.getByLabel("Reason").fill("left the company");
     await fits(page);
@@ -317,6 +319,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await page.getByText("Uma can sign in again.").waitFor();
     await page.getByText("No user has been deactivated.").waitFor();
     await page.getByRole("button", { name: "Active", exact: true }).click();
+    await page.getByRole("button", { name: "Commands for Alma" }).click();
     await page.getByRole("button", { name: "Deactivate Alma" }).click();
     await dialog.getByText("This is you: you will be signed out.").waitFor();
   });
@@ -475,6 +478,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     const row = page.getByRole("row", { name: /^Quinn/ });
     for (const badge of ["approver", "night-desk", "invited"])
       await row.locator(".badge", { hasText: badge }).waitFor();
+    await row.getByRole("button", { name: "Commands for Quinn" }).click();
     await row.getByRole("button", { name: "Change Quinn" }).click();
     await form.getByLabel("Name", { exact: true }).fill("Quinn Two");
     await form.getByRole("checkbox", { name: /^auditor/ }).check();
@@ -485,6 +489,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     assert.deepEqual(await row.locator(".badge").allTextContents(), ["approver", "auditor", "finance", "invited"]);
     // The configuration gives Ada this group.
     await page.getByRole("row", { name: /^Ada/ }).locator(".badge", { hasText: "support-leads" }).waitFor();
+    await row.getByRole("button", { name: "Commands for Quinn Two" }).click();
     await row.getByRole("button", { name: "New link for Quinn Two" }).click();
     await page.getByRole("heading", { name: "Link for Quinn Two" }).waitFor();
     await pictures(page, "users");

@@ -9,6 +9,7 @@ import {
   ApiError,
   Badge,
   Card,
+  CommandButton,
   EmptyState,
   FactList,
   hasScope,
@@ -23,7 +24,7 @@ import {
 } from "../../console/app/kit.ts";
 import type { Agent } from "./api-types.ts";
 import { type AgentChange, AgentDialogs } from "./agent-dialogs.tsx";
-import { AgentButtons, AllowedTools } from "./agent-parts.tsx";
+import { agentCommands, AllowedTools } from "./agent-parts.tsx";
 import { RecentActionCards, useRecentActions } from "./recent-action-cards.tsx";
 import { AGENT_TEXTS as TEXTS, TEXTS as LIST_TEXTS } from "./strings.ts";
 
@@ -95,7 +96,9 @@ function Status({ id, agent, onChange }: StatusProps) {
     <section class="card" aria-label="Status">
       <div class="row">
         <Badge value={agent.status} />
-        {hasScope("agents:write") ? <AgentButtons agent={agent} onChange={onChange} /> : null}
+        {hasScope("agents:write")
+          ? agentCommands(agent, onChange).map((command) => <CommandButton key={command.text} {...command} />)
+          : null}
       </div>
       {agent.description === null ? null : (
         <p>

@@ -11,6 +11,7 @@ import {
   OneLine,
   request,
   ResultNotice,
+  RowMenu,
   RowPages,
   Snippet,
   Table,
@@ -18,7 +19,7 @@ import {
 } from "../../console/app/kit.ts";
 import type { Agent } from "./api-types.ts";
 import { type AgentChange, AgentDialogs } from "./agent-dialogs.tsx";
-import { AgentButtons, AllowedTools } from "./agent-parts.tsx";
+import { agentCommands, AllowedTools } from "./agent-parts.tsx";
 import { AgentPage } from "./agent.tsx";
 import { TEXTS } from "./strings.ts";
 
@@ -111,7 +112,7 @@ function Row({ agent, onChange }: { agent: Agent; onChange(change: AgentChange):
       <td data-label="Changed">
         <Age at={updated_at} />
       </td>
-      <td>{hasScope("agents:write") ? <AgentButtons agent={agent} onChange={onChange} /> : null}</td>
+      <td>{hasScope("agents:write") ? <RowMenu of={name} commands={agentCommands(agent, onChange)} /> : null}</td>
     </tr>
   );
 }

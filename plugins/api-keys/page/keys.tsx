@@ -16,6 +16,7 @@ import {
   renderPlain,
   request,
   ResultNotice,
+  RowMenu,
   RowPages,
   Snippet,
   Table,
@@ -166,14 +167,12 @@ export function KeyTable({ keys, onRevoke }: { keys: readonly ApiKey[]; onRevoke
           {onRevoke === undefined ? null : (
             <td>
               {each.revoked_at === null ? (
-                <button
-                  type="button"
-                  class="danger small"
-                  aria-label={`Revoke ${renderPlain(each.name)}`}
-                  onClick={() => onRevoke(each)}
-                >
-                  Revoke…
-                </button>
+                <RowMenu
+                  of={each.name}
+                  commands={[
+                    { text: "Revoke…", label: `Revoke ${renderPlain(each.name)}`, onChoose: () => onRevoke(each) },
+                  ]}
+                />
               ) : null}
             </td>
           )}
@@ -190,5 +189,5 @@ function End({ apiKey: { revoked_at, expires_at } }: { apiKey: ApiKey }) {
         <Badge value="revoked" /> <Age at={revoked_at} />
       </>
     );
-  return expires_at === null ? <span class="quiet">never</span> : <TimeLeft at={expires_at} short />;
+  return expires_at === null ? <span class="quiet absent">never</span> : <TimeLeft at={expires_at} short />;
 }

@@ -69,6 +69,7 @@ export { LoadedPage } from "./ui/loaded-page.tsx";
 export { Card, LoadedCard } from "./ui/section.tsx";
 export { Permission, PermissionsCard } from "./ui/permissions.tsx";
 export { PagedList } from "./ui/paged-list.tsx";
+export { CommandButton, RowMenu, type RowCommand } from "./ui/row-menu.tsx";
 export { RowPages } from "./ui/row-pages.tsx";
 export {
   EmptyState,
@@ -89,6 +90,7 @@ export {
   Ago,
   Badge,
   CopyButton,
+  Day,
   downloadBlob,
   downloadText,
   Hash,

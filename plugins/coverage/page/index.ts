@@ -6,7 +6,7 @@ export default {
     {
       name: "coverage",
       title: "Coverage",
-      icon: "check",
+      icon: "scan",
       section: "Record",
       order: 30,
       load: () => import("./coverage.tsx").then((module) => module.Coverage),

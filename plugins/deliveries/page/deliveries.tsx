@@ -1,6 +1,7 @@
 /** Messages to people and programs: sent, waiting, and abandoned. */
 import { useEffect, useState } from "preact/hooks";
 import {
+  ActionName,
   Age,
   Badge,
   buildUrl,
@@ -40,7 +41,6 @@ const TEXTS = {
   emptySnippet: "Lines for assent.yaml: mail through a server on this machine",
   noMatch: "No delivery matches the filters.",
   head: ["To", "What", "State", "Attempts", "When"],
-  openAction: "Action",
   retry: "Try again",
   next: "next",
 };
@@ -233,12 +233,14 @@ function Row({ row, onRetry }: { row: Delivery; onRetry(): void }) {
           )}
         </span>
       </td>
-      <td>
+      <td class="part-line">
         {KINDS[kind] ?? kind}
         {action_id === null ? null : (
           <>
             {" · "}
-            <a href={`#/actions/${encodeSegment(action_id)}`}>{TEXTS.openAction}</a>
+            <a href={`#/actions/${encodeSegment(action_id)}`}>
+              <ActionName id={action_id} />
+            </a>
           </>
         )}
       </td>

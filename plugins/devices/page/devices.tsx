@@ -13,8 +13,10 @@ import {
   MarkedValue,
   type PartTexts,
   PersonLink,
+  renderPlain,
   request,
   ResultNotice,
+  RowMenu,
   RowPages,
   Table,
   useLoad,
@@ -128,9 +130,12 @@ function DeviceTable({ devices, onEnd }: { devices: readonly Device[]; onEnd(dev
           </td>
           <td>
             {mayEnd(device) ? (
-              <button type="button" class="small" onClick={() => onEnd(device)}>
-                {TEXTS.end}
-              </button>
+              <RowMenu
+                of={device.machine.name}
+                commands={[
+                  { text: TEXTS.end, label: `End ${renderPlain(device.machine.name)}`, onChoose: () => onEnd(device) },
+                ]}
+              />
             ) : null}
           </td>
         </tr>

@@ -6,7 +6,7 @@ export default {
     {
       name: "devices",
       title: "Devices",
-      icon: "key",
+      icon: "laptop",
       section: "Control",
       order: 52,
       load: () => import("./devices.tsx").then((module) => module.Devices),
@@ -15,7 +15,7 @@ export default {
     {
       name: "enrol-device",
       title: "Enrol a machine",
-      icon: "key",
+      icon: "laptop",
       section: null,
       order: 0,
       load: () => import("./enrol.tsx").then((module) => module.EnrolDevice),

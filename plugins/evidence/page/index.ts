@@ -6,7 +6,7 @@ export default {
     {
       name: "evidence",
       title: "Evidence",
-      icon: "book",
+      icon: "archive",
       section: "Record",
       order: 25,
       load: () => import("./evidence.tsx").then((module) => module.Evidence),

@@ -1,5 +1,5 @@
 /** On the page about an action: the grant that allowed it, and a button that flags this use. */
-import { encodeSegment, FlagUse, PersonLink, type Places, request, Time, useLoad } from "../../console/app/kit.ts";
+import { Ago, encodeSegment, FlagUse, PersonLink, type Places, request, useLoad } from "../../console/app/kit.ts";
 import { TEXTS } from "./strings.ts";
 
 export function AllowedByGrant({ action: { id, grant }, onChange }: Places["action-allowed"]) {
@@ -23,7 +23,7 @@ function Use({ action_id, grant, onChange }: UseProps) {
         {TEXTS.byGrant}{" "}
         {data === null ? null : (
           <>
-            <PersonLink principal={data.granted_by} /> made it <Time at={data.granted_at} />.{" "}
+            <PersonLink principal={data.granted_by} /> made it <Ago at={data.granted_at} />.{" "}
           </>
         )}
         <a href={`#/actions?grant_id=${encodeSegment(grant)}`}>{TEXTS.showUses}</a>

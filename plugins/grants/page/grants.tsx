@@ -20,6 +20,7 @@ import {
   renderPlain,
   request,
   ResultNotice,
+  RowMenu,
   Snippet,
   Table,
   TimeLeft,
@@ -137,14 +138,12 @@ function Row({ grant, onRevoke }: { grant: Grant; onRevoke(): void }) {
       </td>
       <td>
         {ended === null && hasScope("grants:write") ? (
-          <button
-            type="button"
-            class="danger small"
-            aria-label={`Revoke the grant ${nameOf(grant)}, ${id.slice(-6)}`}
-            onClick={onRevoke}
-          >
-            Revoke…
-          </button>
+          <RowMenu
+            of={nameOf(grant)}
+            commands={[
+              { text: "Revoke…", label: `Revoke the grant ${nameOf(grant)}, ${id.slice(-6)}`, onChoose: onRevoke },
+            ]}
+          />
         ) : null}
       </td>
     </tr>
@@ -160,7 +159,6 @@ function Uses({ grant: { id, count, used, sum } }: { grant: Grant }) {
       <a href={href}>
         {used.count} of {count}
       </a>
-      <span class="quiet">, {Math.max(0, count - used.count)} left</span>
       {sum === null ? null : (
         <span class="quiet" title={renderPlain(sum.of)}>
           , sum {used.sum ?? 0} of {sum.at_most}

@@ -8,7 +8,7 @@ export default {
     {
       name: "grants",
       title: "Grants",
-      icon: "check",
+      icon: "calendar",
       section: "Control",
       order: 10,
       load: () => import("./grants.tsx").then((module) => module.Grants),

@@ -6,7 +6,7 @@ export default {
     {
       name: "limits",
       title: "Limits",
-      icon: "chart",
+      icon: "gauge",
       section: "Control",
       order: 25,
       load: () => import("./limits.tsx").then((module) => module.Limits),

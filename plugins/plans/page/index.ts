@@ -6,7 +6,7 @@ export default {
     {
       name: "plans",
       title: "Plans",
-      icon: "list",
+      icon: "checklist",
       section: "Work",
       order: 20,
       load: () => import("./plan.tsx").then((module) => module.Plan),

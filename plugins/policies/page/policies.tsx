@@ -36,7 +36,7 @@ function List() {
       loaded={loaded}
       side={
         hasScope("policies:write") ? (
-          <a class="button" href="#/policies/new">
+          <a class="button primary" href="#/policies/new">
             {LIST_TEXTS.create}
           </a>
         ) : null

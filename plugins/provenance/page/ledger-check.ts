@@ -26,8 +26,10 @@ interface LedgerCheck {
 
 const TEXTS = {
   unsupported: "Not verified: browsers can verify only on https pages and on localhost. Use assent verify.",
-  unpinned: "Not verified: no key is pinned in this browser.",
-  notSigned: (why: string) => `Not signed by the pinned key: ${why}.`,
+  unpinned:
+    "Signed by the key that the service publishes. Because no key is pinned in this browser, it would not notice a replaced history.",
+  notSigned: (isPinned: boolean, why: string) =>
+    `Not signed by the ${isPinned ? "pinned key" : "key that the service publishes"}: ${why}.`,
   shrunk: (before: number, now: number) =>
     `The log has shrunk: this browser has seen ${before} signed entries, and now there are ${now}. Was the store replaced by an older one?`,
   changed: (size: number) =>
@@ -60,17 +62,17 @@ export function rebindStoredCheckpoint(vkey: string | null, isSuccessor: boolean
 /**
  * Checks the current checkpoint. Stores it if it extends the stored checkpoint, or if no checkpoint is stored for the
  * pinned key.
- * @param vkey the pinned key
+ * @param vkey the pinned key; null to verify only the signature, with the key that the service publishes
  */
 export async function checkLedger(keys: LedgerKeys, vkey: string | null): Promise<LedgerCheck> {
   if (!canVerify) return { kind: "busy", text: TEXTS.unsupported, next: null };
-  if (vkey === null) return { kind: "busy", text: TEXTS.unpinned, next: null };
   let opened: Awaited<ReturnType<typeof openCheckpointWithPin>>;
   try {
-    opened = await openCheckpointWithPin(keys.checkpoint, vkey, keys.log_keys);
+    opened = await openCheckpointWithPin(keys.checkpoint, vkey ?? keys.keys[0]?.vkey ?? "", keys.log_keys);
   } catch (error) {
-    return { kind: "bad", text: TEXTS.notSigned((error as Error).message), next: null };
+    return { kind: "bad", text: TEXTS.notSigned(vkey !== null, (error as Error).message), next: null };
   }
+  if (vkey === null) return { kind: "busy", text: TEXTS.unpinned, next: null };
   const { checkpoint } = opened;
   const next = opened.vkey === vkey ? null : opened.vkey;
   const before = readSeen();

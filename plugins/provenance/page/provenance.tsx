@@ -16,7 +16,7 @@ import {
   Time,
   useLoad,
 } from "../../console/app/kit.ts";
-import { storePinnedKey, readPinnedKey, EntryProof, VerifiedProof, verifyEntry } from "./proof.tsx";
+import { storePinnedKey, readPinnedKey, readTrustedKey, EntryProof, VerifiedProof, verifyEntry } from "./proof.tsx";
 import { canVerify, type Checkpoint, fromHex, verifyProof } from "./verify.ts";
 import { checkLedger, type LedgerKeys, rebindStoredCheckpoint } from "./ledger-check.ts";
 
@@ -45,7 +45,6 @@ const TEXTS = {
   proofFile: "Proof file",
   proofFileHelp: "(.tlog-proof; if you choose no file, the service sends the proof)",
   verifyButton: "Verify in this browser",
-  notPinned: "pin the ledger's key first: without it a proof proves nothing",
   notAHash: "a leaf hash has 64 hex digits, such as the decision_hash of an action",
   openEntry: "Open the entry",
   entryTitle: "Ledger entry",
@@ -89,7 +88,7 @@ function Ledger() {
             <CheckpointFacts keys={keys} />
           </section>
           <PinnedKey keys={keys} vkey={vkey} next={check.next} onPinned={() => setVkey(readPinnedKey())} />
-          <VerifyProof vkey={vkey} />
+          <VerifyProof />
         </>
       )}
     </LoadedPage>
@@ -208,13 +207,13 @@ type VerificationOutcome =
   | { hash: string; result: { index: number; checkpoint: Checkpoint; vkey: string; request?: unknown } }
   | { error: unknown };
 
-async function verifyForm(form: HTMLFormElement, vkey: string | null): Promise<VerificationOutcome> {
+async function verifyForm(form: HTMLFormElement): Promise<VerificationOutcome> {
   const fields = new FormData(form);
   const hash = (fields.get("hash") as string).trim().toLowerCase();
   const file = fields.get("file") as File;
   try {
-    if (vkey === null) throw new Error(TEXTS.notPinned);
     if (!/^[0-9a-f]{64}$/.test(hash)) throw new Error(TEXTS.notAHash);
+    const vkey = await readTrustedKey();
     const result =
       file.size > 0 ? await verifyProof(await file.text(), fromHex(hash), vkey) : await verifyEntry(hash, vkey);
     return { hash, result };
@@ -223,7 +222,7 @@ async function verifyForm(form: HTMLFormElement, vkey: string | null): Promise<V
   }
 }
 
-function VerifyProof({ vkey }: { vkey: string | null }) {
+function VerifyProof() {
   const [outcome, setOutcome] = useState<VerificationOutcome | null>(null);
   return (
     <section class="card" aria-labelledby="verify">
@@ -231,7 +230,7 @@ function VerifyProof({ vkey }: { vkey: string | null }) {
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          void verifyForm(event.currentTarget, vkey).then(setOutcome);
+          void verifyForm(event.currentTarget).then(setOutcome);
         }}
       >
         <div class="field">
@@ -270,15 +269,14 @@ function Entry({ hash }: { hash: string }) {
   const action = loaded.data?.entry["action_id"];
   return (
     <LoadedPage
-      title={TEXTS.entryTitle}
+      title={loaded.data === null ? TEXTS.entryTitle : `Entry ${loaded.data.index}`}
       what="the entry"
       loaded={loaded}
       back={{ href: "#/provenance", text: TEXTS.title }}
     >
-      {({ index, type, at: time, entry }) => (
+      {({ type, at: time, entry }) => (
         <>
-          <section class="card">
-            <h2>Entry {index}</h2>
+          <section class="card" aria-label={TEXTS.entryTitle}>
             <FactList
               rows={[
                 ["Type", <Badge value={type} />],

@@ -6,7 +6,7 @@ export default {
     {
       name: "suggestions",
       title: "Suggestions",
-      icon: "list",
+      icon: "lightbulb",
       section: "Control",
       order: 30,
       load: () => import("./suggestions.tsx").then((module) => module.Suggestions),

@@ -5,6 +5,7 @@ import {
   PageLink,
   type Api,
   Badge,
+  Day,
   buildUrl,
   downloadText,
   EmptyState,
@@ -21,7 +22,6 @@ import {
   request,
   RowPages,
   Table,
-  Time,
   useLoad,
 } from "../../console/app/kit.ts";
 import { InviteSnippet } from "./invite-snippet.tsx";
@@ -140,7 +140,7 @@ function ReviewTable({ review: { since, until, open_reviews, rows }, days }: { r
           </button>
         ))}
         <span class="quiet period">
-          From <Time at={since} /> to <Time at={until} />
+          <Day at={since} /> to <Day at={until} />
         </span>
       </div>
       {matching.length === 0 ? (

@@ -22,6 +22,7 @@ import {
   renderPlain,
   request,
   ResultNotice,
+  RowMenu,
   signedInUserId,
   Snippet,
   Table,
@@ -166,14 +167,16 @@ export function DelegationTable({
           {onRevoke === undefined ? null : (
             <td>
               {row.status !== "ended" && mayRevoke(row) ? (
-                <button
-                  type="button"
-                  class="small danger"
-                  aria-label={`Revoke the delegation from ${renderPlain(row.from.name)} to ${renderPlain(row.to.name)}, ${row.id.slice(-6)}`}
-                  onClick={() => onRevoke(row)}
-                >
-                  Revoke…
-                </button>
+                <RowMenu
+                  of={row.to.name}
+                  commands={[
+                    {
+                      text: "Revoke…",
+                      label: `Revoke the delegation from ${renderPlain(row.from.name)} to ${renderPlain(row.to.name)}, ${row.id.slice(-6)}`,
+                      onChoose: () => onRevoke(row),
+                    },
+                  ]}
+                />
               ) : null}
             </td>
           )}

@@ -6,7 +6,7 @@ export default {
     {
       name: "users",
       title: "Users",
-      icon: "users",
+      icon: "user",
       section: "People",
       order: 10,
       load: () => import("./users.tsx").then((module) => module.Users),
@@ -24,7 +24,7 @@ export default {
     {
       name: "delegations",
       title: "Delegations",
-      icon: "users",
+      icon: "exchange",
       section: "People",
       order: 20,
       load: () => import("./delegations.tsx").then((module) => module.Delegations),
@@ -33,7 +33,7 @@ export default {
     {
       name: "access-review",
       title: "Access review",
-      icon: "user",
+      icon: "clipboard",
       section: "People",
       order: 40,
       load: () => import("./access-review.tsx").then((module) => module.AccessReview),

@@ -18,6 +18,7 @@ import {
   renderPlain,
   request,
   ResultNotice,
+  RowMenu,
   Table,
   Time,
   TimeLeft,
@@ -181,7 +182,7 @@ function UserTable({ users, onOpen, onLink }: TableProps & { users: readonly Use
             {user.last_sign_in_at === null ? <span class="quiet">never</span> : <Age at={user.last_sign_in_at} />}
           </td>
           <td>
-            <Buttons user={user} onOpen={onOpen} onLink={onLink} />
+            <Commands user={user} onOpen={onOpen} onLink={onLink} />
           </td>
         </tr>
       ))}
@@ -228,56 +229,30 @@ function SignInMethods({ user: { passkeys, identities, managed_by, link_expires_
   );
 }
 
-function Buttons({ user, onOpen, onLink }: TableProps & { user: UserDetails }) {
+function Commands({ user, onOpen, onLink }: TableProps & { user: UserDetails }) {
   const name = renderPlain(user.name);
-  if (user.ended_at !== null)
-    return hasScope("users:manage") ? (
-      <button
-        type="button"
-        class="small"
-        aria-label={`Reactivate ${name}`}
-        onClick={() => onOpen({ kind: "resume", user })}
-      >
-        Reactivate…
-      </button>
-    ) : null;
+  const isAdmin = hasScope("users:manage");
+  const isActive = user.ended_at === null;
+  // A provider manages the names, roles and groups of its users, and how they sign in.
+  const isOwn = isAdmin && isActive && user.managed_by === null;
+  const command = (text: string, label: string, kind: "edit" | "sessions" | "end" | "resume") => ({
+    text,
+    label: `${label} ${name}`,
+    isDanger: kind === "end",
+    onChoose: () => onOpen({ kind, user }),
+  });
   return (
-    <div class="row">
-      {hasScope("users:manage") && user.managed_by === null ? (
-        <>
-          <button
-            type="button"
-            class="small"
-            aria-label={`Change ${name}`}
-            onClick={() => onOpen({ kind: "edit", user })}
-          >
-            Change…
-          </button>
-          {currentMe()?.principal !== user.principal ? (
-            <button type="button" class="small" aria-label={`New link for ${name}`} onClick={() => onLink(user)}>
-              New link
-            </button>
-          ) : null}
-        </>
-      ) : null}
-      <button
-        type="button"
-        class="small"
-        aria-label={`Sessions of ${name}`}
-        onClick={() => onOpen({ kind: "sessions", user })}
-      >
-        Sessions…
-      </button>
-      {hasScope("users:manage") ? (
-        <button
-          type="button"
-          class="small danger"
-          aria-label={`Deactivate ${name}`}
-          onClick={() => onOpen({ kind: "end", user })}
-        >
-          Deactivate…
-        </button>
-      ) : null}
-    </div>
+    <RowMenu
+      of={user.name}
+      commands={[
+        isOwn ? command("Change…", "Change", "edit") : null,
+        isOwn && currentMe()?.principal !== user.principal
+          ? { text: "New link", label: `New link for ${name}`, onChoose: () => onLink(user) }
+          : null,
+        isActive ? command("Sessions…", "Sessions of", "sessions") : null,
+        isAdmin && isActive ? command("Deactivate…", "Deactivate", "end") : null,
+        isAdmin && !isActive ? command("Reactivate…", "Reactivate", "resume") : null,
+      ]}
+    />
   );
 }

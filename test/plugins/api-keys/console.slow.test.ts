@@ -80,17 +80,20 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
     const submitted = async () =>
       (await console_.service.call("POST", "/v1/actions", { body: ALLOWED })).body.reason_code as string;
     assert.equal(await submitted(), "TOOL_NOT_ALLOWED");
+    await page.getByRole("button", { name: "Commands for support-bot" }).click();
     await page.getByRole("button", { name: "Change support-bot" }).click();
     await page.getByLabel("Tools", { exact: true }).fill("crm.* stripe");
     await page.getByLabel("Description").fill("Answers tickets.");
     await page.getByRole("button", { name: "Change", exact: true }).click();
     await page.getByText("“support-bot” is changed.").waitFor();
     assert.equal(await submitted(), "POLICY_RULE");
+    await page.getByRole("button", { name: "Commands for support-bot" }).click();
     await page.getByRole("button", { name: "Suspend support-bot" }).click();
     await page.getByLabel("Reason").fill("asks for too much");
     await page.getByRole("button", { name: "Suspend", exact: true }).click();
     await page.getByText("asks for too much").waitFor();
     assert.equal(await submitted(), "AGENT_SUSPENDED");
+    await page.getByRole("button", { name: "Commands for support-bot" }).click();
     await page.getByRole("button", { name: "Resume support-bot" }).click();
     await page.getByRole("button", { name: "Resume", exact: true }).click();
     await page.getByText("“support-bot” can submit again.").waitFor();
@@ -101,6 +104,7 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
   it("does not overwrite another person's change", async () => {
     await console_.service.call("POST", "/v1/agents", { key: console_.service.admin, body: { id: "shared" } });
     const { page } = await console_.visit(console_.service.admin, "#/agents");
+    await page.getByRole("button", { name: "Commands for shared" }).click();
     await page.getByRole("button", { name: "Change shared" }).click();
     await console_.service.call("PATCH", "/v1/agents/shared", {
       key: console_.service.admin,

@@ -48,7 +48,7 @@ describe("devices in a browser", { skip: withoutBrowser }, () => {
     const row = page.getByRole("row", { name: /lovelace-laptop/ });
     await row.getByText("attention").waitFor();
     await row.getByText("codex missing").waitFor();
-    await row.getByRole("button", { name: "End…" }).click();
+    await row.getByRole("button", { name: /^End / }).click();
     await page.getByRole("button", { name: "End the device" }).click();
     await page.getByText("The key of lovelace-laptop is revoked.").waitFor();
     await page.getByText("No machine is enrolled.").waitFor();

@@ -122,7 +122,7 @@ describe("grants in a browser", { skip: withoutBrowser }, () => {
     await page.close();
   });
 
-  it("lists grants with uses and what is left, revokes one, and shows why one ended", async () => {
+  it("lists grants with their uses, revokes one, and shows why one ended", async () => {
     const body = {
       agent_id: "night-bot",
       tool: "ci",
@@ -139,7 +139,6 @@ describe("grants in a browser", { skip: withoutBrowser }, () => {
       const { page, complaints, strayed } = await console_.visit(ada, "#/grants", { viewport });
       const row = page.getByRole("row", { name: /night-bot/ });
       await (viewport === PHONE ? page.getByText("night-bot") : row.getByText("1 of 5")).waitFor();
-      await page.getByText("4 left").waitFor();
       await page.getByText("any other parameter, any other context").waitFor();
       await picture(page, `grants-${viewport.width}`);
       if (viewport === PHONE) {

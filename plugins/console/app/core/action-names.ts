@@ -3,14 +3,17 @@ import { signal } from "@preact/signals";
 import { request } from "./api.ts";
 import { hasScope } from "./me.ts";
 
-/** Names such as "stripe refund", keyed by the id of the action; null for an action that is being read or is unknown. */
+/**
+ * Previews such as `Refund 480 "EUR"`, or else names such as "stripe refund", keyed by the id of the action; null for an
+ * action that is being read or is unknown.
+ */
 const names = signal<ReadonlyMap<string, string | null>>(new Map());
 
 const store = (id: string, name: string | null): void => void (names.value = new Map(names.value).set(id, name));
 
-/** Stores a name that a response contains. */
+/** Stores a name that a response contains, unless the preview is known. */
 export function storeActionName(id: string, name: string): void {
-  if (names.peek().get(id) !== name) store(id, name);
+  if ((names.peek().get(id) ?? null) === null) store(id, name);
 }
 
 /** Returns the name of the action. If it is not known yet, reads the action, and redraws the components that called it. */
@@ -23,7 +26,7 @@ export function nameOfAction(id: string): string | null {
     if (names.peek().has(id)) return;
     store(id, null);
     request("GET /v1/actions/{id}", { path: [id] }).then(
-      ({ tool, operation }) => store(id, `${tool} ${operation}`),
+      ({ tool, operation, preview }) => store(id, preview || `${tool} ${operation}`),
       () => undefined,
     );
   });

@@ -18,7 +18,6 @@ import {
 } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { readFormValues } from "../ui/forms.tsx";
-import { findHeadlineMember } from "../ui/params.tsx";
 import { describeRequest, RequestHeadline, RiskBadge } from "../ui/request-view.tsx";
 import { RowPages } from "../ui/row-pages.tsx";
 import { ActionDetail } from "./action.tsx";
@@ -187,8 +186,8 @@ function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltere
 }
 
 /**
- * Renders the actions. If all have the same shape, each parameter that differs has a column. Otherwise, one column has
- * the sentence of each action.
+ * Renders the actions, each with its sentence as the title. If all have the same shape, each parameter that differs has a
+ * column instead.
  */
 function ActionTable({ rows }: { rows: readonly Action[] }) {
   const groups = groupByShape(rows);
@@ -196,42 +195,36 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
   const columns = groups.length === 1 && rows.length > 1 && group !== undefined ? group.columns : [];
   const cells = new Map(group?.rows.map((row) => [row.action.id, row.cells]));
   const hasRisk = new Set(rows.map(({ risk_level }) => risk_level)).size > 1;
-  const head = [
-    "Action",
-    "Agent",
-    ...(columns.length > 0 ? columns : ["What"]),
-    "Status",
-    ...(hasRisk ? ["Risk"] : []),
-    "Reason",
-    "Age",
-  ];
+  const head = ["Action", ...columns, "Agent", "Status", ...(hasRisk ? ["Risk"] : []), "Reason", "Age"];
   return (
     <Table label="Actions" head={head}>
       {rows.map((row) => (
         <tr key={row.id}>
-          <td>
+          <td class={columns.length > 0 ? "nowrap" : "part-line"}>
             <a href={`#/actions/${encodeSegment(row.id)}`}>
-              <strong class="one-line short" title={renderPlain(`${row.tool} ${row.operation}`)}>
-                <MarkedValue value={`${row.tool} ${row.operation}`} />
-              </strong>
+              {columns.length > 0 ? (
+                <strong>
+                  <MarkedValue value={`${row.tool} ${row.operation}`} />
+                </strong>
+              ) : (
+                <span class="one-line" title={renderPlain(`${describeRequest(row)} (${row.tool} ${row.operation})`)}>
+                  <RequestHeadline action={row} />
+                </span>
+              )}
             </a>
           </td>
+          {columns.length > 0
+            ? cells.get(row.id)?.map(({ text }, i) => (
+                <td key={columns[i]} data-label={columns[i]}>
+                  <MarkedValue value={text} />
+                </td>
+              ))
+            : null}
           <td data-label="Agent" class="nowrap">
             <PageLink href={`#/agents/${encodeSegment(row.agent_id)}`}>
               <MarkedValue value={row.agent_id} />
             </PageLink>
           </td>
-          {columns.length > 0 ? (
-            cells.get(row.id)?.map(({ text }, i) => (
-              <td key={columns[i]} data-label={columns[i]}>
-                <MarkedValue value={text} />
-              </td>
-            ))
-          ) : (
-            <td class="part-line">
-              <What action={row} />
-            </td>
-          )}
           <td>
             <Badge value={row.status} />
           </td>
@@ -251,25 +244,5 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
         </tr>
       ))}
     </Table>
-  );
-}
-
-/** Renders the sentence of an action; without one, the parameter that distinguishes it from others of its kind. */
-function What({ action }: { action: Action }) {
-  const value = action.erased_at ? null : findHeadlineMember(action);
-  if (!action.preview && value === null) return null;
-  return (
-    <span class="one-line" title={renderPlain(describeRequest(action))}>
-      {action.preview || value === null ? (
-        <RequestHeadline action={action} />
-      ) : (
-        <>
-          <span class="quiet">
-            <MarkedValue value={value.name} />
-          </span>{" "}
-          <MarkedValue value={value.value} />
-        </>
-      )}
-    </span>
   );
 }

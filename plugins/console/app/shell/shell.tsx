@@ -201,29 +201,25 @@ function Menu({ user, pages, current, isOpen, onToggle, commands, onCommand, onS
             </button>
           </li>
         ))}
-        <li>
-          <button type="button" onClick={onSignOut}>
-            <Icon name="log-out" />
-            Sign out
-          </button>
-        </li>
-        {user === null ? null : (
-          <li class="whose">
-            {isUserSession() ? (
-              <>
-                User:{" "}
-                <PageLink href={`#/people/${encodeSegment(user.key.id)}`}>
-                  <KeyName id={user.key.id} />
-                </PageLink>
-              </>
-            ) : (
-              <>
-                Key: <KeyName id={user.key.id} />
-              </>
-            )}
-          </li>
-        )}
       </ul>
+      <div class="whose">
+        {user === null ? null : (
+          <span class="who">
+            {isUserSession() ? "User: " : "Key: "}
+            {isUserSession() ? (
+              <PageLink href={`#/people/${encodeSegment(user.key.id)}`}>
+                <KeyName id={user.key.id} />
+              </PageLink>
+            ) : (
+              <KeyName id={user.key.id} />
+            )}
+          </span>
+        )}
+        <button type="button" class="small" onClick={onSignOut}>
+          <Icon name="log-out" />
+          Sign out
+        </button>
+      </div>
     </nav>
   );
 }

@@ -80,7 +80,7 @@ function State({ ready }: { ready: ReadinessReport }) {
             <td>
               <Badge value={check.ok ? "active" : "failed"} label={check.ok ? "ok" : "not ok"} />
             </td>
-            <td>{check.detail === "ok" ? null : <MarkedValue value={check.detail} />}</td>
+            <td>{["ok", "active"].includes(check.detail) ? null : <MarkedValue value={check.detail} />}</td>
             <td>{formatNumbers(check)}</td>
           </tr>
         ))}
@@ -128,12 +128,19 @@ function Revision({ commit }: { commit: string | null }) {
   return commit === null ? <span class="quiet">{TEXTS.noCommit}</span> : <Hash value={commit} />;
 }
 
-/** Returns all numbers of a check as text: "applied 4, known 4". */
+/** Returns all numbers of a check as text: "4 applied, 4 known". */
 function formatNumbers(check: ReadinessCheck): string {
   return Object.entries(check)
-    .flatMap(([name, value]) => (typeof value === "number" ? [`${name} ${value}`] : []))
+    .flatMap(([name, value]) => (typeof value === "number" ? [`${value} ${value === 1 ? singular(name) : name}`] : []))
     .join(", ");
 }
+
+/** "processes" becomes "process", and "entries" becomes "entry". */
+const singular = (name: string): string =>
+  name
+    .replace(/ies$/, "y")
+    .replace(/(ss)es$/, "$1")
+    .replace(/([^s])s$/, "$1");
 
 function Versions({ policySet, at }: { policySet: string | null; at: string | null }) {
   const version = useLoad(readVersion, []);

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { TextPart } from "../../../../src/browser.ts";
 import { ApiError, checkReachability, watchReachability, type ResponseFault } from "../core/api.ts";
-import { formatDuration, markText, renderPlain, formatShortDuration, formatTime } from "./format.ts";
+import { formatDay, formatDuration, markText, renderPlain, formatShortDuration, formatTime } from "./format.ts";
 import { currentTimeMs } from "./hooks.ts";
 import { Icon } from "./icons.tsx";
 
@@ -45,6 +45,15 @@ export function JsonBlock({ value, label }: { value: unknown; label: string }) {
     <pre class="data" tabIndex={0} role="region" aria-label={label}>
       <MarkedValue value={JSON.stringify(value, null, 2)} lines />
     </pre>
+  );
+}
+
+/** Renders the day of a time, for periods. The title has the exact time. */
+export function Day({ at }: { at: string }) {
+  return (
+    <time dateTime={at} title={formatTime(at)}>
+      {formatDay(at)}
+    </time>
   );
 }
 

@@ -9,6 +9,7 @@ import { MarkedValue } from "./elements.tsx";
 import { renderPlain, shortenIds } from "./format.ts";
 import { PersonLink } from "./person.tsx";
 import type { TimelineStep } from "./timeline.tsx";
+import { PreviewText } from "./preview-text.tsx";
 import { PageLink } from "./page-link.tsx";
 
 /** The members of entries that the steps read. */
@@ -76,10 +77,10 @@ function Subject({ entry: { tool, operation }, action }: { entry: Entry; action:
   );
 }
 
-/** Renders the name of an action; the end of its id while the name is unknown. */
+/** Renders what an action does, or its name; the end of its id while the name is unknown. */
 export function ActionName({ id }: { id: string }) {
   const name = nameOfAction(id);
-  return name === null ? <>action …{id.slice(-6)}</> : <MarkedValue value={name} />;
+  return name === null ? <>action …{id.slice(-6)}</> : <PreviewText text={name} />;
 }
 
 const KINDS: Readonly<Record<string, TimelineStep["kind"]>> = {

@@ -71,12 +71,14 @@ function OneFlip({ flip, currentCount }: { flip: Flip; currentCount: number }) {
   );
 }
 
-/** Renders the rule of an outcome: “large refunds” of payments. */
+/** Renders the rule of an outcome: large refunds of payments. */
 export function RuleName({ outcome: { policy, rule } }: { outcome: Pick<FlipOutcome, "policy" | "rule"> }) {
   if (rule === null) return <span>{FLIP_TEXTS.noRule}</span>;
   return (
     <span>
-      “<MarkedValue value={rule} />”{" "}
+      <strong>
+        <MarkedValue value={rule} />
+      </strong>{" "}
       <span class="quiet">
         of <MarkedValue value={policy} />
       </span>

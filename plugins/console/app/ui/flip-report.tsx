@@ -1,5 +1,5 @@
 /** The parts of a report about flips: past decisions that would now have a different effect. */
-import { Notice, Time } from "./elements.tsx";
+import { Notice, Day } from "./elements.tsx";
 import { type CurrentFlips, FlipList } from "./flip-list.tsx";
 import { FLIP_TEXTS } from "./flip-texts.ts";
 import type { FlipReport } from "./flips.ts";
@@ -61,7 +61,7 @@ function Summary({ data, nothing }: { data: FlipReport; nothing: string }) {
         <strong>{evaluated === 0 ? nothing : `${counts}${FLIP_TEXTS.otherwise(otherwise)}`}</strong>
       </Notice>
       <p class="quiet">
-        Decisions that you may see, from <Time at={since} /> to <Time at={until} />, compared with the record.
+        Decisions that you may see, from <Day at={since} /> to <Day at={until} />, compared with the record.
         {FLIP_TEXTS.erased(erased)}
         {FLIP_TEXTS.unrecorded(unrecorded)}
         {FLIP_TEXTS.altered(altered)}

@@ -46,6 +46,11 @@ export function formatShortDuration(ms: number): string {
 
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
+const localDay = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+
+/** Formats the day of an RFC 3339 time in the reader's time zone and language. */
+export const formatDay = (rfc3339: string): string => localDay.format(Date.parse(rfc3339));
+
 /** Formats an RFC 3339 time in the reader's time zone and language. */
 export function formatTime(rfc3339: string): string {
   const time = Date.parse(rfc3339);

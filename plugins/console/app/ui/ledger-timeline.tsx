@@ -13,8 +13,8 @@ import { Timeline } from "./timeline.tsx";
 const TEXTS = {
   what: "entries",
   scope: "The timeline needs the scope events:read.",
-  none: "The ledger has no entry about it yet.",
-  noneYet: "No entry about it was found yet. Each search reads up to 10,000 entries.",
+  none: "Nothing is recorded yet.",
+  noneYet: "No entry was found yet. Each search reads up to 10,000 entries.",
   earlier: "Search earlier entries",
 } as const;
 

@@ -1,6 +1,6 @@
 /**
- * A timeline of an action, an agent, a person or the system. Shows the oldest step first by default, and draws the time
- * between two steps.
+ * A timeline of an action, an agent, a person or the system. Shows the oldest step first by default. With exact
+ * times, it also draws the time between two steps.
  */
 import type { ComponentChildren } from "preact";
 import { Ago, Time } from "./elements.tsx";
@@ -30,7 +30,7 @@ export function Timeline({
   label: string;
   steps: readonly TimelineStep[];
   newestFirst?: boolean;
-  /** Whether to show the time of each step instead of its age. */
+  /** Whether to show the time of each step, and the time between steps, instead of its age. */
   hasExactTimes?: boolean;
 }) {
   return (
@@ -40,7 +40,7 @@ export function Timeline({
         const gap = previous === undefined ? 0 : Math.abs(Date.parse(at) - Date.parse(previous.at));
         return (
           <li key={key} class={`step ${kind ?? ""}`}>
-            {gap < MIN_GAP_MS ? null : (
+            {gap < MIN_GAP_MS || !hasExactTimes ? null : (
               <p class={`gap ${gapSize(gap)}`}>
                 {formatDuration(gap)} {newestFirst ? "earlier" : "later"}
               </p>
