@@ -1,7 +1,10 @@
 /** The way to sign in as a user, on the console's page for people who are not signed in. */
 import { ErrorNotice, Notice, request, useLoad, userSignInAddress } from "../../console/app/kit.ts";
 
-/** Links to the page `/sign-in` at the service's own address, because passkeys are bound to it. */
+/**
+ * Links to the page `/sign-in` at the service's own address, because passkeys are bound to it. The page asks for the
+ * passkey at once if there is no other way to sign in.
+ */
 export function UserSignIn() {
   const { data, error, reload } = useLoad((signal) => request("GET /v1/sign-in-methods", { signal, key: null }), []);
   if (data === null) return <ErrorNotice error={error} onRetry={reload} />;
@@ -9,7 +12,7 @@ export function UserSignIn() {
   if (origin === null) return <Notice kind="busy">{passkey.reason}</Notice>;
   return (
     <p>
-      <a class="button primary" href={`${origin}${userSignInAddress()}`}>
+      <a class="button primary" href={`${origin}${userSignInAddress()}${providers.length === 0 ? "#passkey" : ""}`}>
         Sign in with {["a passkey", ...providers.map(({ name }) => name)].join(" or ")}
       </a>
     </p>

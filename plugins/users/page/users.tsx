@@ -139,7 +139,7 @@ function EnrolmentLink({ invited: { user, link }, onDone }: { invited: InviteRes
       </p>
       <div class="row">
         <CopyButton value={link.url} label="Copy the link" />
-        <button type="button" onClick={onDone}>
+        <button type="button" class="small" onClick={onDone}>
           I have it
         </button>
       </div>
@@ -205,27 +205,25 @@ function SignInMethods({ user: { passkeys, identities, managed_by, link_expires_
   const providers =
     identities.length === 0 && managed_by !== null ? [managed_by] : identities.map(({ issuer }) => issuer);
   return (
-    <>
+    <span class="badge-line">
       {passkeys.length === 0 ? null : (
-        <div title={passkeys.map(({ name }) => renderPlain(name)).join(", ")}>
+        <span title={passkeys.map(({ name }) => renderPlain(name)).join(", ")}>
           {formatCounted(passkeys.length, "passkey")}
-        </div>
+        </span>
       )}
       {providers.map((provider) => (
-        <div key={provider}>
-          <MarkedValue value={provider} />
-        </div>
+        <MarkedValue key={provider} value={provider} />
       ))}
       {link_expires_at === null ? (
         passkeys.length + providers.length === 0 ? (
           <Badge value="failed" label="cannot sign in yet" />
         ) : null
       ) : (
-        <div>
+        <>
           <Badge value="pending_approval" label="invited" /> <TimeLeft at={link_expires_at} short />
-        </div>
+        </>
       )}
-    </>
+    </span>
   );
 }
 

@@ -3,6 +3,9 @@ import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { renderPlain } from "./format.ts";
 import { Icon } from "./icons.tsx";
 
+/** Pixels. */
+const COMMAND_HEIGHT = 40;
+
 export interface RowCommand {
   /** Text of the button, such as "Deactivate…". */
   text: string;
@@ -37,10 +40,10 @@ function Menu({ name, commands }: { name: string; commands: readonly RowCommand[
     const menu = list.current;
     const from = button.current?.getBoundingClientRect();
     if (!isOpen || menu === null || from === undefined) return;
-    const fits = from.bottom + menu.offsetHeight < innerHeight;
-    menu.style.left = `${Math.max(8, from.right - menu.offsetWidth)}px`;
-    menu.style.top = `${fits ? from.bottom : from.top - menu.offsetHeight}px`;
-    menu.querySelector("button")?.focus();
+    const isAbove = from.bottom + commands.length * COMMAND_HEIGHT > innerHeight;
+    menu.style.right = `${document.documentElement.clientWidth - from.right}px`;
+    menu.style.top = isAbove ? "auto" : `${from.bottom}px`;
+    menu.style.bottom = isAbove ? `${innerHeight - from.top}px` : "auto";
   }, [isOpen]);
   return (
     <>
@@ -60,6 +63,7 @@ function Menu({ name, commands }: { name: string; commands: readonly RowCommand[
         class="row-commands"
         popover="auto"
         onBeforeToggle={({ newState }) => setOpen(newState === "open")}
+        onToggle={() => list.current?.querySelector("button")?.focus()}
         onClick={() => list.current?.hidePopover()}
       >
         {isOpen ? commands.map((command) => <CommandButton key={command.text} {...command} />) : null}

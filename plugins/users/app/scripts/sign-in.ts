@@ -3,7 +3,7 @@ import type { SignInMethods, UserRecord } from "../../schemas.ts";
 import { listenToAccount, showAccount } from "../account.ts";
 import { call, CallError } from "../calls.ts";
 import { answerWithPasskey, createPasskey } from "../ceremonies.ts";
-import { failureInAddress, NOT_STARTED_HERE, returnPath, terminalChallenge } from "../destination.ts";
+import { failureInAddress, NOT_STARTED_HERE, returnPath, terminalChallenge, wantsPasskey } from "../destination.ts";
 import { announce, element, onClick, onSubmit, showError, showSection } from "../elements.ts";
 import { markSignInStarted, pageToken, removePageToken, storePageToken, takePageToken } from "../page-token.ts";
 
@@ -84,14 +84,16 @@ function showProviders(providers: SignInMethods["providers"]): void {
   );
 }
 
+async function signInWithPasskey(): Promise<void> {
+  const { options } = await call("POST /v1/session/passkey/options", {});
+  const body = { response: await answerWithPasskey(options) };
+  storePageToken((await call("POST /v1/session/passkey", { body })).page_token);
+  if (terminalChallenge === null) location.assign(returnPath());
+  else await showSession();
+}
+
 function listen(): void {
-  onClick(element("passkey", HTMLButtonElement), async () => {
-    const { options } = await call("POST /v1/session/passkey/options", {});
-    const body = { response: await answerWithPasskey(options) };
-    storePageToken((await call("POST /v1/session/passkey", { body })).page_token);
-    if (terminalChallenge === null) location.assign(returnPath());
-    else await showSession();
-  });
+  onClick(element("passkey", HTMLButtonElement), signInWithPasskey);
   onClick(element("create", HTMLButtonElement), async () => {
     const { options } = await call("POST /v1/enrolment/options", { body: { token } });
     const body = { token, response: await createPasskey(options) };
@@ -129,8 +131,15 @@ async function start(): Promise<void> {
   showSection("sign-in");
   const failure = isSignedIn === false ? NOT_STARTED_HERE : failureInAddress();
   if (failure !== null) showError(failure);
-  else if (isHere) await continueSession();
-  else showError(passkey.reason ?? `People sign in at ${origin}, not at this address.`);
+  else if (isHere) {
+    await continueSession();
+    if (!wantsPasskey || pageToken() !== null) return;
+    history.replaceState(null, "", location.pathname + location.search);
+    // Some browsers ask only after a click on this page. The button is there for them, and for a person who cancelled.
+    await signInWithPasskey().catch((error: unknown) => {
+      if (error instanceof CallError) throw error;
+    });
+  } else showError(passkey.reason ?? `People sign in at ${origin}, not at this address.`);
 }
 
 listen();
