@@ -23,7 +23,7 @@ const PHONE = { width: 390, height: 844 };
 /** Maximum height of a row: two lines of small text, as in the inbox. */
 const MAX_ROW = 40;
 /** Minimum number of rows on the screen of a phone, without scrolling. */
-const MIN_ROWS_PHONE = 5;
+const MIN_ROWS_PHONE = 4;
 const RAW_ID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}/;
 const ABSOLUTE_TIME = /\d{2}:\d{2}:\d{2}/;
 const WRONG_PLURAL = /\b1 (?:actions|approvals|days|people|passkeys|requests|uses|versions)\b|\(s\)/;

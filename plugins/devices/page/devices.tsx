@@ -18,6 +18,7 @@ import {
   ResultNotice,
   RowMenu,
   RowPages,
+  Snippet,
   Table,
   useLoad,
   useState,
@@ -32,7 +33,8 @@ const MAX_DEVICES = 1000;
 const TEXTS = {
   title: "Devices",
   none: "No machine is enrolled.",
-  noneHelp: "A person enrols their machine with “assent devices enrol”, and confirms it here.",
+  noneHelp: "A person enrols their machine and confirms it here.",
+  enrol: "On the machine",
   noneEnded: "No device has ended.",
   show: "Show",
   current: "Current",
@@ -69,7 +71,12 @@ export function Devices() {
             </div>
             {devices.length === 0 ? (
               <EmptyState text={isEnded ? TEXTS.noneEnded : TEXTS.none}>
-                {isEnded ? null : <p>{TEXTS.noneHelp}</p>}
+                {isEnded ? null : (
+                  <>
+                    <p>{TEXTS.noneHelp}</p>
+                    <Snippet label={TEXTS.enrol} text="assent devices enrol" />
+                  </>
+                )}
               </EmptyState>
             ) : (
               <RowPages rows={devices} keyOf={({ id }) => id} what="devices">

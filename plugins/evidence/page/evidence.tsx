@@ -20,7 +20,7 @@ const TEXTS = {
   title: "Evidence",
   help: "A pack lets an auditor verify offline who approved what in a period, on what grounds, and what they saw. It contains parameters of actions in clear, so protect it like the store. Requests that were erased are not in it.",
   from: "From",
-  to: "Until (not included)",
+  to: "Until",
   make: "Make the pack",
   cancel: "Cancel",
   done: "The pack is saved. Unpack it and open verify.html in a browser.",
@@ -53,7 +53,7 @@ export function Evidence() {
     setResult(null);
     setError(null);
     try {
-      const body = { from: startOfDay(from), to: startOfDay(to) };
+      const body = { from: startOfDay(from, 0), to: startOfDay(to, 1) };
       const made = await readPack(body, over.signal, setProgress);
       downloadBlob(`evidence-${from}-${to}.zip`, new Blob(createZip(made.files) as BlobPart[]));
       setResult(made.result);
@@ -75,7 +75,7 @@ export function Evidence() {
         }}
       >
         <Field name="from" label={TEXTS.from} type="date" required defaultValue={toDay(new Date(+today - 30 * DAY))} />
-        <Field name="to" label={TEXTS.to} type="date" required defaultValue={toDay(new Date(+today + DAY))} />
+        <Field name="to" label={TEXTS.to} type="date" required defaultValue={toDay(today)} />
         <button type="submit" class="primary" disabled={progress !== null}>
           {TEXTS.make}
         </button>
@@ -113,7 +113,11 @@ const DAY = 86_400_000;
 /** Returns the day in the reader's time zone, as a date field has it. */
 const toDay = (at: Date): string =>
   [at.getFullYear(), at.getMonth() + 1, at.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
-const startOfDay = (day: string): string => new Date(`${day}T00:00`).toISOString();
+function startOfDay(day: string, daysLater: number): string {
+  const start = new Date(`${day}T00:00`);
+  start.setDate(start.getDate() + daysLater);
+  return start.toISOString();
+}
 
 /** Reads the files of a pack. Throws if the service cannot make it, or ends it early. */
 async function readPack(
