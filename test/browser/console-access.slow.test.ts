@@ -80,7 +80,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     ["#/policies/hostile", "Digest"],
     ["#/policies/hostile-shadow", "1 of 1 past decisions"],
     ["#/policies/new", "No problems."],
-    ["#/agents", "Suspend…"],
+    ["#/agents", NAME],
     [`#/agents/${encodeURIComponent(NAME)}`, "Approval rate"],
     ["#/keys", "(yours)"],
     ["#/users", "invited"],

@@ -100,7 +100,7 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Evaluate the samples" }).click();
     await page.getByText("1 of 2 actions would be decided differently.").waitFor();
     const causes = await page.locator(".editor-results .flips h3").allTextContents();
-    assert.match(causes[0] ?? "", /^allow by “edits” of wiki\s*1 action$/);
+    assert.match(causes[0] ?? "", /^allow by edits of wiki\s*1 action$/);
     assert.match(causes[1] ?? "", /^deny by/);
     assert.equal(await decided(), "deny", "a dry run changes nothing");
     await page.getByRole("button", { name: "Save", exact: true }).click();

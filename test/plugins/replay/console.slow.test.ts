@@ -72,7 +72,7 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     await dialog.getByText("2 of 3 past decisions would flip.").waitFor();
     const rule = dialog.locator(".flips");
     assert.equal(await rule.count(), 1);
-    assert.match((await rule.getByRole("heading").textContent()) ?? "", /“edits” of wiki\s*allow\s*2 flips/);
+    assert.match((await rule.getByRole("heading").textContent()) ?? "", /edits of wiki\s*allow\s*2 flips/);
     assert.match(
       (await rule.locator("> ul > li").textContent()) ?? "",
       /^\s*2 recorded as deny by no rule\s*less strict/,
@@ -152,7 +152,7 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     await admin_.page.getByRole("dialog").getByText("2 of 3 past decisions would flip.").waitFor();
     assert.match(
       (await admin_.page.getByRole("dialog").locator(".flips").textContent()) ?? "",
-      /“edits” of wiki\s*requires approval\s*2 flips/,
+      /edits of wiki\s*requires approval\s*2 flips/,
     );
   });
 
@@ -167,7 +167,7 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     const card = page.getByRole("region", { name: "Shadow mode: what it would have changed" });
     await card.getByText("3 of 3 past decisions would flip.").waitFor();
     const text = (await card.locator(".flips").textContent()) ?? "";
-    assert.match(text, /“no edits” of watching\s*deny\s*3 flips\s*3 recorded as allow by “edits” of wiki/);
+    assert.match(text, /no edits of watching\s*deny\s*3 flips\s*3 recorded as allow by edits of wiki/);
     const links = await card
       .locator(".flips")
       .getByRole("link")
