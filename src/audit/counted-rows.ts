@@ -10,6 +10,7 @@ import type {
 import {
   type ActionHistory,
   findHistoryTime,
+  findDifferingColumns,
   readActionHistory,
   type RecordedAction,
 } from "../domain/action-history.ts";
@@ -39,6 +40,32 @@ export interface RecordedRows extends Partial<CountedRows> {
   fault: string | null;
   /** Whether the policies of the decision have limits, histories or effect keys. */
   mayCount: boolean;
+  /** Whether everything that a history shows of the action is as its entries record it. */
+  isAsRecorded?: boolean;
+}
+
+/** Columns that entries determine, and that a history shows or later decisions count. */
+const RECORDED = [
+  "agent_id",
+  "tool",
+  "operation",
+  "status",
+  "decision",
+  "reason_code",
+  "expires_at",
+  "approved_until",
+  "started_at",
+  "erased_at",
+  "rejection_until",
+] as const;
+
+/** Whether what a history shows of the action, and what decisions read to recompute its rows, is as its entries record it. */
+export function isRowAsRecorded(row: ActionRow, history: ActionHistory): boolean {
+  const recorded = Object.fromEntries(RECORDED.map((column) => [column, history.action[column]]));
+  if (findDifferingColumns(recorded, row).length > 0) return false;
+  // An erased result has no commitment to compare with.
+  if (history.erasedParts.includes("result") && row.result !== null) return false;
+  return findAlteredContent(row, history, ["request", "request_hash", "effective", "past", "result"]).length === 0;
 }
 
 /**
@@ -97,7 +124,8 @@ export async function recomputeRows(
   const mayCount = mayHaveCountedRows(set, history.edit?.entry ?? history.first);
   const request = altered.length === 0 ? effectiveRequest(row) : null;
   if (request === null) return { recorded, fault: "its request or facts were changed", mayCount };
-  return { recorded, ...recomputeCountedRows(set, request, history, row.past), fault: null, mayCount };
+  const isAsRecorded = isRowAsRecorded(row, history);
+  return { recorded, ...recomputeCountedRows(set, request, history, row.past), fault: null, mayCount, isAsRecorded };
 }
 
 /** Whether a decision can have uses of limits, or places in histories. */

@@ -2,33 +2,17 @@
  * Verifies an action of a history against its entries. Someone who can write to the database can add an action to a
  * history, or change what the history shows of it, and a rule could then allow too much.
  */
-import { type CountedRows, findCountingPolicies, recomputeCountedRows } from "./counted-rows.ts";
+import { type CountedRows, findCountingPolicies, isRowAsRecorded, recomputeCountedRows } from "./counted-rows.ts";
 import type { ActionRow, EntryRow, HistorySpan, PastActionRow } from "../contract/storage.ts";
-import {
-  type ActionHistory,
-  findDifferingColumns,
-  findHistoryTime,
-  readActionHistory,
-} from "../domain/action-history.ts";
+import { type ActionHistory, findHistoryTime, readActionHistory } from "../domain/action-history.ts";
 import { effectiveRequest } from "../domain/edited-request.ts";
+import { equalBytes } from "../domain/hash.ts";
+import { hashLeaf } from "../domain/merkle.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { isOwnedByName } from "../domain/policy/compile/compile-history.ts";
-import { findAlteredContent } from "../domain/recorded-content.ts";
-
-/** Columns that entries determine, and that a history shows or later decisions count. */
-const RECORDED = [
-  "agent_id",
-  "tool",
-  "operation",
-  "status",
-  "decision",
-  "reason_code",
-  "expires_at",
-  "approved_until",
-  "started_at",
-  "erased_at",
-  "rejection_until",
-] as const;
+import { mayBePlaced, recomputeMemberships } from "../domain/policy/decide/effect-keys.ts";
+import type { AuthorityLink, Facts } from "../domain/policy/policy-types.ts";
+import { parseEntryTime } from "../domain/time.ts";
 
 /**
  * Returns the rows of the action that decisions count; null if the action does not belong to the history at the time of
@@ -42,12 +26,8 @@ export async function verifyPastAction(
   entries: readonly EntryRow[],
   compiled: (digest: string | null) => Promise<CompiledPolicySet | null>,
 ): Promise<CountedRows | null> {
-  const history = readActionHistory(entries);
-  if (history === null || history.action.id !== row.id || findHistoryTime(history) !== past.at) return null;
-  const recorded = Object.fromEntries(RECORDED.map((column) => [column, history.action[column]]));
-  if (findDifferingColumns(recorded, row).length > 0) return null;
-  if (findAlteredContent(row, history, ["request", "request_hash", "effective", "past", "result"]).length > 0)
-    return null;
+  const history = readOwnHistory(row.id, entries);
+  if (history === null || findHistoryTime(history) !== past.at || !isRowAsRecorded(row, history)) return null;
   const set = await compiled(findCountingPolicies(history));
   if (set === null) return null;
   if (row.erased_at !== null) return verifyErased(span, row, history, set);
@@ -57,8 +37,22 @@ export async function verifyPastAction(
   return isPlaced(span, rows) ? rows : null;
 }
 
-const isPlaced = ({ policy, basis, subject }: HistorySpan, { places }: CountedRows): boolean =>
-  places.some((place) => place.policy === policy && place.basis === basis && place.subject === subject);
+/** Returns the action as its entries record it; null if someone changed an entry, or added one of another action. */
+function readOwnHistory(id: string, entries: readonly EntryRow[]): ActionHistory | null {
+  if (!entries.every(({ bytes, leaf_hash }) => equalBytes(hashLeaf(bytes), leaf_hash))) return null;
+  try {
+    const history = readActionHistory(entries);
+    return history?.faults.length === 0 && history.entries.every((entry) => entry.action_id === id) ? history : null;
+  } catch {
+    // The service's own entries can always be parsed.
+    return null;
+  }
+}
+
+const isPlaced = (
+  { policy, basis, subject }: HistorySpan,
+  { places }: { places: readonly Pick<HistorySpan, "policy" | "basis" | "subject">[] },
+): boolean => places.some((place) => place.policy === policy && place.basis === basis && place.subject === subject);
 
 /** The owner of an erased action is unknown if it was part of the request. */
 function verifyErased(
@@ -73,8 +67,20 @@ function verifyErased(
   // The expiry is not known without the request.
   const found = { uses: [], places: [{ policy, basis, subject, action_id, at, until: Number.MAX_SAFE_INTEGER }] };
   if (row.request !== "" || row.effective !== null || row.result !== null) return null;
-  if (!isOwnedByName(span.basis)) return found;
+  const entry = history.edit?.entry ?? history.first;
+  if (!isOwnedByName(span.basis)) return mayBePlaced(set, span, row, entry.decision.effect) ? found : null;
   const { agent_id, tool, operation } = row;
   const names = { agent_id, tool, operation, params: {}, context: {} };
-  return isPlaced(span, recomputeCountedRows(set, names, history, null)) ? found : null;
+  const { authority } = entry.facts;
+  // The facts about the delegators were erased. The entry still contains those that can own a history.
+  const delegators = authority?.fault === null ? authority.links.map(namesOfDelegator) : [];
+  const decided = { ...entry, facts: { ...entry.facts, delegators } };
+  return isPlaced(span, { places: recomputeMemberships(set, names, decided, parseEntryTime(entry.at), at) })
+    ? found
+    : null;
 }
+
+const namesOfDelegator = ({ agent_id, key_id, owner, session }: AuthorityLink): Facts => ({
+  principal: { agent_id, key_id, name: "", owner },
+  ...(session === null ? {} : { session }),
+});

@@ -111,12 +111,13 @@ async function restoreAction(options: RestoreOptions, recordedId: RecordedId, ro
   }
   const expected = selectCurrent(found, now());
   if (!isColumnChanged(recorded, row, now()) && (await areStored(storage, expected)))
-    return ledger.written.remember(row, expected, size);
+    return ledger.written.remember(row, expected, size, found.isAsRecorded === true);
   if (!(await ledger.transact((tx) => restoreUnderLock(options, tx, recordedId)))) return;
   log.error("rows that decisions count were missing or changed in the store, and were restored from the ledger", {
     action: id,
   });
-  ledger.written.remember((await storage.action(id)) ?? row, expected, ledger.seenHead().size);
+  // The row was not compared, so a history that shows it compares it.
+  ledger.written.remember((await storage.action(id)) ?? row, expected, ledger.seenHead().size, false);
 }
 
 /** Restores the rows of the action. Returns false if they are stored, because another process wrote them meanwhile. */

@@ -9,6 +9,7 @@ import { encodeEntry, type EntryBody } from "../../src/domain/entries.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import { appendToEdge, hashLeaf, rootFromEdge } from "../../src/domain/merkle.ts";
 import { terminalChallenge } from "../../plugins/actions/cli/watch/terminal-code.ts";
+import { eraseActionParts } from "../../plugins/retention/erase.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { needs } from "../support/features.ts";
 import { ENGINES, stopEngines, tableOf, type Engine } from "../support/engines.ts";
@@ -55,6 +56,19 @@ const ALLOWING = [
     rules: [
       { name: "checked", tool: "ship", when: 'history.any(h, h.agent == "bot")', effect: "allow" },
       { name: "check", tool: "checked", effect: "allow" },
+    ],
+  },
+  {
+    policy: "refund-of-customer",
+    history: { per: "agent", tool: "lookup", window: "1h", max: 100, keep: ["result.id"] },
+    rules: [
+      {
+        name: "found",
+        tool: "refund",
+        when: 'history.any(h, h.status == "succeeded" && has(h.result.id) && h.result.id == "c-2")',
+        effect: "allow",
+      },
+      { name: "lookup", tool: "lookup", effect: "allow" },
     ],
   },
 ];
@@ -433,6 +447,66 @@ for (const engine of ENGINES)
           assert.equal(await outcome(agent), expected, `${name}, mended`);
         }
         assert.deepEqual(await faults(), []);
+      }),
+    );
+
+    test(
+      "a status or result that was changed before the start allows nothing, also after the result was erased",
+      needs("retention"),
+      forging(async ({ service, rows, set, submit, faults }) => {
+        await activateAllowing(service);
+        const refund = async (): Promise<string> => {
+          const { status, body } = await submit("refund");
+          return status === 409 ? body.code : body.status;
+        };
+        const { id } = (await submit("lookup")).body as { id: string };
+        const row = async (): Promise<RawRow> => (await rows("actions", (one) => one["id"] === id))[0] as RawRow;
+        const step = async (name: string, body: object): Promise<void> =>
+          assert.equal((await service.call("POST", `/v1/actions/${id}/${name}`, { body })).status, 200);
+        const forged = async (values: RawRow): Promise<void> => {
+          const before = await row();
+          await set("actions", before, values);
+          await service.restart();
+          assert.equal(await refund(), "STORE_ALTERED");
+          assert.notDeepEqual(await faults(), []);
+          await set("actions", await row(), before);
+          await service.restart();
+          assert.equal(await refund(), "denied");
+        };
+        await step("start", {});
+        await forged({ status: "succeeded" });
+        await step("result", { success: true, meta: { id: "c-1" } });
+        const result = String((await row())["result"]).replace("c-1", "c-2");
+        await forged({ result });
+        const { host } = service.runtime;
+        await host.ledger.transact((tx) => eraseActionParts(host, tx, [id], "result", "30 days"));
+        await forged({ result });
+        assert.deepEqual(await faults(), []);
+      }),
+    );
+
+    test(
+      "an erased action cannot be placed in a history to which its tool does not belong",
+      needs("retention"),
+      forging(async ({ service, rows, insert, submit }) => {
+        await activateAllowing(service);
+        const ship = async (): Promise<string> => {
+          const { status, body } = await submit("ship", {}, { params: { item: "a" } });
+          return status === 409 ? body.code : body.status;
+        };
+        const { id } = (await submit("pay")).body as { id: string };
+        for (const [step, body, key] of [
+          ["start", {}, service.agent],
+          ["result", { success: true }, service.agent],
+          ["erase", { reason: "asked" }, service.admin],
+        ] as const)
+          assert.equal((await service.call("POST", `/v1/actions/${id}/${step}`, { key, body })).status, 200);
+        await submit("checked", {}, { agent_id: "checker", params: { item: "a" } });
+        assert.equal(await ship(), "denied");
+        const [place] = (await rows("past_actions")) as [RawRow];
+        const [{ started_at: at = null } = {}] = await rows("actions", (row) => row["id"] === id);
+        await insert("past_actions", { ...place, action_id: id, at });
+        assert.equal(await ship(), "STORE_ALTERED");
       }),
     );
 

@@ -15,7 +15,7 @@ function remembered(count: number): WrittenRows {
   for (let i = 0; i < count; i++) {
     const at = START + i * 1000;
     const use = { ...LIMIT, action_id: `a${i}`, at, amount: 2, until: at + HOUR };
-    all.remember(actionRow(`a${i}`), { uses: [use], places: [] }, 0);
+    all.remember(actionRow(`a${i}`), { uses: [use], places: [] }, 0, true);
   }
   return all;
 }
@@ -65,7 +65,7 @@ test("the rows of the oldest actions are evicted first, also of those from befor
   const count = 50_100;
   for (let i = count; i > 0; i--) {
     const use = { ...LIMIT, subject: `s${i}`, action_id: `a${i}`, at: START + i, amount: 1, until: START + HOUR };
-    all.remember(actionRow(`a${i}`), { uses: [use], places: [] }, 0);
+    all.remember(actionRow(`a${i}`), { uses: [use], places: [] }, 0, true);
   }
   const batch = all.batch(reader, START + HOUR / 2);
   const read = (i: number): Promise<unknown> =>
@@ -78,7 +78,7 @@ test("a history contains a result that differs from the written one", async () =
   const all = new WrittenRows({ error() {} });
   const place = { policy: "p", basis: "b", subject: "bot", action_id: "a", at: START, until: START + HOUR };
   const row = { ...actionRow("a"), erased_at: null, result: '{"meta":{"id":"c-1"}}' };
-  all.remember(row, { uses: [], places: [place] }, 0);
+  all.remember(row, { uses: [], places: [place] }, 0, true);
   const batch = all.batch({ ...reader, actionsById: () => Promise.resolve([row]) }, START + 1);
   const span = { policy: "p", basis: "b", subject: "bot", since: START, limit: 5 };
   const read = (result: string | null): Promise<unknown> =>
@@ -91,7 +91,7 @@ test("a history without the result that another process erased", async () => {
   const all = new WrittenRows({ error() {} });
   const place = { policy: "p", basis: "b", subject: "bot", action_id: "a", at: START, until: START + HOUR };
   const row = { ...actionRow("a"), erased_at: null, result: '{"meta":{"id":"c-1"}}' };
-  all.remember(row, { uses: [], places: [place] }, 1);
+  all.remember(row, { uses: [], places: [place] }, 1, true);
   const span = { policy: "p", basis: "b", subject: "bot", since: START, limit: 5 };
   const erased = { ...row, result: null };
   const read = (seq: number): Promise<unknown> => {
@@ -115,6 +115,6 @@ test("a history shows an action that no entry places there", async () => {
   await assert.rejects(all.batch(reader, START + 1).checkHistory(span, [forged]), { code: "STORE_ALTERED" });
   // A remembered place in another history does not suffice.
   const place = { policy: "p", basis: "b", subject: "other", action_id: "a", at: START, until: START + HOUR };
-  all.remember({ ...actionRow("a"), erased_at: null }, { uses: [], places: [place] }, 0);
+  all.remember({ ...actionRow("a"), erased_at: null }, { uses: [], places: [place] }, 0, true);
   await assert.rejects(all.batch(reader, START + 1).checkHistory(span, [forged]), { code: "STORE_ALTERED" });
 });

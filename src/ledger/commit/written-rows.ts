@@ -72,12 +72,16 @@ type ShownColumns = Pick<ActionRow, (typeof SHOWN)[number]>;
 interface WrittenAction {
   readonly id: string;
   readonly submittedBy: string;
-  /** Size of the ledger after the last change by this process. */
+  /** The remembered rows contain what all entries before this sequence number changed. */
   size: number;
+  /**
+   * Later entries that this process wrote, if another process may have changed the action between them; otherwise null.
+   */
+  own: readonly number[] | null;
   status: string;
   updatedAt: number;
   expiresAt: number | null;
-  /** Columns that histories show; null if no history can contain the action. */
+  /** Columns that histories show; null if no history can contain the action, or if they were not compared. */
   shown: ShownColumns | null;
   uses: LimitUseRow[];
   places: PastActionRef[];
@@ -116,6 +120,10 @@ export class WrittenRows {
   /** The actions from before the start of this process, the oldest last. */
   private readonly restored: string[] = [];
   private characters = 0;
+  /** Size of the ledger after the last batch of this process. */
+  private size = 0;
+  /** Size of the ledger before the last batch that followed entries of another process. */
+  private othersUntil = 0;
   /** For each kind of rows, the first action whose rows cannot be restored; null if all rows are known. */
   private readonly unknown: { counted: string | null; rejection: string | null } = { counted: null, rejection: null };
 
@@ -131,10 +139,17 @@ export class WrittenRows {
   /**
    * Remembers the rows of an action that were compared with the ledger. Call it for the newest action first.
    * @param size size of the ledger before the rows were read
+   * @param isAsRecorded whether what histories show of the action was compared; if not, the first history that shows it
+   * compares it
    */
-  remember(row: ActionRow, { uses, places }: Pick<WrittenAction, "uses" | "places">, size: number): void {
+  remember(
+    row: ActionRow,
+    { uses, places }: Pick<WrittenAction, "uses" | "places">,
+    size: number,
+    isAsRecorded: boolean,
+  ): void {
     if (this.actions.has(row.id)) return;
-    const shown = row.erased_at === null ? shownOf(row, places) : null;
+    const shown = isAsRecorded && row.erased_at === null ? shownOf(row, places) : null;
     // Before `put`, which evicts this action if there is no space for it.
     this.restored.push(row.id);
     this.put({ ...withoutRows(row), size, shown, uses, places, rejection: rejectionOf(row) });
@@ -173,6 +188,24 @@ export class WrittenRows {
     const ended = owned.rows.findIndex(({ until }) => until > now);
     removeRows(owned, 0, ended === -1 ? owned.rows.length : ended);
     return owned;
+  }
+
+  /** Notes that this process committed a batch on a ledger of this size. */
+  advance(base: number, size: number): void {
+    if (base !== this.size) this.othersUntil = base;
+    this.size = size;
+  }
+
+  /**
+   * Remembers an action that a batch changed.
+   * @param entries the entries of the action in the batch
+   */
+  putChanged(action: WrittenAction, entries: readonly number[]): void {
+    const before = this.actions.get(action.id);
+    if (before === undefined || (before.own === null && before.size >= this.othersUntil))
+      return this.put({ ...action, size: this.size, own: null });
+    // The batch changed what this process remembers, which may lack a change of another process.
+    this.put({ ...action, size: before.size, own: [...(before.own ?? []), ...entries] });
   }
 
   put(action: WrittenAction): void {
@@ -267,6 +300,8 @@ export class BatchRows {
   private readonly touched = new Set<string>();
   /** Rows that this batch wrote for actions that it has not inserted yet. */
   private readonly early = new Map<string, Pick<WrittenAction, "uses" | "places">>();
+  /** The entries of this batch, by action. */
+  private readonly entries = new Map<string, number[]>();
 
   constructor(all: WrittenRows, reader: PastReader, now: number) {
     this.all = all;
@@ -274,12 +309,23 @@ export class BatchRows {
     this.now = now;
   }
 
-  /** Remembers the changes of the batch. Call it after the commit. */
-  committed(size: number): void {
+  /**
+   * Remembers the changes of the batch. Call it after the commit.
+   * @param base size of the ledger before the batch
+   */
+  committed(base: number, size: number): void {
+    this.all.advance(base, size);
     for (const [id, action] of this.changed) {
       if (action === null) this.all.forget(id);
-      else this.all.put({ ...action, size });
+      else this.all.putChanged(action, this.entries.get(id) ?? []);
     }
+  }
+
+  /** Notes an entry that the batch records about an action. */
+  record(id: string, seq: number): void {
+    const entries = this.entries.get(id);
+    if (entries === undefined) this.entries.set(id, [seq]);
+    else entries.push(seq);
   }
 
   insertAction(row: ActionRow): void {
@@ -385,10 +431,10 @@ export class BatchRows {
     return known.places.some((place) => place.at === row.at && isIn(span, place));
   }
 
-  /** Returns the action if it is remembered as a part of this history; otherwise null. */
+  /** Returns the action if it is remembered as a part of this history, with what histories show; otherwise null. */
   private findIn(span: HistorySpan, id: string): WrittenAction | null {
     const known = this.find(id);
-    return known !== null && known.places.some((place) => isIn(span, place)) ? known : null;
+    return known !== null && known.shown !== null && known.places.some((place) => isIn(span, place)) ? known : null;
   }
 
   /** Verifies past actions against their entries, and remembers them. Throws STORE_ALTERED if one differs. */
@@ -458,16 +504,19 @@ export class BatchRows {
 
   private async forgetChanged(actions: readonly WrittenAction[]): Promise<void> {
     const stored = new Map((await this.reader.actionsById(actions.map(({ id }) => id))).map((row) => [row.id, row]));
-    for (const { id, status, updatedAt, shown, size } of actions) {
+    for (const { id, status, updatedAt, shown, size, own } of actions) {
       const row = stored.get(id);
       if (row === undefined) continue;
       // Erasures change neither the status nor the time.
       const isErased = shown !== null && (row.request !== shown.request || row.result !== shown.result);
-      if (row.status === status && row.updated_at === updatedAt && !isErased) continue;
-      const newest = (await this.reader.entriesOfAction(id)).at(-1);
+      if (row.status === status && row.updated_at === updatedAt && !isErased && own === null) continue;
+      const written = [...(own ?? []), ...(this.entries.get(id) ?? [])];
+      const newest = (await this.reader.entriesOfAction(id)).findLast(({ seq }) => !written.includes(seq));
       if (newest === undefined || newest.seq < size) continue;
       const entry = decodeEntry<{ type: string; action_id?: string }>(newest.bytes);
-      if (entry.action_id === id) this.all.forget(id);
+      if (entry.action_id !== id) continue;
+      this.all.forget(id);
+      if (this.changed.has(id)) this.changed.set(id, null);
     }
   }
 
@@ -498,7 +547,7 @@ export class BatchRows {
 /** Returns an action of which no rows are remembered yet. */
 function withoutRows(row: ActionRow): WrittenAction {
   const { id, submitted_by: submittedBy, status, updated_at: updatedAt, expires_at: expiresAt } = row;
-  const none = { size: 0, shown: null, uses: [], places: [], rejection: null };
+  const none = { size: 0, own: null, shown: null, uses: [], places: [], rejection: null };
   return { id, submittedBy, status, updatedAt, expiresAt, ...none };
 }
 

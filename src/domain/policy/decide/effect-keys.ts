@@ -18,6 +18,7 @@ import { Evaluation } from "./evaluation.ts";
 import { findFirstMatch, MAX_REASON, type RuleAnswer } from "./first-match.ts";
 import {
   findHistoryMemberships,
+  mayBelongTo,
   type HistoryMembership,
   type HistorySpan,
   type PastActionRow,
@@ -220,6 +221,17 @@ export function recomputeMemberships(
   if (!mayHaveMemberships(compiled)) return [];
   const places = findMemberships(new Evaluation(compiled, request, facts, decidedAt), decision.effect);
   return places.map((place) => ({ ...place, until: place.until + at - decidedAt }));
+}
+
+/** Whether an action with these names and this decision can be in a history, or have an effect key, whatever its request is. */
+export function mayBePlaced(
+  compiled: CompiledPolicySet,
+  span: Pick<HistorySpan, "policy" | "basis">,
+  action: Pick<ActionRequest, "agent_id" | "tool" | "operation">,
+  effect: Effect,
+): boolean {
+  if (span.policy === EFFECTS.policy) return compiled.hasEffectKeys && effect !== "deny";
+  return mayBelongTo(compiled, span, action, effect);
 }
 
 /** Whether decisions of a policy set can add their action to histories, including those of effect keys. */

@@ -220,6 +220,21 @@ function belongsTo(
   return matchNames(tools, names.tool) && matchNames(operations, names.operation);
 }
 
+/** Whether an action with these names and this decision belongs to a history of the policy, whoever owns it. */
+export function mayBelongTo(
+  compiled: CompiledPolicySet,
+  { policy, basis }: Pick<HistorySpan, "policy" | "basis">,
+  action: Pick<ActionRequest, "agent_id" | "tool" | "operation">,
+  effect: Effect,
+): boolean {
+  return compiled.withHistory.some((declaring) => {
+    const history = declaring.history as CompiledHistory;
+    if (declaring.name !== policy || history.ownerBasis !== basis) return false;
+    if (effect === "deny" && !history.includeDenied) return false;
+    return belongsTo(declaring, history, matchNamesOf(compiled, action));
+  });
+}
+
 /** Returns the histories that contain actions with these names. */
 export function listHistoriesOf(
   compiled: CompiledPolicySet,
