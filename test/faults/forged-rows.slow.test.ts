@@ -1,7 +1,7 @@
 /**
  * What someone can do who can write every byte of the database, but does not have the service's secret. Each forgery
  * changes the database of a running service and expects that the service refuses, and that the audit reports it.
- * @needs users
+ * @needs retention, users
  */
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
