@@ -27,7 +27,11 @@ async function changeIn(processes: readonly Service[], order: readonly number[])
   const key = processes[0]?.admin ?? "";
   const call = async (process: number, path: string, body: object): Promise<Answer["body"]> => {
     const answer = await (processes[process] as Service).call("POST", path, { key, body });
-    assert.equal(answer.status, 200, `${path} in process ${process} of ${order.join()}: ${JSON.stringify(answer.body)}`);
+    assert.equal(
+      answer.status,
+      200,
+      `${path} in process ${process} of ${order.join()}: ${JSON.stringify(answer.body)}`,
+    );
     return answer.body;
   };
   const submit = (process: number, tool: string): Promise<Answer["body"]> =>
