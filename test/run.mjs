@@ -52,6 +52,7 @@ const LONG = [
   "package/package",
   "faults/audit-columns",
   "conformance/storage-postgres",
+  "conformance/storage-postgres-plain",
   "cli/store",
   "runtimes/core-bun",
   "runtimes/core-deno",
