@@ -1,7 +1,7 @@
 /**
  * Decisions read past actions that several processes changed or erased. No honest change may look like one outside the
  * service.
- * @needs sub-agents
+ * @needs users, sub-agents
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
