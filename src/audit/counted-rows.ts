@@ -40,7 +40,7 @@ export interface RecordedRows extends Partial<CountedRows> {
   fault: string | null;
   /** Whether the policies of the decision have limits, histories or effect keys. */
   mayCount: boolean;
-  /** Whether everything that a history shows of the action is as its entries record it. */
+  /** Whether the entries record everything that a history shows of the action. */
   isAsRecorded?: boolean;
 }
 
@@ -59,13 +59,16 @@ const RECORDED = [
   "rejection_until",
 ] as const;
 
-/** Whether what a history shows of the action, and what decisions read to recompute its rows, is as its entries record it. */
-export function isRowAsRecorded(row: ActionRow, history: ActionHistory): boolean {
+/** The content from which the counted rows of an action are recomputed. */
+export const DECIDED_CONTENT = ["request", "request_hash", "effective", "past"] as const;
+
+/** Whether the status, the other columns of `RECORDED` and the result of an action equal its entries. */
+export function hasRecordedState(row: ActionRow, history: ActionHistory): boolean {
   const recorded = Object.fromEntries(RECORDED.map((column) => [column, history.action[column]]));
   if (findDifferingColumns(recorded, row).length > 0) return false;
   // An erased result has no commitment to compare with.
   if (history.erasedParts.includes("result") && row.result !== null) return false;
-  return findAlteredContent(row, history, ["request", "request_hash", "effective", "past", "result"]).length === 0;
+  return findAlteredContent(row, history, ["result"]).length === 0;
 }
 
 /**
@@ -116,7 +119,7 @@ export async function recomputeRows(
   if (history === null || history.action.id !== row.id)
     return { recorded: null, fault: "its first entry is not its decision", mayCount: true };
   const { action: recorded } = history;
-  const altered = findAlteredContent(row, history, ["request", "request_hash", "effective", "past"]);
+  const altered = findAlteredContent(row, history, DECIDED_CONTENT);
   if (recorded.erased_at !== null)
     return { recorded, fault: altered.length === 0 ? null : "its rejection was changed", mayCount: true };
   const set = await compiled(findCountingPolicies(history));
@@ -124,7 +127,7 @@ export async function recomputeRows(
   const mayCount = mayHaveCountedRows(set, history.edit?.entry ?? history.first);
   const request = altered.length === 0 ? effectiveRequest(row) : null;
   if (request === null) return { recorded, fault: "its request or facts were changed", mayCount };
-  const isAsRecorded = isRowAsRecorded(row, history);
+  const isAsRecorded = hasRecordedState(row, history);
   return { recorded, ...recomputeCountedRows(set, request, history, row.past), fault: null, mayCount, isAsRecorded };
 }
 

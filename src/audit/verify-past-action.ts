@@ -1,8 +1,14 @@
 /**
- * Verifies an action of a history against its entries. Someone who can write to the database can add an action to a
- * history, or change what the history shows of it, and a rule could then allow too much.
+ * Compares an action of a history with its ledger entries. Someone who can write to the database can add an action to a
+ * history, or change what the history shows of the action. Without the comparison, a rule could then allow too much.
  */
-import { type CountedRows, findCountingPolicies, isRowAsRecorded, recomputeCountedRows } from "./counted-rows.ts";
+import {
+  type CountedRows,
+  DECIDED_CONTENT,
+  findCountingPolicies,
+  hasRecordedState,
+  recomputeCountedRows,
+} from "./counted-rows.ts";
 import type { ActionRow, EntryRow, HistorySpan, PastActionRow } from "../contract/storage.ts";
 import { type ActionHistory, findHistoryTime, readActionHistory } from "../domain/action-history.ts";
 import { effectiveRequest } from "../domain/edited-request.ts";
@@ -12,11 +18,12 @@ import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { isOwnedByName } from "../domain/policy/compile/compile-history.ts";
 import { mayBePlaced, recomputeMemberships } from "../domain/policy/decide/effect-keys.ts";
 import type { AuthorityLink, Facts } from "../domain/policy/policy-types.ts";
+import { findAlteredContent } from "../domain/recorded-content.ts";
 import { parseEntryTime } from "../domain/time.ts";
 
 /**
- * Returns the rows of the action that decisions count; null if the action does not belong to the history at the time of
- * `past`, or if its row differs from its entries.
+ * Returns the rows of the action that decisions count. Returns null if its row differs from its entries, or if the
+ * entries do not place the action in this history at the time `past.at`.
  * @param compiled returns the policy set with this digest; null if it is not stored
  */
 export async function verifyPastAction(
@@ -27,7 +34,8 @@ export async function verifyPastAction(
   compiled: (digest: string | null) => Promise<CompiledPolicySet | null>,
 ): Promise<CountedRows | null> {
   const history = readOwnHistory(row.id, entries);
-  if (history === null || findHistoryTime(history) !== past.at || !isRowAsRecorded(row, history)) return null;
+  if (history === null || findHistoryTime(history) !== past.at || !hasRecordedState(row, history)) return null;
+  if (findAlteredContent(row, history, DECIDED_CONTENT).length > 0) return null;
   const set = await compiled(findCountingPolicies(history));
   if (set === null) return null;
   if (row.erased_at !== null) return verifyErased(span, row, history, set);

@@ -7,6 +7,8 @@ import { WrittenRows } from "../../src/ledger/commit/written-rows.ts";
 
 const HOUR = 3_600_000;
 const START = 1_800_000_000_000;
+/** Size of the ledger before each batch. */
+const SIZE = 10;
 const LIMIT = { policy: "p", limit_name: "l", subject: "bot" };
 
 /** Returns the remembered rows of actions with one use each, one a second, of an amount of 2. */
@@ -37,7 +39,7 @@ const reader = {
 };
 
 test("a read of a limit lacks one of several thousand uses in its window", async () => {
-  const batch = remembered(3000).batch(reader, START + HOUR - 1);
+  const batch = remembered(3000).batch(reader, START + HOUR - 1, SIZE);
   const span = { ...LIMIT, since: START };
   assert.deepEqual(await batch.checkLimit(span, { count: 3000, sum: 6000 }), { count: 3000, sum: 6000 });
   for (const used of [
@@ -54,8 +56,8 @@ test("uses that have left the window of their limit are not missed", async () =>
   // A use counts until its end, exclusively.
   const rows = 3000 - 1001;
   const span = { ...LIMIT, since: later - HOUR };
-  assert.equal((await all.batch(reader, later).checkLimit(span, { count: rows, sum: 2 * rows })).count, rows);
-  await assert.rejects(all.batch(reader, later).checkLimit(span, { count: rows - 1, sum: 2 * rows }), {
+  assert.equal((await all.batch(reader, later, SIZE).checkLimit(span, { count: rows, sum: 2 * rows })).count, rows);
+  await assert.rejects(all.batch(reader, later, SIZE).checkLimit(span, { count: rows - 1, sum: 2 * rows }), {
     code: "STORE_ALTERED",
   });
 });
@@ -67,7 +69,7 @@ test("the rows of the oldest actions are evicted first, also of those from befor
     const use = { ...LIMIT, subject: `s${i}`, action_id: `a${i}`, at: START + i, amount: 1, until: START + HOUR };
     all.remember(actionRow(`a${i}`), { uses: [use], places: [] }, 0, true);
   }
-  const batch = all.batch(reader, START + HOUR / 2);
+  const batch = all.batch(reader, START + HOUR / 2, SIZE);
   const read = (i: number): Promise<unknown> =>
     batch.checkLimit({ ...LIMIT, subject: `s${i}`, since: START }, { count: 0, sum: 0 });
   await assert.rejects(read(count), { code: "STORE_ALTERED" });
@@ -79,7 +81,7 @@ test("a history contains a result that differs from the written one", async () =
   const place = { policy: "p", basis: "b", subject: "bot", action_id: "a", at: START, until: START + HOUR };
   const row = { ...actionRow("a"), erased_at: null, result: '{"meta":{"id":"c-1"}}' };
   all.remember(row, { uses: [], places: [place] }, 0, true);
-  const batch = all.batch({ ...reader, actionsById: () => Promise.resolve([row]) }, START + 1);
+  const batch = all.batch({ ...reader, actionsById: () => Promise.resolve([row]) }, START + 1, SIZE);
   const span = { policy: "p", basis: "b", subject: "bot", since: START, limit: 5 };
   const read = (result: string | null): Promise<unknown> =>
     batch.checkHistory(span, [{ ...row, at: START, result } as unknown as PastActionRow]);
@@ -101,7 +103,9 @@ test("a history without the result that another process erased", async () => {
       entriesOfAction: () => Promise.resolve([entry]),
       verifyPast: () => Promise.resolve({ uses: [], places: [place] }),
     };
-    return all.batch(changed, START + 1).checkHistory(span, [{ ...erased, at: START } as unknown as PastActionRow]);
+    return all
+      .batch(changed, START + 1, SIZE)
+      .checkHistory(span, [{ ...erased, at: START } as unknown as PastActionRow]);
   };
   // The newest entry is older than the remembered row, so it does not explain the difference.
   await assert.rejects(read(0), { code: "STORE_ALTERED" });
@@ -112,9 +116,9 @@ test("a history shows an action that no entry places there", async () => {
   const all = new WrittenRows({ error() {} });
   const span = { policy: "p", basis: "b", subject: "bot", since: START, limit: 5 };
   const forged = { ...actionRow("a"), erased_at: null, at: START } as unknown as PastActionRow;
-  await assert.rejects(all.batch(reader, START + 1).checkHistory(span, [forged]), { code: "STORE_ALTERED" });
+  await assert.rejects(all.batch(reader, START + 1, SIZE).checkHistory(span, [forged]), { code: "STORE_ALTERED" });
   // A remembered place in another history does not suffice.
   const place = { policy: "p", basis: "b", subject: "other", action_id: "a", at: START, until: START + HOUR };
   all.remember({ ...actionRow("a"), erased_at: null }, { uses: [], places: [place] }, 0, true);
-  await assert.rejects(all.batch(reader, START + 1).checkHistory(span, [forged]), { code: "STORE_ALTERED" });
+  await assert.rejects(all.batch(reader, START + 1, SIZE).checkHistory(span, [forged]), { code: "STORE_ALTERED" });
 });

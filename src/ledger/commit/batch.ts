@@ -171,6 +171,7 @@ class Batch {
         verifyPast: (...past) => context.verifyPast(tx, ...past),
       },
       context.now,
+      head.size,
     );
   }
 
@@ -277,7 +278,6 @@ class Batch {
     this.move();
     const seq = this.base.size + this.rows.length;
     const { bytes, leafHash } = encodeEntry(entry, seq);
-    if ("action_id" in entry && typeof entry.action_id === "string") this.written.record(entry.action_id, seq);
     const followed = this.states.follows(entry.type);
     if (followed) {
       this.states = this.states.after({ ...entry, seq });

@@ -272,7 +272,7 @@ export class Sequencer {
   private answer(result: BatchResult): void {
     this.options.heads.lastCommitted = result.head;
     this.trusted = result.head;
-    result.written.committed(result.head.size - result.entries.length, result.head.size);
+    result.written.committed(result.entries);
     if (result.entries.length > 0) this.options.keepHead(result.head);
     for (const outcome of result.outcomes) {
       if ("missing" in outcome) continue;

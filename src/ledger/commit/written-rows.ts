@@ -40,8 +40,8 @@ const EXPLAINED_AT_ONCE = 256;
 type Usage = Awaited<ReturnType<StorageReader["limitUsed"]>>;
 export interface PastReader extends Pick<StorageReader, "actionsById" | "entriesOfAction"> {
   /**
-   * Returns the rows of an action that decisions count, as its entries record them. Returns null if the action does not
-   * belong to the history at the time of `past`, or if its row differs from its entries.
+   * Returns the rows of an action that decisions count, as its entries record them. Returns null if its row differs from
+   * its entries, or if the entries do not place the action in this history at the time `past.at`.
    */
   verifyPast(
     span: HistorySpan,
@@ -131,9 +131,12 @@ export class WrittenRows {
     this.log = log;
   }
 
-  /** Returns the view of one batch. Its changes are remembered only after `BatchRows.committed`. */
-  batch(reader: PastReader, now: number): BatchRows {
-    return new BatchRows(this, reader, now);
+  /**
+   * Returns the view of one batch. Its changes are remembered only after `BatchRows.committed`.
+   * @param base size of the ledger before the batch
+   */
+  batch(reader: PastReader, now: number, base: number): BatchRows {
+    return new BatchRows(this, reader, now, base);
   }
 
   /**
@@ -197,15 +200,16 @@ export class WrittenRows {
   }
 
   /**
-   * Remembers an action that a batch changed.
-   * @param entries the entries of the action in the batch
+   * Remembers an action that a batch changed. Call `advance` before.
+   * @param entries the entries of the batch
    */
-  putChanged(action: WrittenAction, entries: readonly number[]): void {
+  putChanged(action: WrittenAction, entries: readonly EntryRow[]): void {
     const before = this.actions.get(action.id);
     if (before === undefined || (before.own === null && before.size >= this.othersUntil))
       return this.put({ ...action, size: this.size, own: null });
     // The batch changed what this process remembers, which may lack a change of another process.
-    this.put({ ...action, size: before.size, own: [...(before.own ?? []), ...entries] });
+    const own = entries.filter(({ action_id }) => action_id === action.id).map(({ seq }) => seq);
+    this.put({ ...action, size: before.size, own: [...(before.own ?? []), ...own] });
   }
 
   put(action: WrittenAction): void {
@@ -294,38 +298,32 @@ export class BatchRows {
   private readonly all: WrittenRows;
   private readonly reader: PastReader;
   private readonly now: number;
+  /** Size of the ledger before the batch. */
+  private readonly base: number;
   /** New states of the actions that this batch changed; null if nothing of an action is remembered. */
   private readonly changed = new Map<string, WrittenAction | null>();
   /** Actions with a write whose result is not known yet. */
   private readonly touched = new Set<string>();
   /** Rows that this batch wrote for actions that it has not inserted yet. */
   private readonly early = new Map<string, Pick<WrittenAction, "uses" | "places">>();
-  /** The entries of this batch, by action. */
-  private readonly entries = new Map<string, number[]>();
 
-  constructor(all: WrittenRows, reader: PastReader, now: number) {
+  constructor(all: WrittenRows, reader: PastReader, now: number, base: number) {
     this.all = all;
     this.reader = reader;
     this.now = now;
+    this.base = base;
   }
 
   /**
    * Remembers the changes of the batch. Call it after the commit.
-   * @param base size of the ledger before the batch
+   * @param entries all entries of the batch
    */
-  committed(base: number, size: number): void {
-    this.all.advance(base, size);
+  committed(entries: readonly EntryRow[]): void {
+    this.all.advance(this.base, this.base + entries.length);
     for (const [id, action] of this.changed) {
       if (action === null) this.all.forget(id);
-      else this.all.putChanged(action, this.entries.get(id) ?? []);
+      else this.all.putChanged(action, entries);
     }
-  }
-
-  /** Notes an entry that the batch records about an action. */
-  record(id: string, seq: number): void {
-    const entries = this.entries.get(id);
-    if (entries === undefined) this.entries.set(id, [seq]);
-    else entries.push(seq);
   }
 
   insertAction(row: ActionRow): void {
@@ -431,13 +429,13 @@ export class BatchRows {
     return known.places.some((place) => place.at === row.at && isIn(span, place));
   }
 
-  /** Returns the action if it is remembered as a part of this history, with what histories show; otherwise null. */
+  /** Returns the remembered action. Returns null if it is not remembered, not in this history, or was not compared. */
   private findIn(span: HistorySpan, id: string): WrittenAction | null {
     const known = this.find(id);
     return known !== null && known.shown !== null && known.places.some((place) => isIn(span, place)) ? known : null;
   }
 
-  /** Verifies past actions against their entries, and remembers them. Throws STORE_ALTERED if one differs. */
+  /** Compares past actions with their entries, and remembers the actions. Throws STORE_ALTERED if one differs. */
   private async verify(span: HistorySpan, unknown: readonly PastActionRow[]): Promise<void> {
     const { reader } = this;
     // Another process may have changed a remembered action, but only with a newer entry.
@@ -445,7 +443,7 @@ export class BatchRows {
     const ids = [...new Set(unknown.map(({ id }) => id))];
     const [stored, entries] = await Promise.all([
       reader.actionsById(ids),
-      // Use one statement for each action, so that the planner always uses the index.
+      // One statement for each action: for a list of ids, Postgres may read the whole table instead of the index.
       Promise.all(ids.map((id) => reader.entriesOfAction(id))),
     ]);
     const rowsById = new Map(stored.map((row) => [row.id, row]));
@@ -502,7 +500,9 @@ export class BatchRows {
     return !isAltered();
   }
 
+  /** Forgets those of the actions that have a newer entry of another process. */
   private async forgetChanged(actions: readonly WrittenAction[]): Promise<void> {
+    if (actions.length === 0) return;
     const stored = new Map((await this.reader.actionsById(actions.map(({ id }) => id))).map((row) => [row.id, row]));
     for (const { id, status, updatedAt, shown, size, own } of actions) {
       const row = stored.get(id);
@@ -510,8 +510,8 @@ export class BatchRows {
       // Erasures change neither the status nor the time.
       const isErased = shown !== null && (row.request !== shown.request || row.result !== shown.result);
       if (row.status === status && row.updated_at === updatedAt && !isErased && own === null) continue;
-      const written = [...(own ?? []), ...(this.entries.get(id) ?? [])];
-      const newest = (await this.reader.entriesOfAction(id)).findLast(({ seq }) => !written.includes(seq));
+      const isOthers = ({ seq }: EntryRow): boolean => seq < this.base && own?.includes(seq) !== true;
+      const newest = (await this.reader.entriesOfAction(id)).findLast(isOthers);
       if (newest === undefined || newest.seq < size) continue;
       const entry = decodeEntry<{ type: string; action_id?: string }>(newest.bytes);
       if (entry.action_id !== id) continue;
