@@ -66,6 +66,9 @@ const LONG = [
 ];
 /** With more failed files than this, the failures are not accidents of timing, and none of them is run again. */
 const MAX_FLAKY = 4;
+/** How much of a failure is printed at the end of a run. */
+const BRIEF_LINES = 8;
+const BRIEF_LENGTH = 1_000;
 const COUNTS = ["tests", "pass", "fail", "skipped", "todo"];
 
 /** Source files, as paths from the root with forward slashes. */
@@ -224,6 +227,12 @@ function checkFile({ file, counts, running, failures, output, error }) {
   if (output !== "") console.log(`output:\n${output.slice(-10_000)}`.replaceAll(/^/gm, "    "));
 }
 
+/** The first lines of a failure: its test, and what was wrong. */
+function inBrief(failure) {
+  const lines = failure.split("\n").filter((line) => line.trim() !== "");
+  return lines.slice(0, BRIEF_LINES).join("\n").slice(0, BRIEF_LENGTH);
+}
+
 const isGood = ({ counts }) => counts.fail === 0;
 
 /** Replaces the results of failed files that pass when they run alone. */
@@ -320,7 +329,11 @@ if (coverage !== null) reportCoverage(coverage, join(ROOT, "build"));
 const slowest = [...results].sort((a, b) => b.seconds - a.seconds).slice(0, 5);
 console.log(`\nslowest: ${slowest.map(({ file, seconds }) => `${file} ${seconds.toFixed(0)} s`).join(", ")}`);
 for (const result of results) {
-  if (!isGood(result)) console.log(`failed: ${result.file}`);
+  // Once more and in brief, because a log may show only its end.
+  if (!isGood(result)) {
+    console.log(`failed: ${result.file}`);
+    for (const failure of result.failures) console.log(inBrief(failure).replaceAll(/^/gm, "    "));
+  }
   if (result.isFlaky) console.log(`flaky: ${result.file} failed, and passed when it ran alone`);
 }
 const sum = (name) => results.reduce((total, { counts }) => total + counts[name], 0);

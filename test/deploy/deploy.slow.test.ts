@@ -125,11 +125,14 @@ describe("the Dockerfiles", () => {
             ASSENT_POLICIES: join(root, "policies"),
             DENO_DIR: join(scratch, "deno"),
           });
+          // The checkout may be in a folder that only root may enter.
+          const installed = join(root, "runtime");
+          copyFileSync(runtime === "node" ? (newerNode as string) : (programOf(runtime) as string), installed);
           const words = (json: string): [string, string[]] => {
             const [program, ...args] = JSON.parse(json) as [RuntimeName, ...string[]];
             assert.equal(program, runtime);
             return [
-              program === "node" ? (newerNode as string) : (programOf(program) as string),
+              installed,
               args.map((arg) =>
                 arg
                   .replace(/\/app,\/data,\/policies\b/, [join(root, "app"), data, join(root, "policies")].join(","))
@@ -382,8 +385,6 @@ describe("behind the nginx example", { skip: withoutProgram("nginx") || withoutP
     for await (const chunk of answer) text += String(chunk);
     return { status: answer.statusCode ?? 0, text };
   }
-
-  it("clients cannot reach the endpoint at which processes exchange work", async () => {});
 
   it("events arrive as they happen", needs("events"), async () => {
     const stream = await open("GET", "/v1/events", { accept: "text/event-stream" });

@@ -76,8 +76,8 @@ export interface Serving {
   url: string;
   /** The Authorization header of each request, in order. */
   authorizations: (string | undefined)[];
-  /** Refuses `count` requests with 503, the first of which fetches this object. */
-  refuse(object: string, count: number): void;
+  /** Refuses all requests with 503, beginning with the first one that fetches this object. Null ends that. */
+  refuseFrom(object: string | null): void;
   stop(): Promise<void>;
 }
 
@@ -88,7 +88,7 @@ export interface Serving {
  */
 export async function serveHttp(root: string, password?: string, version = 2): Promise<Serving> {
   const authorizations: (string | undefined)[] = [];
-  let refused: { object: string | null; count: number } = { object: null, count: 0 };
+  let refusal: { object: string; hasBegun: boolean } | null = null;
   const backend = join(execFileSync("git", ["--exec-path"], { encoding: "utf8" }).trim(), "git-http-backend");
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     authorizations.push(request.headers.authorization);
@@ -100,10 +100,12 @@ export async function serveHttp(root: string, password?: string, version = 2): P
       return;
     }
     const body = Buffer.concat(await request.toArray());
-    if (refused.count > 0 && (refused.object === null || body.includes(`want ${refused.object}`))) {
-      refused = { object: null, count: refused.count - 1 };
-      response.writeHead(503).end();
-      return;
+    if (refusal !== null) {
+      refusal.hasBegun ||= body.includes(`want ${refusal.object}`);
+      if (refusal.hasBegun) {
+        response.writeHead(503).end();
+        return;
+      }
     }
     const url = new URL(request.url ?? "/", "http://localhost");
     const child = spawn(backend, {
@@ -147,7 +149,7 @@ export async function serveHttp(root: string, password?: string, version = 2): P
   return {
     url: `http://127.0.0.1:${port}`,
     authorizations,
-    refuse: (object, count) => void (refused = { object, count }),
+    refuseFrom: (object) => void (refusal = object === null ? null : { object, hasBegun: false }),
     stop: () =>
       new Promise((resolve) => {
         server.closeAllConnections();
