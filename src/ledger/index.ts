@@ -21,7 +21,7 @@ import type { HeadReader } from "./head-reader.ts";
 import { createProofReader, type ProofReader } from "./reader.ts";
 import { createSharedRead } from "./shared-read.ts";
 import { CheckpointStore } from "./sign/checkpoint-store.ts";
-import { Checkpoints, readStoredCheckpoint } from "./sign/checkpoints.ts";
+import { canSignLater, Checkpoints, readStoredCheckpoint } from "./sign/checkpoints.ts";
 import {
   compareWithCheckpointFile,
   openCheckpointFile,
@@ -209,7 +209,7 @@ class ProcessLedger implements OpenLedger {
   }
 
   private signingFailed(error: unknown, size: number): void {
-    if (error instanceof StorageError && error.kind === "unavailable") {
+    if (canSignLater(error)) {
       // Log each reason once.
       if (this.signingFault !== error.message)
         this.options.log.warn("the committed head could not be signed yet", { size, error: error.message });

@@ -104,6 +104,34 @@ test("signing a head while the writer reads the tree does not halt it", async ()
   await two.close();
 });
 
+for (const kind of ["full", "readonly", "locked", "conflict", "unavailable"] as const)
+  test(`a read of the tree that fails (${kind}) delays the signature, and does not halt the ledger`, async () => {
+    const storage = await opened();
+    let isFailing = false;
+    let failures = 0;
+    const ledger = await open({
+      ...storage,
+      leafHashes(...range) {
+        if (!isFailing) return storage.leafHashes(...range);
+        failures++;
+        return Promise.reject(new StorageError(kind, "cannot read the tree"));
+      },
+    });
+    await add(ledger, "first");
+    // The next head must be compared with this checkpoint, which was signed on request.
+    assert.equal((await ledger.checkpoint()).size, 1);
+    isFailing = true;
+    await add(ledger, "second");
+    await until("the read has failed", () => failures > 0);
+    isFailing = false;
+    await until(
+      "the entry is signed, or the ledger is halted",
+      () => ledger.unsignedMs() === 0 || ledger.halted() !== null,
+    );
+    assert.equal(ledger.halted(), null);
+    await ledger.close();
+  });
+
 test("of two histories that both extend the last signature only one is signed", async () => {
   const heads: LedgerHead[] = [];
   let storage: Storage | null = null;

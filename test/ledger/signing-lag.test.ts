@@ -12,7 +12,8 @@ import { entry, openLedgerOn } from "../support/ledger.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until, withTimeout } from "../support/wait.ts";
 
-const LIMIT_MS = 200;
+/** Twice the time limit of a write, which a busy machine must not exceed while the disk responds. */
+const LIMIT_MS = 1_000;
 const UNAVAILABLE = (error: unknown): boolean => error instanceof StorageError && error.kind === "unavailable";
 
 let folder: string;
@@ -61,7 +62,7 @@ describe("while the disk does not respond", () => {
     await add();
     await until("the entry is signed", () => ledger.unsignedMs() === 0);
     hang();
-    const reason = /have been unsigned for more than 0.2 s: .*the disk did not respond within 0.1 s/;
+    const reason = /have been unsigned for more than 1 s: .*the disk did not respond within 0.5 s/;
     await until("decisions are refused", () =>
       add().then(
         () => false,

@@ -195,11 +195,16 @@ export class Checkpoints {
     } catch (error) {
       this.isSigning = false;
       this.options.failed(error, head.size);
-      if (!(error instanceof StorageError) || error.kind !== "unavailable") return;
+      if (!canSignLater(error)) return;
       this.waiting ??= next;
       this.schedule(RETRY_MS);
     }
   }
+}
+
+/** Whether the store or a file could not be used, and nothing contradicts the head, so that the signature can be retried. */
+export function canSignLater(error: unknown): error is StorageError {
+  return error instanceof StorageError && error.kind !== "corrupt" && error.kind !== "invalid";
 }
 
 /**
