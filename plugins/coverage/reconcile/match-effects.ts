@@ -207,7 +207,9 @@ class SourceMatcher implements EffectMatcher {
     if (candidate === undefined) return "unknown_action";
     const { action, digests } = candidate;
     if (targetKey(action) !== targetKey(this.mappingAt(mapping))) return "other_operation";
-    if (!this.isDuring(action, event.at)) return "outside_action";
+    // An action that started after the window explains an effect of the next window, so it explains none before its start.
+    const startsLater = action.started_at >= this.options.to && event.at < action.started_at;
+    if (startsLater || !this.isDuring(action, event.at)) return "outside_action";
     if (candidate.match !== null) return "already_matched";
     if (digests === null) {
       // The erased action could have had other parameters. Mark it, so that it explains no other effect either.

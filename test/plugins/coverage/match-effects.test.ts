@@ -101,6 +101,19 @@ describe("effects with an id", () => {
     );
   });
 
+  test("are unmatched before an action that starts after the window, which explains an effect of the next one", () => {
+    const { to } = WINDOW;
+    const straddling = action(A, { started_at: to + 5000, ended_at: to + 9000 });
+    const outcomeIn = (window: typeof WINDOW, at: number) => {
+      const matcher = createEffectMatcher([straddling], window);
+      matcher.add(effect(String(at), A, { at }));
+      const { effects, unmatched } = matcher.finish();
+      return [effects.matched, ...unmatched.map(({ reason }) => reason)];
+    };
+    assert.deepEqual(outcomeIn(WINDOW, to - 1000), [0, "outside_action"]);
+    assert.deepEqual(outcomeIn({ ...WINDOW, from: to, to: to + HOUR }, to + 6000), [1]);
+  });
+
   test("are matched before the window if their action ended in it", () => {
     const long = action(A, { started_at: DAY - 5 * HOUR, ended_at: DAY + HOUR });
     const { effects, actions } = reconcile([long], [effect("1", A, { at: DAY - 4 * HOUR })]);
