@@ -17,7 +17,9 @@ export interface PrimaryWatch {
 export async function preparePrimaryWatch(cluster: Cluster): Promise<void> {
   const primary = await cluster.primary();
   if (primary === null) throw new Error("the cluster has no primary");
-  await cluster.run(primary, "postgres", (client) => client.unsafe("create table writes (timeline bigint)"));
+  await cluster.run(primary, "postgres", (client) =>
+    client.unsafe("create table if not exists writes (timeline bigint)"),
+  );
 }
 
 export async function timelineOf(cluster: Cluster, primary: Member): Promise<number> {

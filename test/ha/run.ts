@@ -84,16 +84,23 @@ async function withOnePrimary<T>(cluster: Cluster, work: () => Promise<T>): Prom
   }
 }
 
+/**
+ * Begins the disturbance. Repeats this if the primary is lost before it has begun. Later errors are final: the
+ * disturbance itself makes another member the primary, so they would all look like an unplanned loss.
+ */
 async function disturb(cluster: Cluster, load: Load, disturbance: Disturbance): Promise<Timing> {
-  const { primary, timeline } = await findPrimary(cluster);
-  const watch = watchPrimary(cluster, timeline);
-  const begun = performance.now();
-  try {
-    await disturbance.begin(cluster, primary);
-  } catch (error) {
-    watch.stop();
-    throw error;
-  }
+  const { primary, watch, begun } = await withOnePrimary(cluster, async () => {
+    const found = await findPrimary(cluster);
+    const begun = performance.now();
+    const watch = watchPrimary(cluster, found.timeline);
+    try {
+      await disturbance.begin(cluster, found.primary);
+    } catch (error) {
+      watch.stop();
+      throw error;
+    }
+    return { primary: found.primary, watch, begun };
+  });
   try {
     const accepted = await Promise.race([
       watch.accepted,
@@ -166,7 +173,7 @@ async function main(folder: string, stopped: Promise<never>): Promise<number> {
 
 async function measure(folder: string, cluster: Cluster, services: ServiceProcess[]): Promise<number> {
   await cluster.start();
-  await preparePrimaryWatch(cluster);
+  await withOnePrimary(cluster, () => preparePrimaryWatch(cluster));
   const urls = cluster.urls();
   mkdirSync(join(folder, "policies"));
   writeFileSync(join(folder, "policies/refunds.yaml"), POLICY);
@@ -181,8 +188,8 @@ async function measure(folder: string, cluster: Cluster, services: ServiceProces
     DATABASE_URL: urls[name],
     ASSENT_DATA: join(folder, `data-${name}`),
   }));
-  for (const env of envs) services.push(await startProcess(env));
-  const key = await agentKey((services[0] as ServiceProcess).url);
+  for (const env of envs) services.push(await withOnePrimary(cluster, () => startProcess(env)));
+  const key = await withOnePrimary(cluster, () => agentKey((services[0] as ServiceProcess).url));
   const load = startLoad(
     services.map(({ url }) => url),
     key,
@@ -190,7 +197,7 @@ async function measure(folder: string, cluster: Cluster, services: ServiceProces
   );
   const history = new History();
   const store = postgresStorage({ url: urls.hosts });
-  await store.open({ readOnly: true });
+  await withOnePrimary(cluster, () => store.open({ readOnly: true }));
   await until("the load runs", () => decided(load, 0, 20));
 
   let missed = 0;
@@ -199,7 +206,7 @@ async function measure(folder: string, cluster: Cluster, services: ServiceProces
   print(`${"".padEnd(36)} new primary  decisions at the service    later than`);
   print(`${"disturbance".padEnd(36)}   writes    ${SERVICES.join("     ")}   the primary`);
   for (const disturbance of plan(DISTURBANCES)) {
-    const timing = await withOnePrimary(cluster, () => disturb(cluster, load, disturbance));
+    const timing = await disturb(cluster, load, disturbance);
     const line = row(timing);
     if (line.includes("goal:")) missed += 1;
     print(line);
