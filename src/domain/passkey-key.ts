@@ -41,9 +41,11 @@ const MIN_RSA_BYTES = 256;
 function assertRsaKey(n: string, e: string): void {
   const modulus = fromBase64Url(n);
   if (e !== RSA_EXPONENT) throw new RangeError("the exponent of the RSA key is not 65537");
-  const isLong = modulus.length > MIN_RSA_BYTES || (modulus.length === MIN_RSA_BYTES && (modulus[0] as number) >= 0x80);
+  const first = modulus[0] ?? 0;
+  // Zeros at the start would make a short modulus long. COSE does not allow them.
+  const isLong = first !== 0 && (modulus.length > MIN_RSA_BYTES || (modulus.length === MIN_RSA_BYTES && first >= 0x80));
   if (!isLong || ((modulus.at(-1) as number) & 1) === 0)
-    throw new RangeError("the modulus of the RSA key is even, or shorter than 2048 bits");
+    throw new RangeError("the modulus of the RSA key is even, shorter than 2048 bits, or begins with zeros");
 }
 
 /** Throws RangeError for a key of small order. */

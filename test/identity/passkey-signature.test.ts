@@ -67,6 +67,7 @@ test("a key with which anyone can make valid signatures is refused", () => {
     "RSA with an even modulus": ofRsa(even, [1, 0, 1]),
     "RSA with 1024 bits": ofRsa(member(small, "n"), [1, 0, 1]),
     "RSA with zeros before 1024 bits": ofRsa(Buffer.concat([Buffer.alloc(128), member(small, "n")]), [1, 0, 1]),
+    "RSA with a zero more before 1024 bits": ofRsa(Buffer.concat([Buffer.alloc(129), member(small, "n")]), [1, 0, 1]),
     "Ed25519 with the identity": ofEd(`01${"00".repeat(31)}`),
     "Ed25519 with the identity and the sign bit": ofEd(`01${"00".repeat(30)}80`),
     "Ed25519 with a point of order 4": ofEd("00".repeat(32)),
