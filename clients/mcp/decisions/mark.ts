@@ -1,14 +1,18 @@
 /**
  * Marks what the proxy itself says, so that clients and models can distinguish it from what a server says. The mark is
  * random, and the proxy removes it from everything that servers send, even if a model passes the mark to a server. A model
- * could still read the mark in an encoding that `TOKEN_PATTERN` does not match.
+ * could still read the mark in an encoding other than digits, such as words.
  */
-import { randomBytes } from "node:crypto";
+import { randomInt } from "node:crypto";
 import { isObject, type JsonObject, type JsonValue } from "../transport/rpc-message.ts";
 
-const TOKEN = randomBytes(8).toString("hex");
-/** The token, also with up to eight other characters after each of its own, such as spaces or invisible characters. */
-const TOKEN_PATTERN = new RegExp(Array.from(TOKEN).join("[^0-9a-z]{0,8}"), "gi");
+/**
+ * Only digits, so that letters around and between them, such as `text` or a name, are never part of it. No 0 and 1, because
+ * these look like letters.
+ */
+const TOKEN = Array.from({ length: 16 }, () => String(randomInt(2, 10))).join("");
+/** Stands for each removed character: not a digit of any token, so that the digits around it never form one. */
+const REMOVED = "0";
 /** Namespace of the proxy's keys in `_meta`. */
 const PROXY_KEYS = /^assent\//i;
 
@@ -23,19 +27,110 @@ export const markText = (text: string): string => `[${MARK}] ${text}`;
 
 /** Returns a message of a server without the mark, and without the keys of `_meta` that only the proxy sets. */
 export function removeMarks<T>(message: T): T {
+  const replaced = findMarks(message as JsonValue);
+  const clean = (value: JsonValue): JsonValue => {
+    if (typeof value === "string") return replaced.get(value) ?? value;
+    if (typeof value === "number") return replaced.has(String(value)) ? 0 : value;
+    if (Array.isArray(value)) return value.map(clean);
+    if (!isObject(value)) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([key, member]) => [
+        replaced.get(key) ?? key,
+        ENVELOPE.has(key)
+          ? member
+          : clean((key === "_meta" || key === "data") && isObject(member) ? withoutProxyKeys(member) : member),
+      ]),
+    );
+  };
   return clean(message as JsonValue) as T;
 }
 
-function clean(value: JsonValue): JsonValue {
-  if (typeof value === "string") return value.replace(TOKEN_PATTERN, "removed");
-  if (Array.isArray(value)) return value.map(clean);
-  if (!isObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, member]) => [
-      clean(key) as string,
-      clean((key === "_meta" || key === "data") && isObject(member) ? withoutProxyKeys(member) : member),
-    ]),
+/** Members of JSON-RPC that connect an answer with its request. */
+const ENVELOPE: ReadonlySet<string> = new Set(["jsonrpc", "id"]);
+
+/**
+ * Returns the texts of a message that contain the mark or a part of it, each with its replacement. The digits are read as
+ * clients display them: one text after the other, only the values of one key (`text` of each content item), or only the keys.
+ */
+function findMarks(message: JsonValue): Map<string, string> {
+  const readings = new Map<string, { texts: string[]; digits: string[] }>();
+  const read = (text: string, names: readonly string[]): void => {
+    const digits = digitsOf(text);
+    if (digits === "") return;
+    for (const name of names) {
+      const reading = readings.get(name) ?? { texts: [], digits: [] };
+      reading.texts.push(text);
+      reading.digits.push(digits);
+      readings.set(name, reading);
+    }
+  };
+  const visit = (value: JsonValue, key: string): void => {
+    if (typeof value === "string" || typeof value === "number") read(String(value), ["all", `key ${key}`]);
+    else if (Array.isArray(value)) for (const member of value) visit(member, key);
+    else if (isObject(value))
+      for (const [name, member] of Object.entries(value)) {
+        read(name, ["all", "keys"]);
+        if (!ENVELOPE.has(name)) visit(member, name);
+      }
+  };
+  visit(message, "");
+  const found = new Map<string, string>();
+  for (const { texts, digits } of readings.values()) if (digits.join("").includes(TOKEN)) replaceMarks(texts, found);
+  return found;
+}
+
+/** Adds the replacements of the texts in which the mark's digits are. */
+function replaceMarks(texts: readonly string[], found: Map<string, string>): void {
+  const characters = texts.map((text) => Array.from(text));
+  const places: { text: number; at: number }[] = [];
+  let digits = "";
+  characters.forEach((each, text) =>
+    each.forEach((character, at) => {
+      for (const digit of digitsOf(character)) {
+        digits += digit;
+        places.push({ text, at });
+      }
+    }),
   );
+  const changed = new Set<number>();
+  for (let from = digits.indexOf(TOKEN); from >= 0; from = digits.indexOf(TOKEN, from + 1))
+    for (const { text, at } of places.slice(from, from + TOKEN.length)) {
+      (characters[text] as string[])[at] = REMOVED;
+      changed.add(text);
+    }
+  for (const text of changed) {
+    const before = texts[text] as string;
+    const earlier = found.get(before);
+    const now = (characters[text] as string[]).join("");
+    found.set(before, earlier === undefined ? now : now.replaceAll(/\p{N}/gu, REMOVED));
+  }
+}
+
+/** Compares characters without their form: a full-width, a mathematical and a circled 7 are the digit 7. */
+const FORMS = new Intl.Collator("en", { sensitivity: "base" });
+const digitForms = new Map<string, string>();
+
+/** Returns the digits of a text, in whatever form Unicode has them. */
+function digitsOf(text: string): string {
+  let digits = "";
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit > 127) {
+      const character = String.fromCodePoint(text.codePointAt(at) as number);
+      digits += digitForms.get(character) ?? readDigitForm(character);
+      at += character.length - 1;
+    } else if (unit >= 48 && unit <= 57) digits += text[at];
+  }
+  return digits;
+}
+
+function readDigitForm(character: string): string {
+  const digits = /\p{N}/u.test(character)
+    ? (Array.from("0123456789").find((digit) => FORMS.compare(character, digit) === 0) ??
+      character.normalize("NFKD").replaceAll(/[^0-9]/g, ""))
+    : "";
+  digitForms.set(character, digits);
+  return digits;
 }
 
 const withoutProxyKeys = (meta: JsonObject): JsonObject =>
