@@ -110,7 +110,7 @@ export async function castVoteOnAction(
       const [terms, reason] = [voteAddition.readTerms(vote.grant), vote.reason ?? null];
       const { grants: largest, facts, voter } = prepared;
       const passkey = voter.gesture?.credential_id ?? null;
-      voteAddition.record(tx, caller, row, { id: ids.grant, terms, largest, facts, reason, passkey });
+      voteAddition.record(host, tx, caller, row, { id: ids.grant, terms, largest, facts, reason, passkey });
     }
     votesSoFar = [...prepared.votes, await recordVote(host, tx, prepared, ids)];
     return rereadAction(tx, row.id);

@@ -3,5 +3,5 @@ export { assertNotOwnAgent, recordGrantAlone } from "./create.ts";
 export { ERRORS } from "./errors.ts";
 export { endGrant } from "./reaction.ts";
 export { isStillAllowed } from "./routes.ts";
-export { GrantScopeTerms } from "./schemas.ts";
+export { GrantScopeTerms, TaskTitle } from "./schemas.ts";
 export { findGrantEnd, type FindPlacedBar, type Grant, grantState } from "./state.ts";

@@ -229,7 +229,10 @@ class GrantAuditor implements FeatureAuditor {
       return;
     }
     const { id, count, ends_on_failure, granted_at, until, scope, sum, passkey, by } = grant;
-    const recorded = { id, count, ends_on_failure, for_ms: until - granted_at, scope, sum };
+    const task = vote.grant?.task;
+    const named = task === undefined ? {} : { task };
+    // A feature that has tasks checks the title.
+    const recorded = { id, count, ends_on_failure, for_ms: until - granted_at, scope, sum, ...named };
     const isSame =
       vote.verdict === "approve" &&
       canonicalText(recorded as unknown as JsonValue) === canonicalText((vote.grant ?? null) as unknown as JsonValue) &&

@@ -71,17 +71,19 @@ export function recordGrantAlone(
 
 /** Returns the terms in the form that is recorded and signed. Throws VALIDATION_FAILED for a malformed duration. */
 export function readGrantTerms(
-  { count, for: text, scope, sum, ends_on_failure = false }: GrantTermsBody,
+  { count, for: text, scope, sum, ends_on_failure = false, task }: GrantTermsBody,
   pointer = "/grant",
 ): VoteGrantTerms {
   const for_ms = parseDuration(text);
   if (for_ms === null || for_ms < 1000)
     throw invalidTerms(`${pointer}/for`, `"${text}" is not a duration such as 30m or 8h`);
-  return { count, ends_on_failure, for_ms, scope: scope ?? null, sum: sum ?? null };
+  const named = task === undefined ? {} : { task };
+  return { count, ends_on_failure, for_ms, scope: scope ?? null, sum: sum ?? null, ...named };
 }
 
-/** Creates a grant for later actions of the same kind, together with the vote that approves this one. */
+/** Creates a grant for later actions of the same kind, and its task, together with the vote that approves this one. */
 export function recordGrantWithVote(
+  host: CoreHost,
   tx: LedgerTransaction,
   caller: Credential,
   row: ActionRow,
@@ -110,6 +112,11 @@ export function recordGrantWithVote(
         throw invalidTerms("/grant/scope", "the scope or the sum does not cover the action that you approve");
     },
   );
+  const { task } = terms;
+  if (task === undefined) return;
+  const grant = tx.state(grantState).all.get(id) as Grant;
+  if (!host.reactions.some((each) => each.grantNamed?.(host, tx, grant, task) === true))
+    throw invalidTerms("/grant/task", "the service has no tasks, because the plugin `tasks` is not loaded");
 }
 
 interface NewGrant {

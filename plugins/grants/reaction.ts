@@ -1,5 +1,12 @@
 /** Ends grants whose reason has ended. The transaction of the cause records each end as an entry. */
-import { type Actor, foldName, type Reaction, type ReactionTransaction } from "../../src/core.ts";
+import {
+  type Actor,
+  type CoreHost,
+  foldName,
+  type LedgerTransaction,
+  type Reaction,
+  type ReactionTransaction,
+} from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
 import type { GrantEntry } from "./entry.ts";
 import { findGrantEnd, findOpenGrants, type Grant, grantState } from "./state.ts";
@@ -66,5 +73,10 @@ declare module "../../src/contract/reaction.ts" {
      * else ended because of it.
      */
     grantFlagged?(tx: ReactionTransaction, grant: Grant, actionId: string, by: Actor): boolean;
+    /**
+     * An approving vote created the grant and starts a task with it. Its entry follows. Returns true if the feature
+     * recorded the task, or throws a refusal.
+     */
+    grantNamed?(host: CoreHost, tx: LedgerTransaction, grant: Grant, title: string): boolean;
   }
 }

@@ -11,6 +11,16 @@ const Expression = (maxLength: number, description: string) =>
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
 const Comment = Type.Optional(Type.String({ maxLength: 500, description: "Recorded in the ledger." }));
 
+/** What an agent is to do in a task, for people. */
+export const TaskTitle = (description: string) =>
+  Type.String({
+    minLength: 1,
+    maxLength: 100,
+    // One visible character, and none that controls or reorders text.
+    pattern: "^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff]+$",
+    description: `${description} Stays in the ledger forever.`,
+  });
+
 /** The terms of a grant, whether it is created with a vote or without a vote. */
 const TERMS = {
   for: Type.String({ maxLength: 40, description: "Time from now to the end of the grant, such as 30m or 8h." }),
@@ -39,11 +49,17 @@ const TERMS = {
   ),
 };
 
-export const GrantTermsBody = Type.Object(TERMS, {
-  ...closed,
-  description:
-    "Grants later actions of the same agent, tool and operation together with the approval. The scope must cover this action.",
-});
+export const GrantTermsBody = Type.Object(
+  {
+    ...TERMS,
+    task: Type.Optional(TaskTitle("Starts a task with the grant: what the agent is to do.")),
+  },
+  {
+    ...closed,
+    description:
+      "Grants later actions of the same agent, tool and operation together with the approval. The scope must cover this action.",
+  },
+);
 export type GrantTermsBody = Static<typeof GrantTermsBody>;
 
 const TARGET = { tool: Name("Tool that it may use."), operation: Name("Operation of the tool.") };

@@ -2,7 +2,7 @@
  * Checks that each task was started with the grants that its entry lists, that all of them have ended when it ends, and
  * that a rejection, a flag, a suspension or a stop ended it. What the grants allow is checked with the grants.
  */
-import { parseEntryTime } from "../../src/core.ts";
+import { type ApprovalEntry, parseEntryTime } from "../../src/core.ts";
 import type { AuditStates, Creation, EntryBody, FeatureAuditor, ReportFault, StatesReader } from "../../src/plugin.ts";
 import { findGrantEnd } from "../grants/api.ts";
 import type { TaskEntry } from "./entry.ts";
@@ -19,6 +19,8 @@ class TaskAuditor implements FeatureAuditor {
   private readonly tasks = new Map<string, string>();
   /** The task that allowed each action. */
   private readonly uses = new Map<string, string>();
+  /** Titles of the tasks that votes start, keyed by grant, until the entry of the vote. */
+  private readonly voted = new Map<string, string>();
   private hasNewBar = false;
   readonly created = {
     "POST /v1/tasks"({ state }: StatesReader, id: string): Creation | null {
@@ -33,15 +35,18 @@ class TaskAuditor implements FeatureAuditor {
     if (entry.type === "task") {
       if (entry.change === "started") this.checkStart(entry, states);
       else this.checkEnd(entry, states);
-    } else if (entry.type === "approval" && entry.verdict === "deny" && entry.status === "denied")
-      this.expectEnds("rejection", states, (task) => isOf(task, entry.agent_id));
-    else if (entry.type === "grant" && (entry.cause === "flag" || entry.cause === "suspension"))
+    } else if (entry.type === "approval") {
+      this.checkVote(entry.grant);
+      if (entry.verdict === "deny" && entry.status === "denied")
+        this.expectEnds("rejection", states, (task) => isOf(task, entry.agent_id));
+    } else if (entry.type === "grant" && (entry.cause === "flag" || entry.cause === "suspension"))
       this.expectEnds(entry.cause, states, ({ grants }) => grants.includes(entry.grant.id));
     else if (entry.type === "decision" || entry.type === "redecision")
       this.checkUse(entry.facts.grant?.id, entry.action_id);
   }
 
   finish(fault: ReportFault): void {
+    for (const id of this.voted.keys()) fault(`the ledger lacks the vote that started a task with the grant ${id}`);
     for (const [id, cause] of this.due) fault(`the ledger lacks the end of the task ${id}, which a ${cause} ended`);
   }
 
@@ -66,8 +71,16 @@ class TaskAuditor implements FeatureAuditor {
         grant.ended === null &&
         !this.tasks.has(grant.id);
       if (!isOwn) throw new RangeError(`the grant ${grant.id} was not created for the task ${task.id}`);
+      if (grant.granted_with !== null) this.voted.set(grant.id, task.title);
       this.tasks.set(grant.id, task.id);
     }
+  }
+
+  /** Checks that the vote contains the title of the task that was started with its grant. */
+  private checkVote(grant: ApprovalEntry["grant"]): void {
+    const { id = "", task } = grant ?? {};
+    if (this.voted.get(id) !== task) throw new RangeError(`the task of the grant ${id} differs from that of its vote`);
+    this.voted.delete(id);
   }
 
   private checkEnd({ task: { id }, cause, related_action }: TaskEntry, states: AuditStates): void {

@@ -14,7 +14,7 @@ import {
   toActor,
 } from "../../src/core.ts";
 import { type Credential, Refusal, type StatesReader, toRfc3339 } from "../../src/plugin.ts";
-import { assertNotOwnAgent, endGrant, findGrantEnd, recordGrantAlone } from "../grants/api.ts";
+import { assertNotOwnAgent, endGrant, findGrantEnd, type Grant, recordGrantAlone } from "../grants/api.ts";
 import type { TaskEntry } from "./entry.ts";
 import { ERRORS, type TaskBody, type TaskOptions } from "./schemas.ts";
 import { findBarOf, findTaskEnd, grantsOf, isOf, listOpenTasks, type Task, taskState } from "./state.ts";
@@ -22,6 +22,15 @@ import { findBarOf, findTaskEnd, grantsOf, isOf, listOpenTasks, type Task, taskS
 /** Maximum number of open tasks of one agent, so that a person can still read what it may do. */
 const MAX_OPEN = 10;
 const MS_PER_HOUR = 3_600_000;
+
+/** The options of each service in this process, because a reaction does not receive them. */
+const configured = new WeakMap<CoreHost["config"], TaskOptions>();
+
+/** Throws for options with which no request could start a task. */
+export function configureTasks({ config }: Pick<CoreHost, "config">, options: TaskOptions): void {
+  assertTemplates(options);
+  configured.set(config, options);
+}
 
 type Operations = NonNullable<TaskBody["operations"]>;
 
@@ -52,7 +61,7 @@ export async function startTask(
     const caller = await confirmCredential(tx, credential, "grants:write");
     const earlier = await findCreatedResource(tx, caller, call);
     if (earlier !== null) return { task: tx.state(taskState).all.get(earlier) as Task, replayed: true };
-    const before = listOpenTasks(tx, agent_id).length;
+    const isFull = listOpenTasks(tx, agent_id).length >= MAX_OPEN;
     let until = tx.now;
     for (const [i, terms] of operations.entries()) {
       // Who sees the grant does not always see the task, so its title is not in it.
@@ -62,20 +71,13 @@ export async function startTask(
       ({ until } = recordGrantAlone(tx, caller, grants[i] ?? "", grant, { pointer: `${pointer}/${i}`, uses }));
     }
     // After the checks of the caller's rights, so that it says nothing about agents that the caller does not see.
-    if (before >= MAX_OPEN)
-      throw new Refusal(
-        ERRORS.tooMany,
-        `${MAX_OPEN} tasks of the agent "${agent_id}" are open, which is the limit; end one first`,
-      );
-    record(tx, {
-      change: "started",
+    if (isFull) throw new Refusal(ERRORS.tooMany, describeLimit(agent_id));
+    recordStart(
+      tx,
       agent_id,
-      task: { id, title, template, until: toRfc3339(until), grants },
-      cause: null,
-      related_action: null,
-      comment: null,
-      by: toActor(caller.key, caller.principal),
-    });
+      { id, title, template, until: toRfc3339(until), grants },
+      toActor(caller.key, caller.principal),
+    );
     await recordCreatedResource(tx, caller, call, id);
     return { task: tx.state(taskState).all.get(id) as Task, replayed: false };
   });
@@ -94,11 +96,7 @@ function readTerms({ max_hours, templates }: TaskOptions, body: TaskBody): Terms
   const longest = Math.min(max_hours * MS_PER_HOUR, parseDuration(template?.for ?? "") ?? Infinity);
   const ms = parseDuration(duration);
   if (ms === null || ms < 1000) throw invalid("/for", `"${duration}" is not a duration such as 30m or 2h`);
-  if (ms > longest)
-    throw invalid(
-      "/for",
-      `a task can take up to ${longest / 60_000} minutes (\`tasks\` in the configuration); got ${ms / 60_000}`,
-    );
+  assertWithin("/for", ms, longest);
   return {
     template: name ?? null,
     for: duration,
@@ -107,8 +105,16 @@ function readTerms({ max_hours, templates }: TaskOptions, body: TaskBody): Terms
   };
 }
 
+function assertWithin(pointer: string, ms: number, longest: number): void {
+  if (ms > longest)
+    throw invalid(
+      pointer,
+      `a task can take up to ${longest / 60_000} minutes (\`tasks\` in the configuration); got ${ms / 60_000}`,
+    );
+}
+
 /** Throws for templates that no request could start. What a template may allow is checked when a task starts. */
-export function assertTemplates({ max_hours, templates }: TaskOptions): void {
+function assertTemplates({ max_hours, templates }: TaskOptions): void {
   for (const [i, { name, for: duration }] of templates.entries()) {
     if (templates.findIndex((each) => each.name === name) !== i)
       throw new Error(`tasks.templates: two templates have the name "${name}"`);
@@ -146,8 +152,29 @@ function findVisibleTask(tx: LedgerTransaction, caller: Credential, id: string):
   return task;
 }
 
-/** Ends the tasks whose reason has ended. */
+function recordStart(tx: LedgerTransaction, agent_id: string, task: TaskEntry["task"], by: Actor): void {
+  record(tx, { change: "started", agent_id, task, cause: null, related_action: null, comment: null, by });
+}
+
+const describeLimit = (agentId: string): string =>
+  `${MAX_OPEN} tasks of the agent "${agentId}" are open, which is the limit; end one first`;
+
+/** Starts tasks with votes, and ends the tasks whose reason has ended. */
 export const taskReaction: Reaction = {
+  grantNamed({ config, newId }, tx, { id, agent_id, granted_at, until, by }, title) {
+    const { max_hours = 0 } = configured.get(config) ?? {};
+    assertWithin("/grant/for", until - granted_at, max_hours * MS_PER_HOUR);
+    if (listOpenTasks(tx, agent_id).length >= MAX_OPEN) throw invalid("/grant/task", describeLimit(agent_id));
+    recordStart(tx, agent_id, { id: newId(), title, template: null, until: toRfc3339(until), grants: [id] }, by);
+    return true;
+  },
+  /** Ends the task that the person started together with the approval. */
+  approvalWithdrawn(tx, { id }, by) {
+    const end = { cause: "person", related_action: id, comment: "the approval was withdrawn", by } as const;
+    const isVoted = ({ granted_with, by: { principal } }: Grant): boolean =>
+      granted_with === id && principal === by.principal;
+    endWhere(tx, (task) => grantsOf(tx, task).some(isVoted), end);
+  },
   /** A rejection of any action ends the tasks of its agent, because the person no longer agrees with what it does. */
   actionRejected(tx, { id, agent_id }, by) {
     const end = { cause: "rejection", related_action: id, comment: null, by } as const;

@@ -12,7 +12,7 @@ import {
 import { type Credential, defineRoute, nextLink, toRfc3339 } from "../../src/plugin.ts";
 import { ERRORS as GRANT_ERRORS, findGrantEnd, isStillAllowed } from "../grants/api.ts";
 import { taskAuditor } from "./audit.ts";
-import { assertTemplates, canSeeTask, endTaskFor, startTask, taskReaction } from "./changes.ts";
+import { canSeeTask, configureTasks, endTaskFor, startTask, taskReaction } from "./changes.ts";
 import { TASK_ENTRY } from "./entry.ts";
 import * as schema from "./schemas.ts";
 import { findTaskEnd, grantsOf, isOf, type Task, type TaskEnd, taskState } from "./state.ts";
@@ -33,7 +33,7 @@ export default defineCorePlugin({
   auditors: [taskAuditor],
   reactions: [taskReaction],
   setup(host, options) {
-    assertTemplates(options);
+    configureTasks(host, options);
     return { routes: taskRoutes(host, options) };
   },
 });

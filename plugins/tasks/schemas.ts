@@ -1,7 +1,7 @@
 /** Schemas of tasks, their options and their errors. */
 import { closed, countSchema, orNull, textSchema, timeSchema } from "../../src/core.ts";
 import { errorKind, PAGE_QUERY, type Static, Type } from "../../src/plugin.ts";
-import { GrantScopeTerms } from "../grants/api.ts";
+import { GrantScopeTerms, TaskTitle } from "../grants/api.ts";
 import { CAUSES } from "./entry.ts";
 
 export const ERRORS = {
@@ -49,13 +49,7 @@ export type TaskOptions = Static<typeof TaskOptions>;
 export const TaskBody = Type.Object(
   {
     agent_id: Name("Agent that works on the task."),
-    title: Type.String({
-      minLength: 1,
-      maxLength: 100,
-      // One visible character, and none that controls or reorders text.
-      pattern: "^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff]+$",
-      description: "What the agent is to do. Stays in the ledger forever.",
-    }),
+    title: TaskTitle("What the agent is to do."),
     for: Type.Optional(
       Duration("Time from now to the end of the task, such as 30m or 2h. Default: that of the template."),
     ),

@@ -44,13 +44,14 @@ export async function checkSignedVote(
   return entry.grant === null ? signer : `${signer}\nthe signature covers a grant of ${describeGrant(entry.grant)}`;
 }
 
-function describeGrant({ count, for_ms, scope, sum, ends_on_failure }: VoteGrantTerms): string {
+function describeGrant({ count, for_ms, scope, sum, ends_on_failure, task }: VoteGrantTerms): string {
   const minutes = Math.round(for_ms / 60_000);
   return [
     `up to ${count} later actions for ${minutes} minutes`,
     scope === null ? "" : `, where ${toPrintable(scope)}`,
     sum === null ? "" : `, with at most ${sum.at_most} as the sum of ${toPrintable(sum.of)}`,
     ends_on_failure ? ", until one fails" : "",
+    task === undefined ? "" : `, for the task "${toPrintable(task)}"`,
   ].join("");
 }
 

@@ -23,7 +23,7 @@ export interface VoteAddition<Host = never> {
   /** Returns the terms in the form that is recorded and signed. Throws VALIDATION_FAILED. */
   readTerms(body: unknown): VoteGrantTerms;
   /** Records the grant. The entry of the vote follows. Throws a refusal if the rules do not allow it. */
-  record(tx: LedgerTransaction, caller: Credential, action: ActionRow, grant: VotedGrant): void;
+  record(host: Host, tx: LedgerTransaction, caller: Credential, action: ActionRow, grant: VotedGrant): void;
   /** Returns the grant as its own route returns it. */
   render(host: Host, id: string): Promise<JsonObject>;
   /**

@@ -18,6 +18,8 @@ export interface VoteGrantTerms {
   scope: string | null;
   /** Maximum sum of a CEL expression over all uses; null if the sum has no cap. */
   sum: SumCap | null;
+  /** Title of the task that the vote starts with the grant. Absent: the grant belongs to no task. */
+  task?: string;
 }
 
 /** The statement that an approver signs: what was displayed, and the vote. */
@@ -91,13 +93,13 @@ export function voteDigest(statement: VoteStatement): string {
 /**
  * Returns the members of a grant that are signed. They exclude the id, because the service creates it with the vote.
  */
-function selectGrantTerms({ count, ends_on_failure, for_ms, scope, sum }: VoteGrantTerms) {
+function selectGrantTerms({ count, ends_on_failure, for_ms, scope, sum, task }: VoteGrantTerms) {
   const cap = sum && {
     at_most: sum.at_most,
     of: sum.of,
     ...(sum.reserve === undefined ? {} : { reserve: sum.reserve }),
   };
-  return { count, ends_on_failure, for_ms, scope, sum: cap };
+  return { count, ends_on_failure, for_ms, scope, sum: cap, ...(task === undefined ? {} : { task }) };
 }
 
 /**

@@ -11,6 +11,7 @@ import {
   formatCounted,
   Loading,
   MarkedValue,
+  Panels,
   type Places,
   request,
   Time,
@@ -66,18 +67,19 @@ function Offer({ id, limits, onChoose }: Props) {
   const [duration, setDuration] = useState(durations.at(-1)?.value ?? longest);
   const [count, setCount] = useState(String(Math.min(USUAL_COUNT, limits.count)));
   const [written, setWritten] = useState<string | null>(null);
+  const [task, setTask] = useState<string | null>(null);
   const scope = chosen === OWN ? written : (data?.suggestions[chosen]?.scope ?? null);
   const isValid = /^[1-9]\d*$/.test(count) && Number(count) <= limits.count;
   useEffect(() => {
     if (scope === null || !isValid) return onChoose(null);
-    const terms = { count: Number(count), scope };
+    const terms = { count: Number(count), scope, ...(task === null ? {} : { task }) };
     const seconds = durations.find(({ value }) => value === duration)?.seconds ?? limits.for_seconds;
     onChoose({
       body: { ...terms, for: duration },
       signed: { ...terms, for_ms: seconds * 1000, ends_on_failure: false, sum: null },
-      label: TEXTS.approve,
+      label: task === null ? TEXTS.approve : TEXTS.approveTask,
     });
-  }, [scope, duration, count]);
+  }, [scope, duration, count, task]);
   if (data === null)
     return error === null ? <Loading what="suggestions" /> : <ErrorNotice error={error} onRetry={reload} />;
   const { suggestions } = data;
@@ -122,6 +124,7 @@ function Offer({ id, limits, onChoose }: Props) {
         </label>
       </p>
       {isValid ? null : <p class="said">{TEXTS.count(limits.count)}</p>}
+      <Panels place="grant-offer" onName={setTask} />
       <p class="quiet">{TEXTS.ends}</p>
     </fieldset>
   );

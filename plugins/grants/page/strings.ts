@@ -21,6 +21,7 @@ export const TEXTS = {
   count: (most: number) => `Enter a number from 1 to ${most.toLocaleString("en")}.`,
   ends: "Policies and stops are evaluated at each use. You can revoke it under Grants; any rejection of the same kind also ends it.",
   approve: "Approve and grant",
+  approveTask: "Approve and start the task",
   byGrant: "A grant allowed it, so no one was asked.",
   showUses: "Show its uses",
   flag: {

@@ -1,4 +1,4 @@
-/** Tasks in the console: a card on the page about an agent, with the tasks in progress. */
+/** Tasks in the console: a card on the page about an agent, and the name of a task in the offer of a grant. */
 import type { ConsolePart } from "../../console/app/kit.ts";
 
 export default {
@@ -9,6 +9,7 @@ export default {
       scopes: ["grants:write", "actions:read"],
       load: () => import("./agent-tasks.tsx").then((module) => module.AgentTasks),
     },
+    { place: "grant-offer", load: () => import("./name-task.tsx").then((module) => module.NameTask) },
   ],
   entries: { task: ["person"] },
   texts: () => import("./agent-tasks.tsx").then((module) => module.texts),

@@ -145,6 +145,7 @@ test(
       { ...vote, grant: { ...grant, scope: "true" } },
       { ...vote, grant: { ...grant, sum: { of: "params.n", at_most: 1 } } },
       { ...vote, grant: { ...grant, ends_on_failure: true } },
+      { ...vote, grant: { ...grant, task: "release" } },
     ]) {
       const signed = await signature(person, [vote]);
       const { body } = await person.call("POST", "/v1/votes", { ...signed, votes: [other] });

@@ -42,7 +42,7 @@ const task = (more: object = {}, terms: object = {}) => ({
 });
 const taskEnd = (cause = "person", terms: object = {}) => task({ change: "ended", cause, at: at(5) }, terms);
 const use = (id: string) => ({ type: "decision", at: at(6), agent_id: "bot", facts: { grant: { id } } });
-const rejection = { type: "approval", at: at(5), agent_id: "BOT", verdict: "deny", status: "denied" };
+const rejection = { type: "approval", at: at(5), agent_id: "BOT", verdict: "deny", status: "denied", grant: null };
 const stop = { type: "stop", at: at(5), agent_id: null };
 const started = (): object[] => [grant("g"), grant("h", "mail"), task()];
 const ended = (cause: string, ofGrant = "revoked"): object[] => [
@@ -79,6 +79,31 @@ beforeEach(() => {
   grants = NO_GRANTS;
   tasks = NO_TASKS;
   seq = 0;
+});
+
+const voted = (grant: object | null = { id: "g", task: "release" }) => ({
+  type: "approval",
+  at: at(1),
+  agent_id: "bot",
+  verdict: "approve",
+  status: "approved",
+  grant,
+});
+const withVote = [grant("g", "ci", { related_action: "a" }), task({}, { grants: ["g"] })];
+
+test("a task that a vote starts is sound only with the vote, its title and its entry", () => {
+  fold(...withVote, voted());
+  assert.deepEqual(finish(), []);
+});
+for (const [name, bodies] of [
+  ["with another title", [...withVote, voted({ id: "g", task: "holiday" })]],
+  ["without a title", [...withVote, voted({ id: "g" })]],
+  ["without the entry of the task", [withVote[0], voted()]],
+] as [string, object[]][])
+  test(`a vote ${name} is a fault`, () => assert.throws(() => fold(...bodies), /differs from that of its vote/));
+test("a task that lacks its vote is a fault", () => {
+  fold(...withVote);
+  assert.deepEqual(finish(), ["the ledger lacks the vote that started a task with the grant g"]);
 });
 
 const sound: [string, () => object[]][] = [

@@ -7,6 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { auditStore } from "../../../src/testing/index.ts";
 import { needs } from "../../support/features.ts";
 import { invite, startPeople } from "../../support/people.ts";
+import { signature, signVotes } from "../../support/signed-votes.ts";
 import { makeKey, person, setSection, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: work
@@ -210,6 +211,102 @@ describe("what a task cannot cover", () => {
       [own.id],
     );
     assert.equal((await end(own.id, tim)).status, 200);
+  });
+});
+
+describe("a task that a vote starts", () => {
+  const terms = { for: "2h", count: 10, scope: WEB.scope, task: "release 2.4" };
+  const tokenOf = async (id: string, key: string): Promise<string> =>
+    (await service.call("GET", `/v1/actions/${id}`, { key })).body.approval_token;
+  async function vote(agent_id: string, grant: object = terms, key = alice, body: object = {}): Promise<Answer> {
+    const { id } = (await submit(agent_id)).body;
+    const token = await tokenOf(id, alice);
+    const voted = { token, approve: true, grant, ...body };
+    return service.call("POST", `/v1/actions/${id}/approval`, { key, body: voted });
+  }
+
+  test("approves the request and covers later ones, until the task ends", async () => {
+    const agent_id = freshAgent();
+    const { status, body } = await vote(agent_id);
+    assert.deepEqual([status, body.status], [200, "approved"], JSON.stringify(body));
+    const [task] = await list(`agent_id=${agent_id}`);
+    const [grant] = task.grants;
+    assert.deepEqual([task.title, task.status, grant.id], ["release 2.4", "active", body.new_grant.id]);
+    assert.deepEqual(grant.free, ["params.*", "context.*"]);
+    assert.deepEqual(await statuses(agent_id), ["allowed", "pending_approval"]);
+    assert.equal((await end(task.id)).status, 200);
+    assert.deepEqual(await statuses(agent_id), OUTSIDE);
+  });
+
+  test(
+    "ends at a rejection of another operation, a flag, a stop, and the withdrawal of the vote",
+    needs("stop"),
+    async () => {
+      const causes: Record<string, (agent_id: string, voted: Answer["body"]) => Promise<unknown>> = {
+        rejection: async (agent_id) =>
+          reject((await submit(agent_id, { tool: "mail", operation: "short" })).body.id, bob),
+        async flag(agent_id) {
+          const { body: use } = await submit(agent_id);
+          const body = { action_id: use.id, reason: "not this" };
+          await service.call("POST", `/v1/grants/${use.grant}/flag`, { key: bob, body });
+        },
+        async stop(agent) {
+          const { body } = await service.call("POST", "/v1/stop", {
+            key: service.admin,
+            body: { reason: "drill", agent },
+          });
+          await service.call("POST", `/v1/stop/${body.id}/lift`, { key: service.admin, body: {} });
+        },
+        person: (_, { id }) => service.call("POST", `/v1/actions/${id}/withdraw`, { key: alice, body: {} }),
+      };
+      for (const [cause, bring] of Object.entries(causes)) {
+        const agent_id = freshAgent();
+        const { body } = await vote(agent_id);
+        assert.equal((await submit(agent_id)).body.status, "allowed", cause);
+        await bring(agent_id, body);
+        assert.equal(await causeOf(agent_id), cause);
+        assert.equal((await submit(agent_id)).body.status, "pending_approval", cause);
+      }
+      assert.deepEqual((await auditStore(service.storage)).faults, []);
+    },
+  );
+
+  test("the agent cannot vote for itself, nor with the token of a person, nor can a vote exceed the limits of tasks", async () => {
+    const agent_id = freshAgent();
+    const own = await makeKey(service, { name: "votes", preset: "agent", agent_id });
+    assert.equal((await vote(agent_id, terms, own.key)).body.code, "INSUFFICIENT_SCOPE");
+    assert.equal((await vote(agent_id, terms, bob)).body.code, "TOKEN_INVALID", "the token is that of alice");
+    const refused: [object, string, number, object?][] = [
+      [{ ...terms, for: "5h" }, "/grant/for", 422],
+      [{ ...terms, task: " " }, "/grant/task", 422],
+      [{ ...terms, task: "a\u202eb" }, "/grant/task", 422],
+      [{ ...terms, scope: 'params.repo == "api"' }, "/grant/scope", 422],
+      [terms, "/grant", 422, { approve: false }],
+    ];
+    for (const [grant, pointer, status, body] of refused) {
+      const answer = await vote(agent_id, grant, alice, body);
+      assert.deepEqual(
+        [answer.status, answer.body.errors?.[0].pointer],
+        [status, pointer],
+        JSON.stringify(answer.body),
+      );
+    }
+    assert.deepEqual([await list(`agent_id=${agent_id}`), await openGrants(agent_id)], [[], []]);
+    const uma = await invite(service, { name: "Uma Three", roles: ["approver"] });
+    const body = { agent_id, title: "t", for: "1h", operations: [WEB] };
+    for (const forged of [{ origin: "http://evil.example" }, { "assent-session": "1" }]) {
+      const answer = await uma.call("POST", "/v1/tasks", body, forged as Record<string, string>);
+      assert.ok(answer.status === 401 || answer.status === 403, `${JSON.stringify(forged)}: ${answer.status}`);
+    }
+    const signed = { action_id: (await submit(agent_id)).body.id, approve: true, grant: terms };
+    const other = { ...signed, grant: { ...terms, task: "release 2.5" } };
+    const altered = await uma.call("POST", "/v1/votes", { ...(await signature(uma, [signed])), votes: [other] });
+    assert.equal(altered.body.code, "VOTE_SIGNATURE_INVALID");
+    assert.deepEqual(await list(`agent_id=${agent_id}`), []);
+    assert.equal((await signVotes(uma, [signed])).body.results?.[0].status ?? "approved", "approved");
+    assert.equal((await list(`agent_id=${agent_id}`))[0].title, "release 2.4");
+    for (let i = 1; i < 10; i++) await started({ agent_id });
+    assert.match((await vote(agent_id)).body.detail, /10 tasks of the agent ".*" are open/);
   });
 });
 

@@ -91,6 +91,8 @@ export interface Places {
   "request-changes": { action: Action; onChanged(action: Action): void };
   /** Above the vote buttons of a request. */
   vote: { id: string; terms: VoteTerms; onChoose(addition: VoteAddition | null): void };
+  /** In the offer of a grant with a vote. `onName` receives the title of a task to start with it; null without a task. */
+  "grant-offer": { onName(title: string | null): void };
   /** Below why the person cannot approve a pending request: other ways to vote. */
   "other-votes": {
     action: Action;

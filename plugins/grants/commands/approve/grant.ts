@@ -12,6 +12,7 @@ const OPTIONS = {
   sum: { type: "string" },
   "at-most": { type: "string" },
   "ends-on-failure": { type: "boolean" },
+  task: { type: "string" },
 } as const;
 
 type Flags = Readonly<Record<string, string | boolean | undefined>>;
@@ -26,6 +27,8 @@ function parseTerms(flags: Flags): GrantTermsBody | null {
   if (parseDuration(duration) === null)
     throw usageError(`--for must be a duration such as 30m or 8h; got "${duration}"`);
   if (!/^[1-9]\d{0,4}$/.test(count)) throw usageError(`--count must be a number of uses; got "${count}"`);
+  if (flags["task"] !== undefined && scope === undefined)
+    throw usageError('--task needs --scope, such as one that "assent grants --suggest ID" prints');
   if ((sum === undefined) !== (atMost === undefined)) throw usageError("--sum and --at-most go together");
   if (atMost !== undefined && (atMost === "" || !Number.isFinite(Number(atMost))))
     throw usageError(`--at-most must be a number; got "${String(atMost)}"`);
@@ -35,6 +38,7 @@ function parseTerms(flags: Flags): GrantTermsBody | null {
     ...(typeof scope === "string" ? { scope } : {}),
     ...(typeof sum === "string" ? { sum: { of: sum, at_most: Number(atMost) } } : {}),
     ...(flags["ends-on-failure"] === true ? { ends_on_failure: true } : {}),
+    ...(typeof flags["task"] === "string" ? { task: flags["task"] } : {}),
   };
 }
 
@@ -48,6 +52,7 @@ With --for and --count, it also grants later actions of the same agent, tool and
   --scope CEL          condition on later requests, which must also be true for this one; without it, all are covered
   --sum CEL            number to add up over all uses, with --at-most N as the maximum
   --ends-on-failure    a failed result of a use ends the grant
+  --task TITLE         starts a task with the grant, which also ends at any rejection of the agent; needs --scope
 `,
   example: `--for 8h --count 20 --scope 'params.repo == "web"'`,
   options: OPTIONS,
