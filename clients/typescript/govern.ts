@@ -262,7 +262,7 @@ async function inspectOutput(
 }
 
 /** Returns the usage. Throws TypeError for a usage with which the service would reject the whole result. */
-function assertReportable(usage: Record<string, number>): Record<string, number> {
+export function assertReportable(usage: Record<string, number>): Record<string, number> {
   if (typeof usage !== "object" || usage === null || "then" in usage)
     throw new TypeError(`usage must return an object such as { cost_usd: 0.02 }; got ${describeValue(usage)}`);
   const entries = Object.entries(usage);

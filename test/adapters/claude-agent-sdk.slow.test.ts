@@ -31,7 +31,7 @@ adapterTests("Claude Agent SDK's hooks", false, async (): Promise<Driver<null>> 
       await PostToolUseFailure[0]?.hooks[0]?.(failure, tool_use_id);
       throw error;
     }
-    await PostToolUse[0]?.hooks[0]?.({ ...input, hook_event_name: "PostToolUse" }, tool_use_id);
+    await PostToolUse[0]?.hooks[0]?.({ ...input, hook_event_name: "PostToolUse", tool_response: told }, tool_use_id);
     return { state: null, told };
   },
 }));

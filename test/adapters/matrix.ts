@@ -76,6 +76,22 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
       assert.deepEqual([action?.status, action?.params], ["succeeded", params]);
     });
 
+    test("what a call used is reported, and a usage that is invalid is not", async () => {
+      for (const [amount, used] of [
+        [8, { amount: 8 }],
+        [9, undefined],
+      ] as const) {
+        const usage = (value: unknown, call: string) => ({
+          amount: amount === 8 && JSON.stringify(value).includes("refunded 8") && call.endsWith("refund") ? 8 : -1,
+        });
+        await drive.begin({ amount, to: "usage" }, gate({ usage }), run);
+        const [action] = (await admin().actionsPage({ limit: 1 })).actions;
+        assert.equal(action?.status, "succeeded");
+        const { body } = await service.call("GET", `/v1/actions/${action?.id}/events`, { key: service.admin });
+        assert.deepEqual(body.events.at(-1).entry.usage, used);
+      }
+    });
+
     test("a call that throws has run, once, and is reported as failed", async () => {
       const params = { amount: 7, to: "throws" };
       const failing = (given: Refund): string => {

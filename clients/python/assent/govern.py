@@ -7,7 +7,8 @@ import copy
 import functools
 import inspect
 import logging
-from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, Union, cast
+import re
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar, Union, cast
 
 from .admit import DEFAULT_WAIT, Caller, Run, admit, in_thread
 from .client import Assent, AsyncAssent
@@ -29,6 +30,7 @@ def govern(
     meta: Optional[Callable[[], Dict[str, Any]]] = None,
     wait: float = DEFAULT_WAIT,
     record: Optional[Callable[[Any], Dict[str, Any]]] = None,
+    usage: Optional[Callable[[Any], Mapping[str, float]]] = None,
     on_unreported: Optional[Callable[[Exception, ActionRecord], None]] = None,
 ) -> Callable[[Function], Function]:
     """
@@ -39,7 +41,9 @@ def govern(
 
     The function runs with a copy of the submitted arguments, so that other code cannot change them in between. `agent_id`
     defaults to the agent that the key is bound to. `record` selects the part of a result to store, such as ids and amounts.
-    `on_unreported` is called if the function ran and its result could not be reported; by default the client logs a warning.
+    `usage` returns what a call used, such as {"cost_usd": 0.02, "tokens": 900}, for limits.
+    `on_unreported` is called if the function ran and its result, or its `record` or `usage`, could not be reported; by
+    default the client logs a warning.
     """
 
     def decorate(function: Function) -> Function:
@@ -78,15 +82,19 @@ def govern(
             except Exception as error:
                 (on_unreported or _warn)(error, run.action)
 
+        def computed(run: Run, part: Callable[[], Any]) -> Any:
+            try:
+                return part()
+            except Exception as error:
+                (on_unreported or _warn)(error, run.action)
+                return None
+
         def succeeded(run: Run, value: Any) -> Any:
             """Reports the success. Returns the value, or its redacted form. Raises OutputWithheld."""
             verdict = inspected(own, run.action, value)
-            kept = None
-            try:
-                kept = to_json(record(value)) if record is not None else None
-            except Exception as error:
-                (on_unreported or _warn)(error, run.action)
-            report(run, lambda: {"success": True, "meta": kept})
+            kept = computed(run, lambda: to_json(record(value)) if record is not None else None)
+            used = computed(run, lambda: reportable(usage(value)) if usage is not None else None)
+            report(run, lambda: {"success": True, "meta": kept, "usage": used})
             if isinstance(verdict, OutputWithheld):
                 raise verdict
             return value if verdict is None else verdict["output"]
@@ -166,6 +174,22 @@ def inspected(client: Assent, action: ActionRecord, value: Any) -> Union[None, D
     if inspection["verdict"] == "redact":
         return inspection
     return OutputWithheld(str(inspection.get("reason") or "a rule withholds it"), action)
+
+
+def reportable(usage: Mapping[str, float]) -> Dict[str, float]:
+    """Returns the usage. Raises TypeError for a usage with which the service would reject the whole result."""
+    amounts = dict(usage)
+    if len(amounts) > 16:
+        raise TypeError(f"usage has {len(amounts)} amounts; at most 16 can be reported")
+    for name, amount in amounts.items():
+        if not isinstance(name, str) or re.fullmatch("[a-z][a-z0-9_]{0,31}", name) is None:
+            raise TypeError(f"usage has the name {name!r}; use a name such as cost_usd")
+        if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not 0 <= amount <= 1_000_000_000:
+            raise TypeError(
+                f"usage.{name} must be a number from 0 to 1,000,000,000; got {amount!r}. The result was reported without usage, "
+                "so the reserves of limits count"
+            )
+    return amounts
 
 
 def _begun(value: Any) -> Any:

@@ -138,6 +138,33 @@ class LangGraph(Adapter, unittest.TestCase):
         return answer
 
 
+    def test_a_limit_counts_the_usage_that_the_wrapper_reports(self):
+        from assent.adapters.langgraph import awrap_tool_call, wrap_tool_call
+
+        policy = """policy: python-usage
+rules: [{ name: all, tool: graph, effect: allow }]
+limits: [{ name: money, tool: graph, sum: usage.cost_usd, reserve: 1, at_most: 10, window: 24h }]
+"""
+        admin()._http.call("POST", "/v1/policies/import-yaml?activate=true", {"yaml": policy})
+
+        def request(n):
+            return SimpleNamespace(tool_call={"name": "read", "args": {"n": n}, "id": "c"})
+
+        def usage(value, name):
+            return {"cost_usd": value if name == "read" else 100}
+
+        async def later(_):
+            return 4
+
+        options = {"agent_id": AGENT, "tool": "graph", "wait": 0, "usage": usage}
+        wrapped = wrap_tool_call(Assent(), **options)
+        self.assertEqual(wrapped(request(1), lambda _: 4), 4)
+        # An invalid usage is not reported, and the reserve counts.
+        self.assertEqual(wrapped(request(2), lambda _: -1), -1)
+        self.assertEqual(asyncio.run(awrap_tool_call(AsyncAssent(), **options)(request(3), later)), 4)
+        self.assertEqual(wrapped(request(4), lambda _: 1), 1)
+        self.assertEqual(wrapped(request(5), self.fail).status, "error")
+
     def test_arguments_that_change_meanwhile_do_not_run(self):
         from assent.adapters.langgraph import wrap_tool_call
 

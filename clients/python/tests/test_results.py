@@ -2,15 +2,19 @@ import asyncio
 import unittest
 from unittest import mock
 
-from assent import Assent, AsyncAssent, OutputWithheld, RequestRefused, ServiceUnavailable, govern
+from assent import Assent, AsyncAssent, Denied, OutputWithheld, RequestRefused, ServiceUnavailable, govern
 from support import AGENT, admin
 
 KEY = "AKIAIOSFODNN7EXAMPLE"
 POLICY = """policy: python-results
-rules: [{ name: all, tool: notes, effect: allow }]
+rules:
+  - { name: all, tool: notes, effect: allow }
+  - { name: money, tool: budget, effect: allow }
 results:
   - { name: keys, tool: notes, match: { pattern: 'AKIA[0-9A-Z]{16}' }, effect: redact }
   - { name: internal, tool: notes, match: { pattern: INTERNAL }, effect: withhold, reason: internal notes }
+limits:
+  - { name: money, tool: budget, sum: usage.cost_usd, reserve: 1, at_most: 10, window: 24h }
 """
 
 
@@ -51,6 +55,21 @@ class Results(unittest.TestCase):
         self.withheld(ValueError("INTERNAL"), "internal notes")
         newest = next(self.client.actions(limit="1"))
         self.assertEqual((newest["status"], "INTERNAL" in str(newest)), ("failed", False))
+
+    def test_a_limit_counts_the_usage_that_govern_reports(self):
+        heard = []
+        options = {"usage": lambda value: {"cost_usd": value}, "on_unreported": lambda error, _: heard.append(str(error))}
+
+        def spend(cost):
+            return self.read(cost, tool="budget", **options)
+
+        self.assertEqual((spend(4), heard), (4, []))
+        # An invalid usage is not reported, and the reserve counts.
+        self.assertEqual(spend(-1), -1)
+        self.assertIn("usage.cost_usd must be a number from 0", heard[0])
+        self.assertEqual(next(self.client.actions(limit="1"))["status"], "succeeded")
+        self.assertEqual(spend(4.5), 4.5)
+        self.assertRaises(Denied, spend, 0)
 
     def test_without_a_verdict_the_output_is_withheld(self):
         self.withheld({"a": object()}, "not plain JSON")

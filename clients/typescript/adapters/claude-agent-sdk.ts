@@ -1,5 +1,5 @@
 /** Claude Agent SDK: hooks that request a decision before each tool call and report its result. */
-import { errorText } from "../govern.ts";
+import { assertReportable, errorText } from "../govern.ts";
 import type { ActionRecord } from "../index.ts";
 import { checkFramework } from "./framework.ts";
 import { createGate, ToolNotRunError, type GateOptions } from "./gate.ts";
@@ -13,6 +13,7 @@ interface HookInput {
   tool_name?: string;
   tool_input?: unknown;
   tool_use_id?: string;
+  tool_response?: unknown;
   error?: string;
 }
 
@@ -57,6 +58,15 @@ export function assentHooks(options: GateOptions) {
     }
   }
 
+  /** Returns the usage to report. Without it, the reserves of limits count. */
+  function usageOf({ tool_response: output, tool_name: name = "" }: HookInput): { usage?: Record<string, number> } {
+    try {
+      return options.usage === undefined ? {} : { usage: assertReportable(options.usage(output, name)) };
+    } catch {
+      return {};
+    }
+  }
+
   async function after(input: HookInput, id: string | undefined) {
     const call = input.tool_use_id ?? id ?? "";
     const action = started.get(call);
@@ -64,7 +74,10 @@ export function assentHooks(options: GateOptions) {
     const failed = input.hook_event_name === "PostToolUseFailure";
     if (action !== undefined)
       await gate.assent
-        .result(action.id, failed ? { success: false, error: errorText(input.error ?? "failed") } : { success: true })
+        .result(
+          action.id,
+          failed ? { success: false, error: errorText(input.error ?? "failed") } : { success: true, ...usageOf(input) },
+        )
         .catch(() => {});
     return {};
   }

@@ -30,6 +30,8 @@ export interface GateOptions {
   context?: Json | undefined;
   /** Seconds that a call waits for approval. Default 0 if the framework can suspend calls, else 30. */
   approvalTimeout?: number | undefined;
+  /** Returns what a call used, such as `{ cost_usd: 0.02 }`, from its result and name, for limits. Default: nothing. */
+  usage?: ((value: unknown, name: string) => Record<string, number>) | undefined;
   /** Called for each call that waits for approval. `assent.wait(action.id)` resolves when the call can be resumed. */
   onPending?: ((action: ActionRecord) => void) | undefined;
 }
@@ -39,6 +41,7 @@ const OPTIONS: Readonly<Record<keyof GateOptions, true>> = {
   agent: true,
   assent: true,
   context: true,
+  usage: true,
   approvalTimeout: true,
   onPending: true,
 };
@@ -190,7 +193,8 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
      */
     async run<T>(call: FrameworkCall, run: (params: Json) => T | Promise<T>): Promise<T> {
       const { action, params } = await start(call, true);
-      return await runStarted(assent, action, {}, () => run(params));
+      const usage = options.usage && ((value: T) => options.usage?.(value, call.name) ?? {});
+      return await runStarted(assent, action, { usage }, () => run(params));
     },
   };
 }

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, Mapping, Optional
 
 from ..admit import DEFAULT_WAIT, Caller, Run, admit
 from ..client import Assent
 from ..errors import AssentError, Denied, NotJson, Pending
-from ..govern import error_text
+from ..govern import error_text, log, reportable
 from ..transport import to_json
+
+
+#: Returns what a call used, from its result and the name of its tool, for limits.
+Usage = Callable[[Any, str], Mapping[str, float]]
 
 
 @dataclass(frozen=True)
@@ -67,11 +71,24 @@ def unchanged(asked: Any, params: Any) -> bool:
         return False
 
 
-def report(client: Assent, verdict: Verdict, error: Optional[BaseException] = None) -> None:
+def report(
+    client: Assent,
+    verdict: Verdict,
+    error: Optional[BaseException] = None,
+    *,
+    usage: Optional[Usage] = None,
+    name: str = "",
+    value: Any = None,
+) -> None:
     """Reports the result of a call. Ignores failures, because the call has already run."""
     if verdict.action_id is None:
         return
+    used: Optional[Mapping[str, float]] = None
     try:
-        client.result(verdict.action_id, success=error is None, error=None if error is None else error_text(error))
+        used = reportable(usage(value, name)) if usage is not None else None
+    except Exception as problem:
+        log.warning("the usage could not be reported [action %s]: %s", verdict.action_id, problem)
+    try:
+        client.result(verdict.action_id, success=error is None, error=None if error is None else error_text(error), usage=used)
     except AssentError:
         pass

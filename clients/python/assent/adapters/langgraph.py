@@ -9,10 +9,17 @@ from typing import Any, Callable, Optional
 
 from ..admit import DEFAULT_WAIT, Caller, in_thread
 from ..client import Assent, AsyncAssent
-from .gate import Verdict, ask, report
+from .gate import Usage, Verdict, ask, report
 
 
-def wrap_tool_call(client: Assent, *, agent_id: Optional[str] = None, tool: str = "langgraph", wait: float = DEFAULT_WAIT) -> Callable[..., Any]:
+def wrap_tool_call(
+    client: Assent,
+    *,
+    agent_id: Optional[str] = None,
+    tool: str = "langgraph",
+    wait: float = DEFAULT_WAIT,
+    usage: Optional[Usage] = None,
+) -> Callable[..., Any]:
     """Returns a `wrap_tool_call`. Its request has `tool_call` with `name`, `args` and `id`; a refusal is a ToolMessage with status `error`."""
 
     def wrapped(request: Any, handler: Callable[[Any], Any]) -> Any:
@@ -27,13 +34,20 @@ def wrap_tool_call(client: Assent, *, agent_id: Optional[str] = None, tool: str 
         except BaseException as error:
             report(client, verdict, error)
             raise
-        report(client, verdict)
+        report(client, verdict, usage=usage, name=request.tool_call["name"], value=value)
         return value
 
     return wrapped
 
 
-def awrap_tool_call(client: AsyncAssent, *, agent_id: Optional[str] = None, tool: str = "langgraph", wait: float = DEFAULT_WAIT) -> Callable[..., Any]:
+def awrap_tool_call(
+    client: AsyncAssent,
+    *,
+    agent_id: Optional[str] = None,
+    tool: str = "langgraph",
+    wait: float = DEFAULT_WAIT,
+    usage: Optional[Usage] = None,
+) -> Callable[..., Any]:
     """Returns a wrapper for `ToolNode(tools, awrap_tool_call=…)` and asynchronous agents."""
 
     async def wrapped(request: Any, handler: Callable[[Any], Any]) -> Any:
@@ -45,7 +59,7 @@ def awrap_tool_call(client: AsyncAssent, *, agent_id: Optional[str] = None, tool
         except BaseException as error:
             await asyncio.to_thread(report, client.sync, verdict, error)
             raise
-        await asyncio.to_thread(report, client.sync, verdict)
+        await asyncio.to_thread(report, client.sync, verdict, usage=usage, name=request.tool_call["name"], value=value)
         return value
 
     return wrapped

@@ -9,10 +9,18 @@ from typing import Any, Optional
 
 from ..admit import DEFAULT_WAIT, in_thread
 from ..client import AsyncAssent
-from .gate import ask, report
+from .gate import Usage, ask, report
 
 
-def governed_toolset(client: AsyncAssent, wrapped: Any, *, agent_id: Optional[str] = None, tool: str = "pydantic-ai", wait: float = DEFAULT_WAIT) -> Any:
+def governed_toolset(
+    client: AsyncAssent,
+    wrapped: Any,
+    *,
+    agent_id: Optional[str] = None,
+    tool: str = "pydantic-ai",
+    wait: float = DEFAULT_WAIT,
+    usage: Optional[Usage] = None,
+) -> Any:
     """
     Returns a WrapperToolset. A refusal is the tool's result for the model. Ignores approvals from a user interface: each call
     is submitted to the service.
@@ -43,7 +51,7 @@ def governed_toolset(client: AsyncAssent, wrapped: Any, *, agent_id: Optional[st
             except BaseException as error:
                 await asyncio.to_thread(report, client.sync, verdict, error)
                 raise
-            await asyncio.to_thread(report, client.sync, verdict)
+            await asyncio.to_thread(report, client.sync, verdict, usage=usage, name=name, value=value)
             return value
 
     return Governed(wrapped)
