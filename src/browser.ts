@@ -18,7 +18,7 @@ export { renderCsvCell } from "./domain/csv.ts";
 // Verification of records
 export type { ActionEntry } from "./domain/action-history.ts";
 export { canonicalBytes } from "./domain/canonical.ts";
-export { verifyCosignatures } from "./domain/cosignature.ts";
+export { parseCosignerVkey, verifyCosignatures } from "./domain/cosignature.ts";
 export type { Actor, ApiKeyEntry, ApprovalEntry, EntryBody, LogKeyEntry, UserEntry } from "./domain/entries.ts";
 export type { ErasablePart } from "./domain/erasure.ts";
 export { findGestureFault } from "./domain/gesture.ts";

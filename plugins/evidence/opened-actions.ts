@@ -10,6 +10,7 @@ import {
   decodeSalted,
   decodeSaltedFacts,
   encodeRequest,
+  type ErasablePart,
   parseCompleteRequest,
   presentRequest,
 } from "../../src/core.ts";
@@ -37,12 +38,18 @@ export async function openAction(
   rows: readonly EntryRow[],
   compiled: (digest: string | null) => Promise<CompiledPolicySet>,
 ): Promise<OpenedAction> {
-  const { id, agent_id, tool, operation, erased_at } = row;
+  const { id, agent_id, tool, operation } = row;
   const named = { id, agent_id, tool, operation };
-  if (erased_at !== null)
+  const entries = rows.map(({ bytes }) => decodeEntry(bytes) as unknown as ActionEntry);
+  // The entries were read after the row, which may have been erased in between.
+  const erased_at =
+    row.erased_at === null ? entries.find(({ type }) => type === "erasure")?.at : toRfc3339(row.erased_at);
+  const isErased = (part: ErasablePart): boolean =>
+    entries.some((entry) => entry.type === "part_erasure" && entry.part === part);
+  if (erased_at !== undefined)
     return {
       ...named,
-      erased_at: toRfc3339(erased_at),
+      erased_at,
       request: null,
       salt: null,
       effective: null,
@@ -52,7 +59,6 @@ export async function openAction(
       questions: [],
       shown: null,
     };
-  const entries = rows.map(({ bytes }) => decodeEntry(bytes) as unknown as ActionEntry);
   const request = parseCompleteRequest(row);
   const edited = entries.flatMap((entry) =>
     entry.type === "redecision" && entry.edit !== null
@@ -73,10 +79,10 @@ export async function openAction(
     request,
     salt: row.salt,
     effective: edit === null ? null : { request: edit.request, salt: edit.salt },
-    result: hasResult && row.result !== null ? (JSON.parse(row.result) as JsonObject) : null,
-    meta: decodeSalted(row.meta),
+    result: hasResult && row.result !== null && !isErased("result") ? (JSON.parse(row.result) as JsonObject) : null,
+    meta: isErased("meta") ? null : decodeSalted(row.meta),
     past: openPasts(row.past, entries),
-    questions: openQuestions(row.questions, entries),
+    questions: isErased("questions") ? [] : openQuestions(row.questions, entries),
     shown: await present(row, entries, edit?.request ?? request, compiled),
   };
 }

@@ -96,7 +96,7 @@ export function findActionFault(action: OpenedAction, committed: Commitments): s
   if (!committed.isInWindow) return "no entry of the window is about it";
   if (agent_id !== action.agent_id || tool !== action.tool || operation !== action.operation)
     return "its name was changed";
-  if (action.erased_at !== null) return findErasureFault(action, committed);
+  if (action.erased_at !== null || committed.erasedAt !== null) return findErasureFault(action, committed);
   const { request, salt, effective, past } = action;
   const isErased = (part: ErasablePart): boolean => committed.erasedParts.includes(part);
   if (request === null || salt === null) return "its request is missing";
@@ -106,13 +106,12 @@ export function findActionFault(action: OpenedAction, committed: Commitments): s
   } else if (commitDigest(effective.salt, encodeRequest(effective.request).hash) !== committed.effective)
     return "the change of its request was changed";
   const { result, meta, questions } = action;
-  const isErasedPart = (part: ErasablePart, content: unknown): boolean => isErased(part) && content === null;
-  if (
-    !isErasedPart("result", result) &&
-    (result === null ? null : commitResult(salt, result as never)) !== committed.result
-  )
+  const contents = { result, meta, questions: questions[0] ?? null };
+  for (const [part, content] of Object.entries(contents) as [ErasablePart, unknown][])
+    if (isErased(part) && content !== null) return `its ${part} was erased, and the pack has it`;
+  if (!isErased("result") && (result === null ? null : commitResult(salt, result as never)) !== committed.result)
     return "its result was changed";
-  if (!isErasedPart("meta", meta) && (meta === null ? null : commitSalted(meta as SaltedMembers)) !== committed.meta)
+  if (!isErased("meta") && (meta === null ? null : commitSalted(meta as SaltedMembers)) !== committed.meta)
     return "its metadata was changed";
   if (
     past
@@ -125,7 +124,7 @@ export function findActionFault(action: OpenedAction, committed: Commitments): s
     const opened = past.find((each) => commitSaltedFacts(each) === entry.past);
     if (!pinsMatchEntry(entry, salt, opened?.sources)) return "its pinned facts are not those of its entries";
   }
-  if (isErased("questions") && questions.length === 0) return null;
+  if (isErased("questions")) return null;
   const texts = questions.map(({ question, answer }) => [
     commitQuestionText(question),
     answer === null ? null : commitQuestionText(answer),
@@ -135,11 +134,12 @@ export function findActionFault(action: OpenedAction, committed: Commitments): s
 }
 
 /**
- * Returns the fault of an action that is marked as erased; null if it has none. The action must have no content,
- * because erased content cannot be verified.
+ * Returns the fault of an action that was erased, or is marked as erased; null if it has none. The action must have no
+ * content: the page counts erasures, and content that someone put back is not what the service recorded.
  */
 function findErasureFault(action: OpenedAction, { erasedAt }: Commitments): string | null {
   if (erasedAt === null) return "it is marked as erased, and no entry says so";
+  if (action.erased_at === null) return "it was erased, and the pack does not say so";
   if (erasedAt !== action.erased_at) return "the time of its erasure was changed";
   const { request, salt, effective, result, meta, shown, past, questions } = action;
   const isEmpty = [request, salt, effective, result, meta, shown].every((content) => content === null);

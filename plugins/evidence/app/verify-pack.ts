@@ -17,6 +17,7 @@ import {
   type LogKeyEntry,
   type LogKeys,
   openLogCheckpoint,
+  parseCosignerVkey,
   questionsDigest,
   sha256Hex,
   toHex,
@@ -68,6 +69,8 @@ export interface Vote {
     params: unknown;
     context: unknown;
     questions: { question: string; answer: string | null }[];
+    /** Whether questions before the vote were erased, so that `questions` lacks them. */
+    isQuestionErased: boolean;
   } | null;
   erased_at: string | null;
 }
@@ -201,14 +204,20 @@ async function verifyContents(
   report.vkey = currentVkey(entries.keys());
   report.vkeys = listVkeys(entries.keys());
   const known = new Set(pinned.split(/\s+/).filter((key) => key !== ""));
-  report.witnesses = readWitnesses(note, manifest.witnesses, known, signatures);
+  // A pack that was made in the console names no witnesses.
+  const witnesses = [...manifest.witnesses, ...[...known].filter(isCosignerVkey)];
+  report.witnesses = readWitnesses(note, witnesses, known, signatures);
   report.isVkeyKnown = report.vkeys.some((key) => known.has(key));
   for (const key of known)
     if (!report.vkeys.includes(key) && !report.witnesses.some(({ vkey }) => vkey === key))
       fault(`the key ${key} that you know is not a key of this log, nor of a witness that cosigned the checkpoint`);
   await verifyActions(fileOf("actions.jsonl"), entries.actions, report, fault);
   await verifyPolicySets(fileOf("policies.jsonl"), entries.policySets, report, fault);
-  report.controls = JSON.parse(await readText(fileOf("controls.json"))) as Control[];
+  // A type that is listed twice must not be counted twice.
+  report.controls = (JSON.parse(await readText(fileOf("controls.json"))) as Control[]).map((control) => ({
+    ...control,
+    entries: [...new Set(control.entries)],
+  }));
   for (const message of await signatures.drain()) fault(message);
 }
 
@@ -230,6 +239,14 @@ function readWitnesses(
       isKnown: known.has(vkey),
     })),
   );
+}
+
+function isCosignerVkey(vkey: string): boolean {
+  try {
+    return parseCosignerVkey(vkey).name !== "";
+  } catch {
+    return false;
+  }
 }
 
 /** Returns a reader of entries that collects the log's keys, people, votes, and the commitments of actions. */
@@ -399,6 +416,7 @@ function describeVote(vote: Vote, action: OpenedAction, state: ActionState): voi
       question: question.text,
       answer: vote.questions[i]?.answer === null ? null : (answer?.text ?? null),
     })),
+    isQuestionErased: action.questions.length < vote.questions.length,
   };
 }
 

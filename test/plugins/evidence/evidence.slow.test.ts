@@ -39,7 +39,7 @@ rules:
 type People = Awaited<ReturnType<typeof startPeople>>;
 let service: People;
 let packs = 0;
-const ids = { signed: "", asked: "", erased: "", allowed: "", changed: "" };
+const ids = { signed: "", asked: "", erased: "", allowed: "", changed: "", kept: "" };
 let agentKey = "";
 let window: string[] = [];
 
@@ -78,6 +78,9 @@ before(async () => {
   await service.runtime.host.ledger.transact((tx) =>
     eraseActionParts(service.runtime.host, tx, [trimmed], "result", "the configuration keeps results for 1 days"),
   );
+  ids.kept = await submit("search", { q: "coats" });
+  await service.call("POST", `/v1/actions/${ids.kept}/start`, { key, body: {} });
+  await service.call("POST", `/v1/actions/${ids.kept}/result`, { key, body: { success: true } });
   const erasure = { key: service.admin, body: { reason: "request 7" } };
   assert.equal((await service.call("POST", `/v1/actions/${ids.erased}/erase`, erasure)).status, 200);
   // Approved in the window, and changed after it.
@@ -150,7 +153,7 @@ test("says who approved, on what grounds, and what they saw", async () => {
   const report = await verify(read(folder));
   assert.deepEqual(report.faults, []);
   assert.equal(report.isWindowOpen, false);
-  assert.deepEqual(report.counts, { ...report.counts, actions: 6, erased: 1, signedVotes: 1 });
+  assert.deepEqual(report.counts, { ...report.counts, actions: 7, erased: 1, signedVotes: 1 });
   const vote = report.votes.find(({ action }) => action.id === ids.signed);
   assert.deepEqual(
     [vote?.name?.text, vote?.verdict, vote?.comment, vote?.isSigned, vote?.decision?.reason, vote?.decision?.rule],
@@ -162,6 +165,7 @@ test("says who approved, on what grounds, and what they saw", async () => {
     params: { amount: 500, customer: "cus_1" },
     context: { ticket: "T-1" },
     questions: [{ question: "Why so much?", answer: null }],
+    isQuestionErased: false,
   });
   const earlier = report.votes.find(({ action }) => action.id === ids.asked);
   assert.deepEqual([earlier?.isSigned, earlier?.seen?.params], [false, { to: "desk@example.com" }]);
@@ -398,10 +402,50 @@ test("a forged window, an invented policy set and contents that no entry commits
     (
       await forge("actions.jsonl", alter(trimmed.id, { result: { error: null, meta: {}, success: false } }))
     ).faults.join(),
-    /its result was changed/,
+    /its result was erased/,
   );
   const { faults } = await forge("actions.jsonl", alter(ids.asked, { effective: null }));
   assert.match(faults.join(), /its changed request is missing/);
+});
+
+test("contents that were erased and put back, doubled controls and a byte order mark are found", async () => {
+  const before = read((await write()).folder);
+  const { body } = await service.call("GET", `/v1/actions/${ids.kept}`, { key: service.admin });
+  assert.equal(body.result.success, true);
+  const opened = (files: Files): Record<string, Json>[] =>
+    String(files.get("actions.jsonl"))
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+  const original = opened(before).find(({ id }) => id === ids.kept) ?? assert.fail();
+  const putBack = async (files: Files, change: object): Promise<string> => {
+    const lines = opened(files).map((action) =>
+      JSON.stringify(action["id"] === ids.kept ? { ...action, ...change } : action),
+    );
+    const forged = new Map([...files, ["actions.jsonl", Buffer.from(`${lines.join("\n")}\n`)] as const]);
+    return (await verify(restate(forged))).faults.join();
+  };
+  const { host } = service.runtime;
+  await host.ledger.transact((tx) => eraseActionParts(host, tx, [ids.kept], "result", "results are kept for 1 day"));
+  await waitForSignature(service);
+  const partly = read((await write()).folder);
+  assert.equal(await putBack(partly, {}), "");
+  assert.match(await putBack(partly, { result: original["result"] }), /its result was erased, and the pack has it/);
+  const erasure = { key: service.admin, body: { reason: "request 9" } };
+  assert.equal((await service.call("POST", `/v1/actions/${ids.kept}/erase`, erasure)).status, 200);
+  await waitForSignature(service);
+  const erased = read((await write()).folder);
+  assert.equal(await putBack(erased, {}), "");
+  assert.match(await putBack(erased, { ...original, result: null }), /it was erased, and the pack does not say so/);
+
+  const alter = (name: string, text: string) => verify(restate(new Map([...before, [name, Buffer.from(text)]])));
+  const controls = String(before.get("controls.json"));
+  const doubled = await alter("controls.json", controls.replaceAll('["stop"]', '["stop","stop"]'));
+  assert.ok(doubled.controls.every(({ entries }) => new Set(entries).size === entries.length));
+  const manifest = `\ufeff${String(before.get("manifest.json"))}`;
+  const marked = new Map([...before, ["manifest.json", Buffer.from(manifest)] as const]);
+  marked.set("manifest.sha256", Buffer.from(`${sha256Hex(utf8(manifest.slice(1)))}  manifest.json\n`));
+  assert.match((await verify(marked)).faults.join(), /manifest.json was changed/);
 });
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -572,8 +616,10 @@ test(
       ]),
     );
     assert.match((await verify(invented)).faults.join(), /anyone can sign for its key/);
-    // A witness that the operator does not name counts for nothing.
-    assert.deepEqual((await verify(read((await write()).folder))).witnesses, []);
+    // A witness that the operator does not name counts only if the reader knows it.
+    const unnamed = read((await write()).folder);
+    assert.deepEqual((await verify(unnamed)).witnesses, []);
+    assert.deepEqual((await verify(unnamed, vkey)).witnesses, [{ name: witness.name, at, vkey, isKnown: true }]);
   },
 );
 

@@ -27,7 +27,13 @@ async function run(): Promise<void> {
   result.replaceChildren(element("p", "Verifying …"));
   const files = new Map(selected.map((file) => [file.name, { stream: () => readPieces(file.stream()) }] as const));
   const report = await verifyPack(files, keyInput?.value.trim() ?? "");
-  if (number === runs) result.replaceChildren(...render(report));
+  if (number !== runs) return;
+  try {
+    result.replaceChildren(...render(report));
+  } catch (error) {
+    // A file that is not checked has another form.
+    result.replaceChildren(renderRefused([`the pack cannot be displayed: ${String(error)}`]));
+  }
 }
 
 async function* readPieces(stream: ReadableStream<Uint8Array>): AsyncIterable<Uint8Array> {
@@ -41,15 +47,16 @@ async function* readPieces(stream: ReadableStream<Uint8Array>): AsyncIterable<Ui
 
 function render(report: PackReport): HTMLElement[] {
   const { faults, manifest } = report;
-  if (faults.length > 0 || manifest === null)
-    return [
-      box("bad", [
-        element("h2", "Not verified"),
-        element("p", "Do not rely on this pack."),
-        list(faults.map((fault) => [fault])),
-      ]),
-    ];
+  if (faults.length > 0 || manifest === null) return [renderRefused(faults)];
   return [renderVerified(report), ...renderVotes(report.votes), renderPolicies(report), renderControls(report)];
+}
+
+function renderRefused(faults: readonly string[]): HTMLElement {
+  return box("bad", [
+    element("h2", "Not verified"),
+    element("p", "Do not rely on this pack."),
+    list(faults.map((fault) => [fault])),
+  ]);
 }
 
 function renderVerified(report: PackReport): HTMLElement {
@@ -156,6 +163,7 @@ function renderSeen({ seen, erased_at }: Vote): (string | HTMLElement)[] {
     ...(seen.preview === null ? [] : [element("strong", seen.preview)]),
     ...(seen.isPreviewMissing ? [quiet("the preview that the approver saw is not in the pack")] : []),
     element("pre", JSON.stringify({ params: seen.params, context: seen.context }, null, 1)),
+    ...(seen.isQuestionErased ? [quiet("questions before the vote were erased")] : []),
     ...seen.questions.flatMap(({ question, answer }) => [
       element("div", `Asked: ${question}`),
       element("div", `Answer: ${answer ?? "none"}`),
