@@ -91,9 +91,13 @@ function splitOnce(text: string, mark: string): string[] {
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** Returns the host in lowercase without a default port, so that a rule for a host covers all its spellings. */
+/**
+ * Returns the host in lowercase, without a default port and with an address in its usual form, so that a rule for a host
+ * covers all its spellings. Throws UnreadableRequest for a host that no URL has.
+ */
 function plainHost(host: string): string {
-  return host.toLowerCase().replace(/:(?:80|443)$/, "");
+  if (!URL.canParse(`http://${host}`)) throw new UnreadableRequest("the gateway did not send a valid host");
+  return new URL(`http://${host}`).host.replace(/:443$/, "");
 }
 
 /**
@@ -135,8 +139,14 @@ function queryOf(query: string): JsonObject {
         "the query has two parameters whose names some servers treat as one, because they differ in case or punctuation",
       );
     spellings.set(read, name);
+    if (value.includes("\0")) throw new UnreadableRequest("a query parameter contains a null character");
     const earlier = values.get(name);
     values.set(name, earlier === undefined ? value : [...(Array.isArray(earlier) ? earlier : [earlier]), value]);
+  }
+  for (const name of values.keys()) {
+    const [outer = ""] = name.split("[");
+    if (outer !== name && spellings.has(readName(outer)))
+      throw new UnreadableRequest("the query has a parameter and a member of it, which some servers treat as one");
   }
   return Object.fromEntries(values);
 }

@@ -108,8 +108,14 @@ test("a host has one spelling", () => {
     "a/b",
     "",
     "\u212a",
+    "api.example:99999",
+    "1.2.3.4.5",
   ])
     assert.throws(() => paramsOf("/", host), UnreadableRequest, host);
+  for (const host of ["169.254.169.254", "169.254.43518:80", "0xa9fea9fe", "2852039166", "0251.0376.0251.0376"])
+    assert.equal(paramsOf("/", host)["host"], "169.254.169.254", host);
+  for (const host of ["[::1]", "[0:0:0:0:0:0:0:1]", "[0::0001]:443"])
+    assert.equal(paramsOf("/", host)["host"], "[::1]");
 });
 
 test("query parameters that servers read differently are refused", () => {
@@ -122,8 +128,19 @@ test("query parameters that servers read differently are refused", () => {
     "+amount=500",
     "amount%00=500",
     "a%0ab=1",
+    "amount=%00500",
+    // PHP, Rails and qs read both as one parameter.
+    "amount=5&amount[]=500",
+    "amount%5b0%5d=500&amount=5",
+    "Amount=5&amount[usd]=500",
     "a=1;b=2",
   ])
     assert.throws(() => paramsOf(`/docs?${query}`), UnreadableRequest, query);
-  assert.deepEqual(paramsOf("/docs?a=1&a=2&b[]=3&c.d=+x")["query"], { a: ["1", "2"], "b[]": "3", "c.d": " x" });
+  assert.deepEqual(paramsOf("/docs?a=1&a=2&b[]=3&b[]=4&c.d=+x&e[f]=5&e[g]=6")["query"], {
+    a: ["1", "2"],
+    "b[]": ["3", "4"],
+    "c.d": " x",
+    "e[f]": "5",
+    "e[g]": "6",
+  });
 });
