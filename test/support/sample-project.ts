@@ -72,6 +72,7 @@ const TRACKED = {
   "README.md": "# App\n",
   "CHANGELOG.md": "# Changes\n",
   "docker-compose.yml": "services: {}\n",
+  gradlew: "#!/bin/sh\nexec java -jar gradle/wrapper/gradle-wrapper.jar\n",
   Dockerfile: "FROM node\n",
   ".github/workflows/ci.yml": "on: push\n",
   ".npmrc.example": "registry=https://registry.example/\n",

@@ -228,18 +228,20 @@ async function parseCommand(text: string, cwd: string, location: CallLocation): 
   const searched = await Promise.all(
     uses.searched.map(async (search) => (await followed([search.path])).map((path) => ({ ...search, path }))),
   );
-  const [opened, copied, obeyed] = [
+  const [opened, replaced, copied, obeyed] = [
     await followed(uses.opened),
+    await followed(uses.replaced),
     await followed(uses.copied),
     await followed(uses.obeyed),
   ];
-  const used = [...opened, ...copied, ...obeyed, ...changed, ...searched.flat().map(({ path }) => path)];
+  const used = [...opened, ...replaced, ...copied, ...obeyed, ...changed, ...searched.flat().map(({ path }) => path)];
   const properties = await fileProperties(
     {
       named: files.paths,
       // `ls .env` displays only the name, unless a part of the line is unknown that could read it.
       used: unclear.size > 0 ? files.paths : [...new Set(used)],
       opened,
+      replaced,
       copied,
       searched: searched.flat(),
       changed,
@@ -320,8 +322,9 @@ async function toolFileProperties(
     {
       named: paths,
       used: searchesFileNames(tool) ? [] : paths,
+      opened: searches.flatMap((each) => (typeof each === "string" ? [each] : [])),
       // The contents of a file that a call changes are lost, or part of the tool's answer.
-      opened: changes ? paths : searches.flatMap((each) => (typeof each === "string" ? [each] : [])),
+      replaced: changes ? paths : [],
       searched: searches.filter((each) => typeof each !== "string"),
       changed: changes ? paths : [],
     },

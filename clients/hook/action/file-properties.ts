@@ -19,6 +19,8 @@ export interface CallFiles {
   /** Those whose contents the call may use or change. */
   used: readonly string[];
   opened: readonly string[];
+  /** Files that the call writes, so that their contents are lost. If one does not exist, nothing is. */
+  replaced?: readonly string[];
   searched: readonly Search[];
   changed: readonly string[];
   /** Files and folders that are copied or moved, with the files in them. */
@@ -54,7 +56,18 @@ const MAX_LISTED = 20;
 export type OwnFiles = () => Promise<ReadonlySet<string>>;
 
 export async function fileProperties(
-  { named, used, opened, searched, changed, copied = [], obeyed = [], deleted = [], deletedFolders = [] }: CallFiles,
+  {
+    named,
+    used,
+    opened,
+    replaced = [],
+    searched,
+    changed,
+    copied = [],
+    obeyed = [],
+    deleted = [],
+    deletedFolders = [],
+  }: CallFiles,
   workspace: string | null,
   ownFiles: OwnFiles,
 ): Promise<FileProperties> {
@@ -65,18 +78,19 @@ export async function fileProperties(
     ...searched.map(({ path }) => path),
     ...copied.filter((path) => kindOf(path) === "file"),
   ];
-  const kinds = new Map([...suspicious, ...displayed].map((path) => [path, kindOf(path)]));
+  const kinds = new Map([...suspicious, ...displayed, ...replaced].map((path) => [path, kindOf(path)]));
   const candidates = [...kinds].flatMap(([path, kind]) => (kind === "file" && within(path) ? [path] : []));
   const tracked = candidates.length === 0 ? new Set<string>() : await trackedFiles(candidates);
   const secrets = new Set<string>();
   const untracked = new Set<string>();
   for (const path of suspicious)
     if (!within(path) || (kinds.get(path) !== "missing" && !tracked.has(path))) secrets.add(path);
-  // A missing file can be created before the call runs. Text with spaces is rarely the name of a file.
-  for (const path of [...suspicious, ...displayed.filter(maySuggestSecrets)])
+  // A missing file can be created before the call runs, also by the call itself. Text with spaces is rarely the name of a file.
+  const isWritten = (path: string): boolean => replaced.includes(path);
+  for (const path of [...suspicious, ...displayed.filter((path) => maySuggestSecrets(path) && !isWritten(path))])
     if (within(path) && kinds.get(path) === "missing" && !/\s/.test(path.slice((workspace ?? "").length)))
       untracked.add(path);
-  for (const path of displayed)
+  for (const path of [...displayed, ...replaced])
     if (kinds.get(path) === "file" && within(path) && !tracked.has(path) && !isInstalledPackage(path))
       untracked.add(path);
   for (const search of searched)

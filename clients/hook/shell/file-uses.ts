@@ -9,6 +9,8 @@ export interface FileUse {
   opens: boolean;
   /** Whether it may create, change or delete a file. */
   changes: boolean;
+  /** Whether it writes to the files from the start, so that their contents are lost. */
+  replaces?: boolean;
   /** Whether it may read settings or code from the files, which then decide what it does. */
   obeys?: boolean;
   /** Whether it only formats or corrects the files that it changes, which keeps their meaning. */
@@ -83,7 +85,7 @@ export function fileUse(
     if (known === "reads" && args[0] === "apply") return { opens: true, changes: false };
     return { opens: shows, changes: GIT_CHANGES.has(args[0] ?? ""), obeys: shows };
   }
-  if (name === "tee") return { opens: true, changes: true, creates: "all" };
+  if (name === "tee") return { opens: false, changes: true, replaces: true, creates: "all" };
   // Programs of a task run files, such as built code, rather than display them.
   if (inTask) return { opens: false, changes: false, obeys: true };
   const changesSome = args.some((arg) => CHANGING_OPTION.test(arg));

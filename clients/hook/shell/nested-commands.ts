@@ -34,6 +34,10 @@ const STATE_BUILTINS = new Set(
     " ",
   ),
 );
+/** Builtins whose arguments are names of variables, numbers or jobs, and no files. */
+const NAME_BUILTINS = new Set(
+  "unset unalias umask ulimit exit return shift break continue getopts read wait kill jobs fg bg disown".split(" "),
+);
 /** Names after which zsh or fish runs the next word as a command. */
 const MODIFIERS = new Set("! - and begin not or repeat foreach".split(" "));
 const DECLARATION_BUILTINS = new Set("export declare typeset local readonly".split(" "));
@@ -83,7 +87,7 @@ export class NestedCommands {
     const name = this.reader.workingFolders.commandName(first);
     const args = /^python[0-9.]*$/.test(name) ? withoutPythonFlags(argv.slice(1)) : argv.slice(1);
     const nestedVia = [...via, name];
-    const record = (): void => this.reader.recordCommand(first, args, via);
+    const record = (): void => this.reader.recordCommand(first, args, via, NAME_BUILTINS.has(name) ? [] : args);
     if (nestedVia.length > 16) return this.reader.note("size");
     if (!first.isLiteral) return record();
 
@@ -93,7 +97,9 @@ export class NestedCommands {
     // Patterns count as if hidden files and all folders match anyway.
     const isPatternOption =
       name === "shopt" && /^-[su]( (globstar|nullglob|dotglob))+$/.test(args.map(({ text }) => text).join(" "));
-    if (STATE_BUILTINS.has(name) && !isPatternOption) this.reader.note("state");
+    // Variables that choose no program and no file.
+    const isHarmlessUnset = name === "unset" && args.every(({ text }) => isHarmlessAssignment(text, ""));
+    if (STATE_BUILTINS.has(name) && !isPatternOption && !isHarmlessUnset) this.reader.note("state");
     switch (name) {
       case "eval":
         return this.text(args, nestedVia, depth);
@@ -248,9 +254,13 @@ export class NestedCommands {
     if (program !== undefined && (isRelative || this.reader.project.list(folder) !== null)) {
       return this.read([{ ...first, text: program }, ...args], [...via, "uv run"], depth, null);
     }
-    // The same applies to these scripts, whose programs and options are known.
-    if (/(^|\/)(gradlew|mvnw)$/.test(first.text)) return record();
-    const isShellScript = this.scriptTexts(first).some((text) => /^#!(\/usr)?\/bin\/(env )?(ba|da|z)?sh\b/.test(text));
+    const texts = this.scriptTexts(first);
+    // The same applies to these scripts, whose programs and options are known. A missing one could become any program.
+    if (/(^|\/)(gradlew|mvnw)$/.test(first.text)) {
+      if (texts.length === 0) this.reader.note("script");
+      return record();
+    }
+    const isShellScript = texts.some((text) => /^#!(\/usr)?\/bin\/(env )?(ba|da|z)?sh\b/.test(text));
     if (!isShellScript) return record();
     this.readShell([first, ...args], [...via, "sh"], depth, null, () =>
       this.reader.recordCommand({ ...first, text: "sh" }, [first, ...args], via),

@@ -96,6 +96,7 @@ class ShellReader {
   private readonly scope: Scope;
   readonly uses: FileUses = {
     opened: new Set(),
+    replaced: new Set(),
     searched: [],
     changed: new Set(),
     copied: new Set(),
@@ -129,8 +130,7 @@ class ShellReader {
     if (this.unclear.size > 0) for (const argument of this.texts) this.path(argument, READS);
     for (const path of this.reads) this.uses.opened.add(path);
     for (const path of this.writes) {
-      // Whatever a file that git does not track contains would be lost.
-      this.uses.opened.add(path);
+      this.uses.replaced.add(path);
       this.uses.changed.add(path);
       this.uses.created.add(path);
     }
@@ -241,7 +241,7 @@ class ShellReader {
 
   /** Records a file that an option names, and that the command writes. */
   private writesTo(argument: ShellArgument): void {
-    this.path(argument, { opens: true, changes: true });
+    this.path(argument, { opens: false, changes: true, replaces: true });
     const [, name = ""] = /^-[^=]*=(.*)$/s.exec(argument.text) ?? [];
     const target = argument.text.startsWith("-") ? { ...argument, text: name } : argument;
     for (const path of this.workingFolders.filePaths(target)) this.uses.created.add(path);
@@ -281,6 +281,7 @@ class ShellReader {
       if (this.paths.size < MAX_PATHS) this.paths.add(path);
       else if (argument.matches === undefined) return this.note("size");
       if (use.opens) this.uses.opened.add(path);
+      if (use.replaces === true) this.uses.replaced.add(path);
       if (use.changes && (argument.matches === undefined || use.formats !== true)) this.uses.changed.add(path);
       if (use.obeys === true) this.uses.obeyed.add(path);
       if (use.deletes === "files") this.uses.deleted.add(path);

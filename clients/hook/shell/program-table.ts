@@ -75,8 +75,9 @@ terraform fmt, tofu fmt checks: ~check ~diff ~recursive ~list= ~write= ~no-color
 terraform validate, tofu validate checks: ~json ~no-color max0
 terraform version, tofu version, helm version, kubectl config current-context, kubectl config get-contexts reads: *
 kubectl version reads: --client[=] -o= --output= needs/--client(=true)?/
+helm show, helm show chart, helm show values, helm show readme, helm show all, helm dependency list reads: operands/[.]{1,2}(\/[\w.-]+)*\/?|([\w.-]+\/)*(charts?|helm|deploy)(\/[\w.-]+)*\/?/ min1
 helm lint reads: -f= --strict --quiet --set= --values= --with-subcharts --kube-version=
-helm template reads: -fsn= --set= --values= --show-only= --namespace= --name-template= --kube-version= --api-versions= --include-crds --skip-tests --debug --no-hooks operands/[\w-]+|[.]\/?|([.]\/)?(charts?|helm|deploy)\/[\w.\/-]+/
+helm template reads: -fsn= --set= --values= --show-only= --namespace= --name-template= --kube-version= --api-versions= --include-crds --skip-tests --debug --no-hooks operands/[\w-]+|[.]{1,2}(\/[\w.-]+)*\/?|([\w.-]+\/)*(charts?|helm|deploy)(\/[\w.-]+)*\/?/
 # https://git-scm.com/docs: no option that starts an editor's or a strategy's program, skips hooks, forces, or discards changes
 git add local: -vnuANp --verbose --dry-run --update --all --no-all --intent-to-add --refresh --ignore-errors --ignore-missing --renormalize --patch --chmod=
 git commit local: -aqvsopiz -mCcF= -u[=] --amend --no-edit --edit --signoff --no-signoff --allow-empty --allow-empty-message --all --message=~ --file= --fixup= --squash= --reset-author --reuse-message= --dry-run --short --long --porcelain --branch --status --no-status --only --include --quiet --verbose --trailer=~ --no-gpg-sign --cleanup= --untracked-files[=] --patch
@@ -228,6 +229,13 @@ cargo machete, cargo deny check, cargo audit, cargo outdated checks: -qR -d= --q
 # https://hexdocs.pm/mix, https://docs.swift.org/swiftpm/documentation/packagemanagerdocs, https://dart.dev/tools, https://docs.flutter.dev/reference/flutter-cli
 mix test, mix compile, mix credo checks: --trace --only= --exclude= --include= --stale --failed --seed= --max-failures= --cover --slowest= --warnings-as-errors --force --color --no-color --timeout= --strict --all --format=/\w+/
 mix format local: --check-formatted --dry-run
+# Native builds, whose recipes an agent cannot change without approval. Other targets install or publish.
+cmake checks: -SBGt= -j[=] -D=/(CMAKE_BUILD_TYPE|CMAKE_EXPORT_COMPILE_COMMANDS|BUILD_TESTING|BUILD_SHARED_LIBS)(:\w+)?=\w+/ --build= --target=/all|tests?|check|clean|lint|format/ --config= --parallel[=] --verbose --clean-first --fresh --list-presets
+ctest checks: -VQNF -j[=] -RELC=~ --test-dir= --output-on-failure --parallel[=] --rerun-failed --stop-on-failure --verbose --timeout= --tests-regex=~ --exclude-regex=~ --build-config=~ max0
+ninja checks: -vnd -Cjkl= --verbose --quiet operands/all|tests?|check|clean|lint|format/
+meson test, meson compile checks: -vq -Cj= --suite=~ --list --no-rebuild --print-errorlogs --verbose --quiet --num-processes= --timeout-multiplier= operands/[\w-]+/
+rake checks: -tq --trace --quiet min1 operands/(test|spec|lint|rubocop)(:[\w:]+)?/
+zig build checks: --summary= -j= operands/test/
 swift build, swift test checks: -vq -c= --configuration= --filter=~ --skip=~ --parallel --enable-code-coverage --target= --product= --build-tests --verbose --quiet max0
 dart analyze, dart test, flutter analyze, flutter test checks: -ntx=~ -jr= --fatal-infos --fatal-warnings --no-fatal-infos --no-fatal-warnings --name=~ --plain-name=~ --tags=~ --exclude-tags=~ --concurrency= --reporter=/\w+/ --no-pub --update-goldens --coverage
 dart format local: -o=/show|json|none|write/ -l= --output=/show|json|none|write/ --line-length= --set-exit-if-changed

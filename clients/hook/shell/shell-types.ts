@@ -80,6 +80,8 @@ export interface ParsedShell {
 export interface FileUses {
   /** Files whose contents a command may display. */
   opened: Set<string>;
+  /** Files whose contents would be lost, because a command writes to them from the start. */
+  replaced: Set<string>;
   /** Folders, or files, that a command searches. */
   searched: Search[];
   /** Paths that a command may create, change or delete. */

@@ -420,6 +420,11 @@ describe("files", () => {
       "docker tag app:latest app:.env; xargs cat",
     ])
       assert.ok(paths(text).includes("/work/app/.env"), text);
+    for (const text of ["unset .env", "kill .env", "read .env", "builtin unset .env", "getopts .env x"])
+      assert.deepEqual(paths(text), [], text);
+    assert.deepEqual(read("unset NODE_ENV CI").unclear, []);
+    for (const text of ["unset PATH", "unset f", "unset -f npm", "unset 'a[$(id)]'"])
+      assert.ok(read(text).unclear.includes("state"), text);
     assert.deepEqual(read("tmux rename-window .env").unclear, []);
     for (const text of ["tmux rename-window '#(id)'", "tmux new-session id", "tmux rename-window x ';' new-window id"])
       assert.deepEqual(read(text).unclear, ["wrapper"], text);
