@@ -102,6 +102,9 @@ async function compileInto(fresh, options) {
   report("compiling the sources");
   compile(["-p", join(ROOT, "tsconfig.build.json"), "--outDir", fresh, ...options]);
   for (const path of assets()) put(fresh, path, readFileSync(join(ROOT, path)));
+  // The copy is in another folder, so that its links would be broken. The service displays their texts.
+  const errors = readFileSync(join(ROOT, "docs/errors.md"), "utf8");
+  put(fresh, "docs/errors.md", errors.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, "$1"));
   copyVendored(fresh);
   await writeEditorSchemas(fresh);
   report("bundling the pages of the console");
@@ -159,7 +162,7 @@ function assets() {
     .filter(
       (path) => !/\.ts$|\/README\.md$|^plugins\/[^/]+\/(?:app|page)\//.test(path) && path !== "src/cli/assent.mjs",
     );
-  return [...beside, ...filesIn(ROOT, "policies"), "docs/errors.md"];
+  return [...beside, ...filesIn(ROOT, "policies")];
 }
 
 /** Replaces `.ts` and `.tsx` in the imports of a declaration, which the compiler leaves as they are in the source. */

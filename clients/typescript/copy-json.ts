@@ -26,7 +26,9 @@ export function copyJson(value: unknown, where = "the arguments", depth = 0): un
   const prototype: unknown = Object.getPrototypeOf(value);
   // An object from a different realm, such as a frame, has a different Object.prototype.
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null)
-    throw notJson(where, "holds an instance of a class; give its members as a plain object");
+    throw new TypeError(
+      `${shorten(where)} holds an instance of a class; give its members as a plain object. Nothing was submitted`,
+    );
   const copy: Record<string, unknown> = {};
   for (const name of Object.keys(value)) {
     const member = (value as Record<string, unknown>)[name];
@@ -68,6 +70,9 @@ export function equalJson(a: unknown, b: unknown): boolean {
   );
 }
 
+/** Shortens the path of a value, which is long for a value that contains itself. */
+const shorten = (where: string): string => (where.length > 100 ? `${where.slice(0, 99)}…` : where);
+
 function notJson(where: string, why: string): TypeError {
-  return new TypeError(`${where} ${why}, which JSON cannot represent exactly; nothing was submitted`);
+  return new TypeError(`${shorten(where)} ${why}, which JSON cannot represent exactly; nothing was submitted`);
 }

@@ -141,7 +141,7 @@ export function govern<P extends object, T>(
   if (typeof run !== "function")
     throw new TypeError(`govern takes the function first and its options second; got ${describeValue(run)} first`);
   refuseUnknownOptions("govern", options, OPTIONS);
-  if (typeof options.tool !== "string" || typeof options.operation !== "string")
+  if ([options.tool, options.operation].some((name: unknown) => typeof name !== "string" || name === ""))
     throw new TypeError("govern needs the options `tool` and `operation`, which policies match");
   let shared: Assent | undefined;
   return async function governed(given, how = {}) {

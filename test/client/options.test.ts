@@ -42,6 +42,8 @@ test("wrong arguments of govern are named, with what it takes", async () => {
     [() => loose(createAssent, "http://127.0.0.1:9"), /options as an object; got the string/],
   ] as const)
     assert.throws(make, (error) => error instanceof TypeError && says.test(error.message));
+  const circular: Record<string, unknown> = {};
+  circular["self"] = circular;
   const governed = govern(run as () => string, options) as (...given: unknown[]) => Promise<unknown>;
   for (const [given, says] of [
     [[5, "USD"], /^the function for t o takes one object with named parameters, .* got the number 5\. Nothing/],
@@ -49,7 +51,11 @@ test("wrong arguments of govern are named, with what it takes", async () => {
     [["ch_1"], /got the string "ch_1"/],
     [[[1, 2]], /got an array/],
     [[{ amount: 5n }], /^the arguments\.amount holds the bigint 5, which JSON cannot represent exactly/],
-    [[{ at: new Date(0) }], /^the arguments\.at holds an instance of a class; give its members/],
+    [
+      [{ at: new Date(0) }],
+      /^the arguments\.at holds an instance of a class; give its members as a plain object\. Nothing/,
+    ],
+    [[circular], /^the arguments(\.self){1,20}\.?s?e?l?f?… is nested too deeply, or contains itself/],
     [[{ n: NaN }], /^the arguments\.n holds NaN, which JSON/],
     [[{}, { timeout: 5 }], /^a governed call has no option "timeout"; it has approvalTimeout, meta, signal$/],
   ] as const)
@@ -61,6 +67,7 @@ test("the tool's name for policies is required when it is governed, not when it 
     () => loose(govern, run, {}),
     () => loose(govern, run, { tool: "t" }),
     () => loose(govern, run, { operation: "o" }),
+    () => loose(govern, run, { tool: "", operation: "o" }),
     () => loose(governTools, {}, { assent }),
   ])
     assert.throws(make, (error) => error instanceof TypeError && / needs the options? `tool`/.test(error.message));
