@@ -24,7 +24,12 @@ export function formatCosignerVkey(name: string, publicKey: Uint8Array): string 
   return formatVkey(name, publicKey, COSIGNATURE);
 }
 
-/** Parses the verifier key of a witness. Throws NoteError("bad_key"). */
+/**
+ * Parses the verifier key of a witness. Throws NoteError("bad_key").
+ *
+ * @example
+ * parseCosignerVkey("witness.example+0f2c6dd1+BN4V...").name; // "witness.example"
+ */
 export function parseCosignerVkey(vkey: string): ReturnType<typeof parseVkey> {
   return parseVkey(vkey, COSIGNATURE);
 }
