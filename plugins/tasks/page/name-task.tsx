@@ -5,7 +5,7 @@ import type { Places } from "../../console/app/kit.ts";
 const TEXTS = {
   label: "Only for a task",
   placeholder: "such as release 2.4",
-  help: "With a name, the approval starts a task of the agent. It ends at its time, when someone ends it on the page about the agent, and at any rejection, flag or stop of the agent.",
+  help: "With a name, the approval starts a task of the agent. It ends at its time, when someone ends it, and at any rejection, flag or stop of the agent.",
 } as const;
 const MAX_TITLE = 100;
 

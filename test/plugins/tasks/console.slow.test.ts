@@ -24,7 +24,8 @@ describe("tasks in a browser", { skip: withoutBrowser }, () => {
     folder = temporaryFolder("assent-console-tasks-");
     writeFileSync(join(folder, "deploys.yaml"), POLICY);
     console_ = await startConsole({ policies: folder });
-    ada = await console_.key("ada", { preset: "approver", owner: "Ada" });
+    const scopes = ["approvals:decide", "grants:write", "actions:read", "agents:read", "events:read"];
+    ada = await console_.key("ada", { scopes, owner: "Ada" });
   });
   after(async () => {
     await console_.close();
