@@ -75,9 +75,9 @@ terraform fmt, tofu fmt checks: ~check ~diff ~recursive ~list= ~write= ~no-color
 terraform validate, tofu validate checks: ~json ~no-color max0
 terraform version, tofu version, helm version, kubectl config current-context, kubectl config get-contexts reads: *
 kubectl version reads: --client[=] -o= --output= needs/--client(=true)?/
-helm show, helm show chart, helm show values, helm show readme, helm show all, helm dependency list reads: operands/[.]{1,2}(\/[\w.-]+)*\/?|([\w.-]+\/)*(charts?|helm|deploy)(\/[\w.-]+)*\/?/ min1
+helm show, helm show chart, helm show values, helm show readme, helm show all, helm dependency list reads: operands/[.]{1,2}(\/[\w.-]+)*\/?|(charts?|helm|deploy)\/[\w.\/-]+/ min1
 helm lint reads: -f= --strict --quiet --set= --values= --with-subcharts --kube-version=
-helm template reads: -fsn= --set= --values= --show-only= --namespace= --name-template= --kube-version= --api-versions= --include-crds --skip-tests --debug --no-hooks operands/[\w-]+|[.]{1,2}(\/[\w.-]+)*\/?|([\w.-]+\/)*(charts?|helm|deploy)(\/[\w.-]+)*\/?/
+helm template reads: -fsn= --set= --values= --show-only= --namespace= --name-template= --kube-version= --api-versions= --include-crds --skip-tests --debug --no-hooks operands/[\w-]+|[.]{1,2}(\/[\w.-]+)*\/?|(charts?|helm|deploy)\/[\w.\/-]+/
 # https://git-scm.com/docs: no option that starts an editor's or a strategy's program, skips hooks, forces, or discards changes
 git add local: -vnuANp --verbose --dry-run --update --all --no-all --intent-to-add --refresh --ignore-errors --ignore-missing --renormalize --patch --chmod=
 git commit local: -aqvsopiz -mCcF= -u[=] --amend --no-edit --edit --signoff --no-signoff --allow-empty --allow-empty-message --all --message=~ --file= --fixup= --squash= --reset-author --reuse-message= --dry-run --short --long --porcelain --branch --status --no-status --only --include --quiet --verbose --trailer=~ --no-gpg-sign --cleanup= --untracked-files[=] --patch
