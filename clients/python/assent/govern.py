@@ -178,7 +178,7 @@ def inspected(client: Assent, action: ActionRecord, value: Any) -> Union[None, D
 
 def reportable(usage: Mapping[str, float]) -> Dict[str, float]:
     """Returns the usage. Raises TypeError for a usage with which the service would reject the whole result."""
-    amounts = dict(usage)
+    amounts: Dict[Any, Any] = dict(usage)
     if len(amounts) > 16:
         raise TypeError(f"usage has {len(amounts)} amounts; at most 16 can be reported")
     for name, amount in amounts.items():

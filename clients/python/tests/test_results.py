@@ -14,7 +14,7 @@ results:
   - { name: keys, tool: notes, match: { pattern: 'AKIA[0-9A-Z]{16}' }, effect: redact }
   - { name: internal, tool: notes, match: { pattern: INTERNAL }, effect: withhold, reason: internal notes }
 limits:
-  - { name: money, tool: budget, sum: usage.cost_usd, reserve: 1, at_most: 10, window: 24h }
+  - { name: spending, tool: budget, sum: usage.cost_usd, reserve: 1, at_most: 10, window: 24h }
 """
 
 
