@@ -1,6 +1,6 @@
 /**
  * A person starts a task with the vote on a pending request, and ends it on the page about the agent.
- * @needs console, grants
+ * @needs agents, console, grants
  */
 import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -26,6 +26,8 @@ describe("tasks in a browser", { skip: withoutBrowser }, () => {
     console_ = await startConsole({ policies: folder });
     const scopes = ["approvals:decide", "grants:write", "actions:read", "agents:read", "events:read"];
     ada = await console_.key("ada", { scopes, owner: "Ada" });
+    const body = { id: "release-bot", allowed_tools: ["*"] };
+    await console_.service.call("POST", "/v1/agents", { key: console_.service.admin, body });
   });
   after(async () => {
     await console_.close();
