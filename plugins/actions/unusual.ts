@@ -43,7 +43,7 @@ export const MAX_UNUSUAL_SENTENCES = 8;
 /** Minimum number of earlier values with which an amount is compared. */
 const MIN_VALUES = 5;
 /** Minimum number of earlier values with which another value is compared. */
-const FEW = 4;
+const FEW = 3;
 /** A known value is rare if at most this share of the earlier values equals it. */
 const RARE = 0.1;
 const MAX_MEMBERS = 200;
@@ -51,12 +51,13 @@ const MAX_DEPTH = 8;
 const MAX_ITEMS = 100;
 const MAX_TEXT = 300;
 
-/** Names of members whose value identifies a recipient. */
-const RECIPIENT =
-  /^(to|cc|bcc|recipients?|customer|account|iban|e?mail|address|destination|channel|host|domain|url|payee|beneficiary)(_?(id|name|address|number))?$/i;
 /** Names of members whose numbers are identifiers or positions, so that a large number is not unusual. */
 const NO_AMOUNT =
   /(^|[_-])(id|ids|number|no|version|seq|index|offset|page|port|line|timestamp|time|date|year)$|(Id|Number)$/;
+/** Names of members whose numbers are amounts, even if each is larger than the one before it. */
+const AMOUNT = /amount|total|sum|price|cost|value|quantity/i;
+/** Numbers count something, such as orders, if at least this share of the different values was the largest so far. */
+const GROWING = 0.8;
 
 /**
  * Compares a request with earlier requests. See `RequestComparison`.
@@ -118,7 +119,7 @@ function describeUnusual(
   if (amount !== null) {
     const amounts = earlier.flatMap((each) => toAmount(each) ?? []);
     const top = percentile99(amounts);
-    if (top === null || amount <= top) return null;
+    if (top === null || amount <= top || (!AMOUNT.test(name) && isCounter(amounts))) return null;
     return `${member} ${renderValue(value)} is above ${top}, the 99th percentile of ${countOf(amounts.length, "earlier value")}.`;
   }
   const counts = countValues(earlier);
@@ -126,9 +127,8 @@ function describeUnusual(
   const known = new Set([...distinct, ...earlier.flatMap((each) => itemsOf(each).map(canonicalText))]);
   const values = itemsOf(value).filter((each) => !known.has(canonicalText(each)));
   if (values.length === 0) return describeRare(member, value, counts, earlier.length);
-  // A member that nearly always has a new value, such as an id or free text, is not informative.
-  const repeats = earlier.length >= FEW && distinct.size * 2 <= earlier.length;
-  if (!repeats && !RECIPIENT.test(name)) return null;
+  // A member that often has a new value, such as an order, a customer or free text, is not informative.
+  if (earlier.length < FEW || distinct.size * 2 > earlier.length) return null;
   return `${member} ${renderValue(values[0])} is new among ${countOf(earlier.length, "earlier value")}.`;
 }
 
@@ -160,6 +160,19 @@ function itemsOf(value: JsonValue): readonly JsonValue[] {
 function toAmount(value: JsonValue): number | null {
   if (typeof value === "number") return value;
   return typeof value === "string" && /^-?\d{1,15}\.\d{1,6}$/.test(value) ? Number(value) : null;
+}
+
+/**
+ * Whether the numbers grow with time, such as numbers of orders. The next one is then the largest, which is not unusual.
+ * @param amounts newest first
+ */
+function isCounter(amounts: readonly number[]): boolean {
+  let [largest, records] = [-Infinity, 0];
+  for (const amount of amounts.toReversed()) {
+    if (amount > largest) records += 1;
+    largest = Math.max(largest, amount);
+  }
+  return amounts.every(Number.isInteger) && records >= GROWING * new Set(amounts).size;
 }
 
 /** Returns the 99th percentile by nearest rank; null if there are too few values. */

@@ -25,6 +25,7 @@ import {
   MachineReviews,
   PinnedFacts,
   UnusualFindings,
+  EarlierActions,
   ApprovalReason,
 } from "../ui/request-view.tsx";
 import { AgentQuestions } from "../ui/agent-questions.tsx";
@@ -110,6 +111,7 @@ export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onA
           <PinnedFacts action={action} level={2} />
           <UnusualFindings action={action} level={2} />
           <RequestContent action={action} level={2} />
+          <EarlierActions action={action} />
           <AgentQuestions action={action} level={2}>
             {availability === "open" && hasPanels("request-questions") ? (
               <Panels place="request-questions" action={action} onChanged={onAsked} />

@@ -149,41 +149,47 @@ export function MachineReviews({ action, level }: { action: Shown; level: 2 | 3 
  */
 const SENTENCES = 3;
 
-/**
- * Renders what is unusual about the action. Collapses its differences from the agent's last similar action, and the
- * votes on similar actions.
- */
-export function UnusualFindings({ action, level }: { action: Shown; level: 2 | 3 }) {
-  const [isOpen, setOpen] = useState(false);
-  const { unusual = [], differs_from: earlier = null, earlier_votes: votes = [] } = action;
-  const members = earlier?.members ?? [];
-  if (unusual.length + members.length + votes.length === 0) return null;
+/** Renders what is unusual about the action compared with earlier ones, or nothing. */
+export function UnusualFindings({ action: { unusual = [] }, level }: { action: Shown; level: 2 | 3 }) {
+  if (unusual.length === 0) return null;
   const folded = unusual.slice(SENTENCES);
+  return (
+    <section class="unusual">
+      <Heading level={level}>Unusual</Heading>
+      <Sentences lines={unusual.slice(0, SENTENCES)} />
+      {folded.length === 0 ? null : (
+        <details>
+          <summary>{folded.length} more</summary>
+          <Sentences lines={folded} />
+        </details>
+      )}
+    </section>
+  );
+}
+
+/** Renders, collapsed, the differences from the agent's last similar action, and the votes on similar actions. */
+export function EarlierActions({ action }: { action: Shown }) {
+  const [isOpen, setOpen] = useState(false);
+  const { differs_from: earlier = null, earlier_votes: votes = [] } = action;
+  const members = earlier?.members ?? [];
+  if (members.length + votes.length === 0) return null;
   const summary = [
-    folded.length === 0 ? "" : `${folded.length} more`,
     members.length === 0 ? "" : formatCounted(members.length, "difference"),
     votes.length === 0 ? "" : formatCounted(votes.length, "earlier vote"),
   ];
   return (
-    <section class="unusual">
-      <Heading level={level}>Compared with earlier actions</Heading>
-      <Sentences lines={unusual.slice(0, SENTENCES)} />
-      {folded.length + members.length + votes.length === 0 ? null : (
-        <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-          <summary>{summary.filter((part) => part !== "").join(", ")}</summary>
-          {isOpen ? (
-            <>
-              <Sentences lines={folded} />
-              <Differences members={members} />
-              <EarlierVotes votes={votes} />
-              {earlier === null ? null : (
-                <a href={`/#/actions/${encodeSegment(earlier.action_id)}`}>The last similar action</a>
-              )}
-            </>
-          ) : null}
-        </details>
-      )}
-    </section>
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>Compared with similar actions: {summary.filter((part) => part !== "").join(", ")}</summary>
+      {isOpen ? (
+        <>
+          <Differences members={members} />
+          <EarlierVotes votes={votes} />
+          {earlier === null ? null : (
+            <a href={`/#/actions/${encodeSegment(earlier.action_id)}`}>The last similar action</a>
+          )}
+        </>
+      ) : null}
+    </details>
   );
 }
 
@@ -349,7 +355,7 @@ interface RequestProps {
 
 /**
  * Renders what a person reads before they vote, below the preview, in order: changes by an approver, reason, pinned
- * facts, what is unusual, parameters, context, questions.
+ * facts, what is unusual, parameters, context, earlier actions, questions.
  */
 export function RequestToVoteOn({ action, level = 3, lines = 40 }: RequestProps) {
   return (
@@ -359,6 +365,7 @@ export function RequestToVoteOn({ action, level = 3, lines = 40 }: RequestProps)
       <PinnedFacts action={action} level={level} />
       <UnusualFindings action={action} level={level} />
       <RequestContent action={action} level={level} lines={lines} />
+      <EarlierActions action={action} />
       <AgentQuestions action={action} level={level} />
     </>
   );
