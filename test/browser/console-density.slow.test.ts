@@ -94,7 +94,7 @@ describe("lists of the console", { skip: withoutBrowser }, () => {
 
   it("show at least 18 rows at 1440 by 900, and fit on a phone", async () => {
     const lists: [hash: string, rows: string][] = [
-      ["#/approvals?view=all", "[data-id]"],
+      ["#/approvals?view=all", ".row-item"],
       ["#/actions", "tbody tr"],
       ["#/agents", "tbody tr"],
       ["#/keys", "tbody tr"],
