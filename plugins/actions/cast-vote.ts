@@ -349,7 +349,8 @@ async function countApproval(
     approvals: countPeople([...earlier, vote].map(({ principals }) => principals)),
     validForMs: approvalPeriodMs([history.terms, redecision.decision.approval]),
     holdMs: 0,
-    grants: largestGrant(redecision.decision.approval, chosen, tx.now),
+    // The vote may meet the present policies alone, while the recorded decision requires more approvers.
+    grants: isApproved ? largestGrant(redecision.decision.approval, chosen, tx.now) : null,
   };
 }
 

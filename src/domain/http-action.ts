@@ -97,7 +97,14 @@ function splitOnce(text: string, mark: string): string[] {
  */
 function plainHost(host: string): string {
   if (!URL.canParse(`http://${host}`)) throw new UnreadableRequest("the gateway did not send a valid host");
-  return new URL(`http://${host}`).host.replace(/:443$/, "");
+  const plain = new URL(`http://${host}`).host.replace(/:443$/, "");
+  // An address of version 4 within one of version 6 (RFC 4291, section 2.5.5.2).
+  return plain.replace(/^\[::ffff:([\da-f]{1,4}):([\da-f]{1,4})\]/, (_, ...parts: string[]) =>
+    parts
+      .slice(0, 2)
+      .flatMap((part) => [parseInt(part, 16) >> 8, parseInt(part, 16) & 255])
+      .join("."),
+  );
 }
 
 /**
@@ -144,15 +151,27 @@ function queryOf(query: string): JsonObject {
     values.set(name, earlier === undefined ? value : [...(Array.isArray(earlier) ? earlier : [earlier]), value]);
   }
   for (const name of values.keys()) {
-    const [outer = ""] = name.split("[");
-    if (outer !== name && spellings.has(readName(outer)))
+    const outer = [...name.matchAll(/\[/g)].map(({ index }) => name.slice(0, index));
+    // Some servers number the members of a list that have no number.
+    const numberless = [...name.matchAll(/\[(\d+)\]/g)].map(
+      ({ 0: member, index }) => `${name.slice(0, index)}[]${name.slice(index + member.length)}`,
+    );
+    if ([...outer, ...numberless].some((each) => spellings.has(readName(each))))
       throw new UnreadableRequest("the query has a parameter and a member of it, which some servers treat as one");
   }
   return Object.fromEntries(values);
 }
 
-/** Returns the name that ASP.NET, which ignores case, or PHP, which replaces dots, spaces and `[`, could read. */
-const readName = (name: string): string => name.toLowerCase().replace(/[ .[]/g, "_");
+/**
+ * Returns the name that ASP.NET, which ignores case, or PHP, which replaces dots, spaces and `[` and ignores what is between
+ * a `]` and the next `[`, could read.
+ */
+const readName = (name: string): string =>
+  name
+    .replaceAll(/\][^[]*(?=\[|$)/g, "]")
+    .replaceAll(/\[\s+\]/g, "[]")
+    .toLowerCase()
+    .replace(/[ .[]/g, "_");
 
 function decoded(text: string): string {
   try {

@@ -21,7 +21,7 @@ import type { HeadReader } from "./head-reader.ts";
 import { createProofReader, type ProofReader } from "./reader.ts";
 import { createSharedRead } from "./shared-read.ts";
 import { CheckpointStore } from "./sign/checkpoint-store.ts";
-import { canSignLater, Checkpoints, readStoredCheckpoint } from "./sign/checkpoints.ts";
+import { canSignLater, Checkpoints, readStoredCheckpoint, RETRY_MS } from "./sign/checkpoints.ts";
 import {
   compareWithCheckpointFile,
   openCheckpointFile,
@@ -201,11 +201,17 @@ class ProcessLedger implements OpenLedger {
     const last = start.size === 0 ? undefined : (await storage.entries(start.size - 1, start.size))[0];
     if (last !== undefined) clock.observeEntryTime(last.created_at);
     await this.follower.start();
-    // A process that was killed may have left unsigned entries.
-    if (start.size > (this.checkpoints.latest()?.size ?? 0))
-      this.checkpoint().catch((error: unknown) => {
-        if (!this.isClosing) this.signingFailed(error, start.size);
-      });
+    this.signUpTo(start.size);
+  }
+
+  /** Signs the entries that a killed process may have left unsigned, as soon as the store and the files can be used. */
+  private signUpTo(size: number): void {
+    if (this.isClosing || size <= (this.checkpoints.latest()?.size ?? 0)) return;
+    this.checkpoint().catch((error: unknown) => {
+      if (this.isClosing) return;
+      this.signingFailed(error, size);
+      if (canSignLater(error)) setTimeout(() => this.signUpTo(size), RETRY_MS).unref?.();
+    });
   }
 
   private signingFailed(error: unknown, size: number): void {

@@ -112,7 +112,7 @@ test("a host has one spelling", () => {
     "1.2.3.4.5",
   ])
     assert.throws(() => paramsOf("/", host), UnreadableRequest, host);
-  for (const host of ["169.254.169.254", "169.254.43518:80", "0xa9fea9fe", "2852039166", "0251.0376.0251.0376"])
+  for (const host of ["169.254.169.254", "[::ffff:169.254.169.254]", "169.254.43518:80", "0xa9fea9fe", "2852039166", "0251.0376.0251.0376"])
     assert.equal(paramsOf("/", host)["host"], "169.254.169.254", host);
   for (const host of ["[::1]", "[0:0:0:0:0:0:0:1]", "[0::0001]:443"])
     assert.equal(paramsOf("/", host)["host"], "[::1]");
@@ -133,6 +133,12 @@ test("query parameters that servers read differently are refused", () => {
     "amount=5&amount[]=500",
     "amount%5b0%5d=500&amount=5",
     "Amount=5&amount[usd]=500",
+    "amount[usd]=5&amount[usd][]=500",
+    "amount[usd]=5&amount[usd][x]=500",
+    "amount[usd]=5&amount[usd]x=500",
+    "ids[]=1&ids[0]=2",
+    "ids[]=1&ids[%20]=2",
+    "ids[0][]=1&ids[0][0]=2",
     "a=1;b=2",
   ])
     assert.throws(() => paramsOf(`/docs?${query}`), UnreadableRequest, query);
@@ -142,5 +148,11 @@ test("query parameters that servers read differently are refused", () => {
     "c.d": " x",
     "e[f]": "5",
     "e[g]": "6",
+  });
+  assert.deepEqual(paramsOf("/docs?a[0]=1&a[1]=2&b[x][y]=3&b[x][z]=4")["query"], {
+    "a[0]": "1",
+    "a[1]": "2",
+    "b[x][y]": "3",
+    "b[x][z]": "4",
   });
 });

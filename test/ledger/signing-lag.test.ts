@@ -1,7 +1,7 @@
 /** A disk that does not respond while the newest checkpoint is stored: nothing stays unsigned for long, and no wait hangs. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { closeSync, constants, openSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, constants, existsSync, openSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { StorageError } from "../../src/contract/storage.ts";
@@ -99,6 +99,40 @@ describe("while the disk does not respond", () => {
     await until("the entry is signed", () => ledger.unsignedMs() === 0);
     await ledger.close();
     assert.match(readFileSync(path, "utf8"), /^ledger\.example\n2\n/);
+  });
+
+  test("entries that a killed process left unsigned are signed as soon as the store can be read", async () => {
+    const killed = await open();
+    await killed.transact((tx) => Promise.resolve(tx.record(entry(0))));
+    await until("the entry is signed", () => killed.unsignedMs() === 0);
+    hang();
+    await killed.transact((tx) => Promise.resolve(tx.record(entry(1))));
+    await assert.rejects(withTimeout("the close", killed.close()));
+    release();
+    rmSync(path, { force: true });
+    let failures: number | null = null;
+    const ledger = await openLedgerOn(
+      {
+        ...storage,
+        // Read last before the signature.
+        entries(...range) {
+          if (range[0] === 1) failures ??= 0;
+          return storage.entries(...range);
+        },
+        leafHashes(...range) {
+          if (failures !== 0) return storage.leafHashes(...range);
+          failures++;
+          return Promise.reject(new StorageError("locked", "the database is locked"));
+        },
+      },
+      { keptCheckpoint: path, signingLimitMs: LIMIT_MS },
+    );
+    await until(
+      "the entries are signed",
+      () => existsSync(path) && readFileSync(path, "utf8").startsWith("ledger.example\n2\n"),
+    );
+    assert.equal(failures, 1);
+    await ledger.close();
   });
 
   test("the ledger closes, and reports the write that has not ended", async () => {

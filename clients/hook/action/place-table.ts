@@ -177,7 +177,7 @@ const PLACES: readonly [source: string, names: string][] = [
   ["https://bazel.build/concepts/build-files", "*.bazel *.bzl BUILD WORKSPACE MODULE BUCK"],
   [
     "https://cmake.org/cmake/help/latest/manual/cmake-language.7.html",
-    "cmakelists.txt *.cmake *.ninja meson.build meson_options.txt configure configure.ac autogen.sh",
+    "cmakelists.txt *.cmake cmakecache.txt cmakefiles/ *.make makefile2 *.ninja meson.build meson-private/ meson_options.txt configure configure.ac autogen.sh",
   ],
   [
     "https://guides.rubygems.org/specification-reference/",

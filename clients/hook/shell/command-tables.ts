@@ -74,6 +74,17 @@ export const SUBCOMMAND_WRAPPERS: Readonly<Record<string, readonly string[]>> = 
   bundle: ["exec"],
 };
 
+/** Commands that download a package that is not installed, and run it. */
+export const DOWNLOADERS: ReadonlySet<string> = new Set(["npx", "bunx", "npm exec", "npm x", "bun x"]);
+/** Programs that people install from the registry of npm. The runners among them start other programs. */
+export const NPM_PROGRAMS: ReadonlySet<string> = new Set(
+  `assent astro attw ava babel biome c8 commitlint cspell cypress depcheck esbuild eslint gatsby graphql-codegen husky jest knip
+  lefthook madge markdownlint markdownlint-cli2 mocha next ng nuxi nuxt nyc openapi-typescript oxfmt oxlint parcel playwright
+  postcss prettier prisma publint pyright remix rollup sass size-limit spectral storybook stylelint svelte-check svelte-kit
+  swc tailwindcss tap terser ts-node tsc tsc-alias tslint tsup tsx typedoc vite vitest vue-tsc webpack
+  bun concurrently cross-env lerna npm npm-run-all nx pnpm run-p run-s turbo yarn`.split(/\s+/),
+);
+
 /** Names of tasks that are harmless even if their text is not known, because the project has none of this name. */
 export const STANDARD_TASKS: ReadonlySet<string> = new Set(
   "test start build lint check typecheck type-check format dev docs coverage".split(" "),

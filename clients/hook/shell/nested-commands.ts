@@ -17,6 +17,8 @@ import type { ProjectFiles, TaskBody } from "./tasks/task-body.ts";
 import {
   INTERPRETERS,
   isHarmlessAssignment,
+  DOWNLOADERS,
+  NPM_PROGRAMS,
   OPAQUE_WRAPPERS,
   OTHER_SHELLS,
   SHELLS,
@@ -36,7 +38,7 @@ const STATE_BUILTINS = new Set(
 );
 /** Builtins whose arguments are names of variables, numbers or jobs, and no files. */
 const NAME_BUILTINS = new Set(
-  "unset unalias umask ulimit exit return shift break continue getopts read wait kill jobs fg bg disown".split(" "),
+  "unset unalias umask ulimit exit return shift break continue getopts read wait kill fg bg disown".split(" "),
 );
 /** Names after which zsh or fish runs the next word as a command. */
 const MODIFIERS = new Set("! - and begin not or repeat foreach".split(" "));
@@ -81,10 +83,13 @@ export class NestedCommands {
    * Reads one command.
    * @param input here-document on the command's standard input; null if the input is unknown
    */
-  read(argv: readonly ShellArgument[], via: readonly string[], depth: number, input: string | null): void {
+  read(argv: readonly ShellArgument[], outer: readonly string[], depth: number, input: string | null): void {
     const [first] = argv;
     if (first === undefined) return;
     const name = this.reader.workingFolders.commandName(first);
+    // The registry of npm has a package of any name, such as ninja, that is another program.
+    const isOther = DOWNLOADERS.has(outer.at(-1) ?? "") && !NPM_PROGRAMS.has(name);
+    const via = isOther ? [...outer, "download"] : outer;
     const args = /^python[0-9.]*$/.test(name) ? withoutPythonFlags(argv.slice(1)) : argv.slice(1);
     const nestedVia = [...via, name];
     const record = (): void => this.reader.recordCommand(first, args, via, NAME_BUILTINS.has(name) ? [] : args);

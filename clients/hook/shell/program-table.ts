@@ -230,11 +230,12 @@ cargo machete, cargo deny check, cargo audit, cargo outdated checks: -qR -d= --q
 mix test, mix compile, mix credo checks: --trace --only= --exclude= --include= --stale --failed --seed= --max-failures= --cover --slowest= --warnings-as-errors --force --color --no-color --timeout= --strict --all --format=/\w+/
 mix format local: --check-formatted --dry-run
 # Native builds, whose recipes an agent cannot change without approval. Other targets install or publish.
-cmake checks: -SBGt= -j[=] -D=/(CMAKE_BUILD_TYPE|CMAKE_EXPORT_COMPILE_COMMANDS|BUILD_TESTING|BUILD_SHARED_LIBS)(:\w+)?=\w+/ --build= --target=/all|tests?|check|clean|lint|format/ --config= --parallel[=] --verbose --clean-first --fresh --list-presets
+cmake checks: -SBG= -t=/all|tests?|check|clean|lint|format/ -j[=] -D=/(CMAKE_BUILD_TYPE|CMAKE_EXPORT_COMPILE_COMMANDS|BUILD_TESTING|BUILD_SHARED_LIBS)(:\w+)?=\w+/ --build= --target=/all|tests?|check|clean|lint|format/ --config= --parallel[=] --verbose --clean-first --fresh --list-presets operands/[.]{1,2}(\/[\w.-]+)*\/?|\d+/
 ctest checks: -VQNF -j[=] -RELC=~ --test-dir= --output-on-failure --parallel[=] --rerun-failed --stop-on-failure --verbose --timeout= --tests-regex=~ --exclude-regex=~ --build-config=~ max0
 ninja checks: -vnd -Cjkl= --verbose --quiet operands/all|tests?|check|clean|lint|format/
-meson test, meson compile checks: -vq -Cj= --suite=~ --list --no-rebuild --print-errorlogs --verbose --quiet --num-processes= --timeout-multiplier= operands/[\w-]+/
-rake checks: -tq --trace --quiet min1 operands/(test|spec|lint|rubocop)(:[\w:]+)?/
+meson test checks: -vq -Cj= --suite=~ --list --no-rebuild --print-errorlogs --verbose --quiet --num-processes= --timeout-multiplier= operands/[\w-]+/
+meson compile checks: -v -Cj= --clean --verbose operands/all|tests?|check|clean|lint|format/
+rake checks: -tq --trace --quiet min1 operands/(test|spec|lint|rubocop)(:(?!\w*(deploy|release|push|publish|prod))\w+)?/
 zig build checks: --summary= -j= operands/test/
 swift build, swift test checks: -vq -c= --configuration= --filter=~ --skip=~ --parallel --enable-code-coverage --target= --product= --build-tests --verbose --quiet max0
 dart analyze, dart test, flutter analyze, flutter test checks: -ntx=~ -jr= --fatal-infos --fatal-warnings --no-fatal-infos --no-fatal-warnings --name=~ --plain-name=~ --tags=~ --exclude-tags=~ --concurrency= --reporter=/\w+/ --no-pub --update-goldens --coverage

@@ -28,29 +28,42 @@ export const markText = (text: string): string => `[${MARK}] ${text}`;
 /** Returns a message of a server without the mark, and without the keys of `_meta` that only the proxy sets. */
 export function removeMarks<T>(message: T): T {
   const replaced = findMarks(message as JsonValue);
-  const clean = (value: JsonValue): JsonValue => {
+  const clean = (value: JsonValue, isMessage = false): JsonValue => {
     if (typeof value === "string") return replaced.get(value) ?? value;
     if (typeof value === "number") return replaced.has(String(value)) ? 0 : value;
-    if (Array.isArray(value)) return value.map(clean);
+    if (Array.isArray(value)) return value.map((member) => clean(member));
     if (!isObject(value)) return value;
     return Object.fromEntries(
       Object.entries(value).map(([key, member]) => [
         replaced.get(key) ?? key,
-        ENVELOPE.has(key)
+        isMessage && ENVELOPE.has(key)
           ? member
           : clean((key === "_meta" || key === "data") && isObject(member) ? withoutProxyKeys(member) : member),
       ]),
     );
   };
-  return clean(message as JsonValue) as T;
+  return clean(message as JsonValue, true) as T;
 }
 
-/** Members of JSON-RPC that connect an answer with its request. */
+/** Members of content items that clients do not display between texts. */
+const UNDISPLAYED: ReadonlySet<string> = new Set([
+  "type",
+  "annotations",
+  "mimeType",
+  "data",
+  "blob",
+  "size",
+  "uri",
+  "icons",
+  "_meta",
+]);
+/** Members of the message itself that connect an answer with its request. */
 const ENVELOPE: ReadonlySet<string> = new Set(["jsonrpc", "id"]);
 
 /**
  * Returns the texts of a message that contain the mark or a part of it, each with its replacement. The digits are read as
- * clients display them: one text after the other, only the values of one key (`text` of each content item), or only the keys.
+ * clients display them: one text after the other, with and without what is seldom displayed, only the values of one key
+ * (`text` of each content item), or only the keys.
  */
 function findMarks(message: JsonValue): Map<string, string> {
   const readings = new Map<string, { texts: string[]; digits: string[] }>();
@@ -64,16 +77,17 @@ function findMarks(message: JsonValue): Map<string, string> {
       readings.set(name, reading);
     }
   };
-  const visit = (value: JsonValue, key: string): void => {
-    if (typeof value === "string" || typeof value === "number") read(String(value), ["all", `key ${key}`]);
-    else if (Array.isArray(value)) for (const member of value) visit(member, key);
+  const visit = (value: JsonValue, key: string, isDisplayed: boolean): void => {
+    if (typeof value === "string" && isDisplayed) read(value, ["all", "displayed", `key ${key}`]);
+    else if (typeof value === "string" || typeof value === "number") read(String(value), ["all", `key ${key}`]);
+    else if (Array.isArray(value)) for (const member of value) visit(member, key, isDisplayed);
     else if (isObject(value))
       for (const [name, member] of Object.entries(value)) {
         read(name, ["all", "keys"]);
-        if (!ENVELOPE.has(name)) visit(member, name);
+        if (value !== message || !ENVELOPE.has(name)) visit(member, name, isDisplayed && !UNDISPLAYED.has(name));
       }
   };
-  visit(message, "");
+  visit(message, "", true);
   const found = new Map<string, string>();
   for (const { texts, digits } of readings.values()) if (digits.join("").includes(TOKEN)) replaceMarks(texts, found);
   return found;
@@ -125,10 +139,15 @@ function digitsOf(text: string): string {
 }
 
 function readDigitForm(character: string): string {
-  const digits = /\p{N}/u.test(character)
-    ? (Array.from("0123456789").find((digit) => FORMS.compare(character, digit) === 0) ??
-      character.normalize("NFKD").replaceAll(/[^0-9]/g, ""))
-    : "";
+  // Tag digits, U+E0030 to U+E0039, are invisible.
+  const tag = (character.codePointAt(0) as number) - 0xe0030;
+  const digits =
+    tag >= 0 && tag <= 9
+      ? String(tag)
+      : /\p{N}/u.test(character)
+        ? (Array.from("0123456789").find((digit) => FORMS.compare(character, digit) === 0) ??
+          character.normalize("NFKD").replaceAll(/[^0-9]/g, ""))
+        : "";
   digitForms.set(character, digits);
   return digits;
 }

@@ -16,7 +16,7 @@ import type { ProofReader } from "../reader.ts";
  */
 const SIGN_EVERY = 100;
 /** Interval at which a failed signature is tried again. Milliseconds. */
-const RETRY_MS = 1_000;
+export const RETRY_MS = 1_000;
 
 interface CheckpointOptions {
   origin: string;

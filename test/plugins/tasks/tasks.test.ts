@@ -273,6 +273,21 @@ describe("a task that a vote starts", () => {
     },
   );
 
+  test("a vote that the recorded decision does not accept alone starts nothing", async () => {
+    const agent_id = freshAgent();
+    const two = {
+      policy: "two",
+      rules: [{ name: "two", tool: "ci", effect: "require_approval", approval: { quorum: 2 } }],
+    };
+    const change = (path: string, body?: object) =>
+      service.call("POST", `/v1/policies${path}`, { key: service.admin, ...(body === undefined ? {} : { body }) });
+    assert.equal((await change("?activate=true", two)).status, 201);
+    const { id } = (await submit(agent_id)).body;
+    assert.equal((await change("/two/deactivate")).status, 200);
+    assert.equal((await voteOn(id)).body.code, "GRANT_NOT_ALLOWED");
+    assert.deepEqual([await list(`agent_id=${agent_id}`), await openGrants(agent_id)], [[], []]);
+  });
+
   test("the agent cannot vote for itself, nor with the token of a person, nor can a vote exceed the limits of tasks", async () => {
     const agent_id = freshAgent();
     const own = await makeKey(service, { name: "votes", preset: "agent", agent_id });

@@ -300,7 +300,6 @@ export const commands: readonly Evasion[] = [
     "npm view vitest versions --json",
     "uv pip list --format=json",
     "mvn -q -f billing/pom.xml -Dtest=InvoiceTest test",
-    "./gradlew test --tests '*InvoiceTest' --console=plain -q",
     ".venv/bin/python -m pytest tests -q",
     "docker ps --format '{{.Names}}'",
     "docker inspect db --format '{{.State.Health.Status}}'",
