@@ -112,7 +112,14 @@ test("a host has one spelling", () => {
     "1.2.3.4.5",
   ])
     assert.throws(() => paramsOf("/", host), UnreadableRequest, host);
-  for (const host of ["169.254.169.254", "[::ffff:169.254.169.254]", "169.254.43518:80", "0xa9fea9fe", "2852039166", "0251.0376.0251.0376"])
+  for (const host of [
+    "169.254.169.254",
+    "[::ffff:169.254.169.254]",
+    "169.254.43518:80",
+    "0xa9fea9fe",
+    "2852039166",
+    "0251.0376.0251.0376",
+  ])
     assert.equal(paramsOf("/", host)["host"], "169.254.169.254", host);
   for (const host of ["[::1]", "[0:0:0:0:0:0:0:1]", "[0::0001]:443"])
     assert.equal(paramsOf("/", host)["host"], "[::1]");
