@@ -102,15 +102,18 @@ const sourceFile = (path) =>
     .replace(/^build\//, "")
     .replace(/\.js$/, ".ts");
 
-/** Runs each file in its own process, `concurrency` at once. Prints a line for each file when it ends, and all failures afterwards. */
+/** Runs each file in its own process, `concurrency` at once. Prints a line for each file when it ends, and its failures. */
 async function runAlone(files, concurrency) {
   const waiting = [...files];
   const results = [];
   const work = async () => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) results.push(await runFile(file));
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      const result = await runFile(file);
+      checkFile(result);
+      results.push(result);
+    }
   };
   await Promise.all(Array.from({ length: concurrency }, work));
-  results.forEach(checkFile);
   return results;
 }
 
