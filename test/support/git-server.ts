@@ -145,6 +145,9 @@ export async function serveHttp(root: string, password?: string, version = 2): P
     respond(request, response).catch(() => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  // A test that fails before it stops the server must not keep the process from ending.
+  server.unref();
+  server.on("connection", (socket) => socket.unref());
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,

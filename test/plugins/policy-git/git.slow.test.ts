@@ -281,7 +281,12 @@ describe("policy-git", () => {
       writeFileSync(join(clones, "left", lock), "");
     repository.commit({ "p.yaml": rule("require_approval") });
     await becomes("require_approval");
-    assert.deepEqual(readdirSync(clones), ["left"]);
+    // The clone of a load is removed after the load.
+    await until(
+      "the end of the load",
+      () => Promise.resolve(readdirSync(clones)),
+      (names) => isDeepStrictEqual(names, ["left"]),
+    );
 
     await serving.stop();
     const lost = await until("the lost network", ready, ({ stale_since }) => stale_since !== null);
