@@ -102,7 +102,7 @@ async function compileInto(fresh, options) {
   report("compiling the sources");
   compile(["-p", join(ROOT, "tsconfig.build.json"), "--outDir", fresh, ...options]);
   for (const path of assets()) put(fresh, path, readFileSync(join(ROOT, path)));
-  // The copy is in another folder, so that its links would be broken. The service displays their texts.
+  // In the folder of the copy, the links would be broken. The service displays only their texts.
   const errors = readFileSync(join(ROOT, "docs/errors.md"), "utf8");
   put(fresh, "docs/errors.md", errors.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, "$1"));
   copyVendored(fresh);

@@ -9,11 +9,12 @@ if (major < 20 || (major === 20 && minor < 14)) {
   process.exit(1);
 }
 const launcher = new URL("../src/cli/assent.mjs", import.meta.url);
+const isClone = existsSync(launcher);
 // "npm start" builds dist/ without the bundles, which contain the dependencies that the package does not install.
-if (!existsSync(launcher) && !existsSync(new URL("../dist/bundles", import.meta.url))) {
+if (!isClone && !existsSync(new URL("../dist/bundles", import.meta.url))) {
   process.stderr.write(
     "assent: this package is incomplete, because its clone was not built: run `npm run build && npm pack` there and install the new file\n",
   );
   process.exit(1);
 }
-await import(existsSync(launcher) ? launcher.href : "../dist/src/cli/bin.js");
+await import(isClone ? launcher.href : "../dist/src/cli/bin.js");

@@ -114,7 +114,7 @@ export interface GrantTerms {
   sum?: { of: string; at_most: number };
   /** Whether the grant ends when a use fails. */
   ends_on_failure?: boolean;
-  /** Title of a task to start with the grant. */
+  /** Title of a task to start together with the grant. */
   task?: string;
 }
 

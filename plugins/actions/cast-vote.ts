@@ -349,7 +349,7 @@ async function countApproval(
     approvals: countPeople([...earlier, vote].map(({ principals }) => principals)),
     validForMs: approvalPeriodMs([history.terms, redecision.decision.approval]),
     holdMs: 0,
-    // The vote may meet the present policies alone, while the recorded decision requires more approvers.
+    // One vote can be enough for the current policies while the recorded decision still requires more approvers.
     grants: isApproved ? largestGrant(redecision.decision.approval, chosen, tx.now) : null,
   };
 }

@@ -31,7 +31,7 @@ export const VOTED_GRANT = {
   for_ms: countSchema("Milliseconds from the vote to the end of the grant."),
   scope: orNull(textSchema("CEL over the request; null covers every request.")),
   sum: orNull(GrantSum),
-  task: Type.Optional(textSchema("Title of the task that the vote starts with the grant.")),
+  task: Type.Optional(textSchema("Title of the task that starts together with the grant.")),
 };
 
 export const Facts = Type.Object(

@@ -54,9 +54,9 @@ const MAX_TEXT = 300;
 /** Names of members whose numbers are identifiers or positions, so that a large number is not unusual. */
 const NO_AMOUNT =
   /(^|[_-])(id|ids|number|no|version|seq|index|offset|page|port|line|timestamp|time|date|year)$|(Id|Number)$/;
-/** Names of members whose numbers are amounts, even if each is larger than the one before it. */
+/** Names of members whose numbers are amounts and never counters, even if they grow. */
 const AMOUNT = /amount|total|sum|price|cost|value|quantity/i;
-/** Numbers count something, such as orders, if at least this share of the different values was the largest so far. */
+/** A member is a counter, such as an order number, if at least this share of its distinct values exceeded all before them. */
 const GROWING = 0.8;
 
 /**
@@ -163,7 +163,7 @@ function toAmount(value: JsonValue): number | null {
 }
 
 /**
- * Whether the numbers grow with time, such as numbers of orders. The next one is then the largest, which is not unusual.
+ * Whether the numbers grow with time, as order numbers do. Of such numbers, the next is usually the largest.
  * @param amounts newest first
  */
 function isCounter(amounts: readonly number[]): boolean {

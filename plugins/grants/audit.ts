@@ -231,7 +231,7 @@ class GrantAuditor implements FeatureAuditor {
     const { id, count, ends_on_failure, granted_at, until, scope, sum, passkey, by } = grant;
     const task = vote.grant?.task;
     const named = task === undefined ? {} : { task };
-    // A feature that has tasks checks the title.
+    // The title is checked by the feature that has tasks.
     const recorded = { id, count, ends_on_failure, for_ms: until - granted_at, scope, sum, ...named };
     const isSame =
       vote.verdict === "approve" &&

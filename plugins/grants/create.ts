@@ -81,7 +81,7 @@ export function readGrantTerms(
   return { count, ends_on_failure, for_ms, scope: scope ?? null, sum: sum ?? null, ...named };
 }
 
-/** Creates a grant for later actions of the same kind, and its task, together with the vote that approves this one. */
+/** Creates the grant that comes with an approving vote, and starts a task if the terms name one. */
 export function recordGrantWithVote(
   host: CoreHost,
   tx: LedgerTransaction,

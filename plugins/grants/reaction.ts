@@ -74,8 +74,8 @@ declare module "../../src/contract/reaction.ts" {
      */
     grantFlagged?(tx: ReactionTransaction, grant: Grant, actionId: string, by: Actor): boolean;
     /**
-     * An approving vote created the grant and starts a task with it. Its entry follows. Returns true if the feature
-     * recorded the task, or throws a refusal.
+     * An approving vote, whose entry follows, created the grant and names a task. Returns true if the feature started the
+     * task, and throws a refusal if it must not start.
      */
     grantNamed?(host: CoreHost, tx: LedgerTransaction, grant: Grant, title: string): boolean;
   }

@@ -19,7 +19,7 @@ class TaskAuditor implements FeatureAuditor {
   private readonly tasks = new Map<string, string>();
   /** The task that allowed each action. */
   private readonly uses = new Map<string, string>();
-  /** Titles of the tasks that votes start, keyed by grant, until the entry of the vote. */
+  /** Titles of tasks that started with a vote whose entry has not been read yet, keyed by the id of the grant. */
   private readonly voted = new Map<string, string>();
   private hasNewBar = false;
   readonly created = {
@@ -76,7 +76,7 @@ class TaskAuditor implements FeatureAuditor {
     }
   }
 
-  /** Checks that the vote contains the title of the task that was started with its grant. */
+  /** Checks that the entry of the vote has the title of the task that started with its grant. */
   private checkVote(grant: ApprovalEntry["grant"]): void {
     const { id = "", task } = grant ?? {};
     if (this.voted.get(id) !== task) throw new RangeError(`the task of the grant ${id} differs from that of its vote`);

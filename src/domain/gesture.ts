@@ -18,7 +18,7 @@ export interface VoteGrantTerms {
   scope: string | null;
   /** Maximum sum of a CEL expression over all uses; null if the sum has no cap. */
   sum: SumCap | null;
-  /** Title of the task that the vote starts with the grant. Absent: the grant belongs to no task. */
+  /** Title of the task to start together with the grant. Absent if there is none. */
   task?: string;
 }
 

@@ -98,12 +98,9 @@ function splitOnce(text: string, mark: string): string[] {
 function plainHost(host: string): string {
   if (!URL.canParse(`http://${host}`)) throw new UnreadableRequest("the gateway did not send a valid host");
   const plain = new URL(`http://${host}`).host.replace(/:443$/, "");
-  // An address of version 4 within one of version 6 (RFC 4291, section 2.5.5.2).
-  return plain.replace(/^\[::ffff:([\da-f]{1,4}):([\da-f]{1,4})\]/, (_, ...parts: string[]) =>
-    parts
-      .slice(0, 2)
-      .flatMap((part) => [parseInt(part, 16) >> 8, parseInt(part, 16) & 255])
-      .join("."),
+  // An IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2).
+  return plain.replace(/^\[::ffff:([\da-f]{1,4}):([\da-f]{1,4})\]/, (_, high: string, low: string) =>
+    [high, low].flatMap((part) => [parseInt(part, 16) >> 8, parseInt(part, 16) & 255]).join("."),
   );
 }
 
@@ -152,7 +149,7 @@ function queryOf(query: string): JsonObject {
   }
   for (const name of values.keys()) {
     const outer = [...name.matchAll(/\[/g)].map(({ index }) => name.slice(0, index));
-    // Some servers number the members of a list that have no number.
+    // Some servers give `[]` the next number, so that `x[]` and `x[0]` are the same member.
     const numberless = [...name.matchAll(/\[(\d+)\]/g)].map(
       ({ 0: member, index }) => `${name.slice(0, index)}[]${name.slice(index + member.length)}`,
     );
@@ -163,8 +160,8 @@ function queryOf(query: string): JsonObject {
 }
 
 /**
- * Returns the name that ASP.NET, which ignores case, or PHP, which replaces dots, spaces and `[` and ignores what is between
- * a `]` and the next `[`, could read.
+ * Returns the same name for all names that some server treats as one. ASP.NET ignores case. PHP replaces dots, spaces and
+ * `[`, and ignores text between a `]` and the next `[`.
  */
 const readName = (name: string): string =>
   name

@@ -42,7 +42,7 @@ function assertRsaKey(n: string, e: string): void {
   const modulus = fromBase64Url(n);
   if (e !== RSA_EXPONENT) throw new RangeError("the exponent of the RSA key is not 65537");
   const first = modulus[0] ?? 0;
-  // Zeros at the start would make a short modulus long. COSE does not allow them.
+  // With zeros at the start, a short modulus would pass as a long one. COSE does not allow them.
   const isLong = first !== 0 && (modulus.length > MIN_RSA_BYTES || (modulus.length === MIN_RSA_BYTES && first >= 0x80));
   if (!isLong || ((modulus.at(-1) as number) & 1) === 0)
     throw new RangeError("the modulus of the RSA key is even, shorter than 2048 bits, or begins with zeros");

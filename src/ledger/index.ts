@@ -204,7 +204,7 @@ class ProcessLedger implements OpenLedger {
     this.signUpTo(start.size);
   }
 
-  /** Signs the entries that a killed process may have left unsigned, as soon as the store and the files can be used. */
+  /** Signs the entries that a killed process may have left unsigned. Tries again while the store or a file cannot be used. */
   private signUpTo(size: number): void {
     if (this.isClosing || size <= (this.checkpoints.latest()?.size ?? 0)) return;
     this.checkpoint().catch((error: unknown) => {

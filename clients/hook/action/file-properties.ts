@@ -19,7 +19,7 @@ export interface CallFiles {
   /** Those whose contents the call may use or change. */
   used: readonly string[];
   opened: readonly string[];
-  /** Files that the call writes, so that their contents are lost. If one does not exist, nothing is. */
+  /** Files that the call overwrites, so that their contents are lost. A missing file loses nothing. */
   replaced?: readonly string[];
   searched: readonly Search[];
   changed: readonly string[];
@@ -85,7 +85,7 @@ export async function fileProperties(
   const untracked = new Set<string>();
   for (const path of suspicious)
     if (!within(path) || (kinds.get(path) !== "missing" && !tracked.has(path))) secrets.add(path);
-  // A missing file can be created before the call runs, also by the call itself. Text with spaces is rarely the name of a file.
+  // Someone can create a missing file before the call runs, unless the call itself overwrites it. Text with spaces is rarely the name of a file.
   const isWritten = (path: string): boolean => replaced.includes(path);
   for (const path of [...suspicious, ...displayed.filter((path) => maySuggestSecrets(path) && !isWritten(path))])
     if (within(path) && kinds.get(path) === "missing" && !/\s/.test(path.slice((workspace ?? "").length)))

@@ -76,7 +76,7 @@ export const SUBCOMMAND_WRAPPERS: Readonly<Record<string, readonly string[]>> = 
 
 /** Commands that download a package that is not installed, and run it. */
 export const DOWNLOADERS: ReadonlySet<string> = new Set(["npx", "bunx", "npm exec", "npm x", "bun x"]);
-/** Programs that people install from the registry of npm. The runners among them start other programs. */
+/** Programs that projects usually install from the registry of npm. Those in the last line start other programs. */
 export const NPM_PROGRAMS: ReadonlySet<string> = new Set(
   `assent astro attw ava babel biome c8 commitlint cspell cypress depcheck esbuild eslint gatsby graphql-codegen husky jest knip
   lefthook madge markdownlint markdownlint-cli2 mocha next ng nuxi nuxt nyc openapi-typescript oxfmt oxlint parcel playwright

@@ -9,7 +9,7 @@ export interface FileUse {
   opens: boolean;
   /** Whether it may create, change or delete a file. */
   changes: boolean;
-  /** Whether it writes to the files from the start, so that their contents are lost. */
+  /** Whether it overwrites the files, so that their contents are lost. */
   replaces?: boolean;
   /** Whether it may read settings or code from the files, which then decide what it does. */
   obeys?: boolean;

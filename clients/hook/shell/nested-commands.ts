@@ -87,7 +87,7 @@ export class NestedCommands {
     const [first] = argv;
     if (first === undefined) return;
     const name = this.reader.workingFolders.commandName(first);
-    // The registry of npm has a package of any name, such as ninja, that is another program.
+    // The registry of npm can have an unrelated package with the name of a program, such as ninja.
     const isOther = DOWNLOADERS.has(outer.at(-1) ?? "") && !NPM_PROGRAMS.has(name);
     const via = isOther ? [...outer, "download"] : outer;
     const args = /^python[0-9.]*$/.test(name) ? withoutPythonFlags(argv.slice(1)) : argv.slice(1);
@@ -102,7 +102,7 @@ export class NestedCommands {
     // Patterns count as if hidden files and all folders match anyway.
     const isPatternOption =
       name === "shopt" && /^-[su]( (globstar|nullglob|dotglob))+$/.test(args.map(({ text }) => text).join(" "));
-    // Variables that choose no program and no file.
+    // Without these variables, the same programs run with the same files.
     const isHarmlessUnset = name === "unset" && args.every(({ text }) => isHarmlessAssignment(text, ""));
     if (STATE_BUILTINS.has(name) && !isPatternOption && !isHarmlessUnset) this.reader.note("state");
     switch (name) {
@@ -260,7 +260,7 @@ export class NestedCommands {
       return this.read([{ ...first, text: program }, ...args], [...via, "uv run"], depth, null);
     }
     const texts = this.scriptTexts(first);
-    // The same applies to these scripts, whose programs and options are known. A missing one could become any program.
+    // The same applies to these scripts, whose programs and options are known. If one is missing, anything can be put in its place.
     if (/(^|\/)(gradlew|mvnw)$/.test(first.text)) {
       if (texts.length === 0) this.reader.note("script");
       return record();

@@ -229,7 +229,7 @@ cargo machete, cargo deny check, cargo audit, cargo outdated checks: -qR -d= --q
 # https://hexdocs.pm/mix, https://docs.swift.org/swiftpm/documentation/packagemanagerdocs, https://dart.dev/tools, https://docs.flutter.dev/reference/flutter-cli
 mix test, mix compile, mix credo checks: --trace --only= --exclude= --include= --stale --failed --seed= --max-failures= --cover --slowest= --warnings-as-errors --force --color --no-color --timeout= --strict --all --format=/\w+/
 mix format local: --check-formatted --dry-run
-# Native builds, whose recipes an agent cannot change without approval. Other targets install or publish.
+# Native builds. An agent needs approval to change their build files. Targets that are not listed here can install or publish.
 cmake checks: -SBG= -t=/all|tests?|check|clean|lint|format/ -j[=] -D=/(CMAKE_BUILD_TYPE|CMAKE_EXPORT_COMPILE_COMMANDS|BUILD_TESTING|BUILD_SHARED_LIBS)(:\w+)?=\w+/ --build= --target=/all|tests?|check|clean|lint|format/ --config= --parallel[=] --verbose --clean-first --fresh --list-presets operands/[.]{1,2}(\/[\w.-]+)*\/?|\d+/
 ctest checks: -VQNF -j[=] -RELC=~ --test-dir= --output-on-failure --parallel[=] --rerun-failed --stop-on-failure --verbose --timeout= --tests-regex=~ --exclude-regex=~ --build-config=~ max0
 ninja checks: -vnd -Cjkl= --verbose --quiet operands/all|tests?|check|clean|lint|format/

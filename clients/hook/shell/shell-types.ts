@@ -80,7 +80,7 @@ export interface ParsedShell {
 export interface FileUses {
   /** Files whose contents a command may display. */
   opened: Set<string>;
-  /** Files whose contents would be lost, because a command writes to them from the start. */
+  /** Files that a command overwrites, so that their contents are lost. */
   replaced: Set<string>;
   /** Folders, or files, that a command searches. */
   searched: Search[];

@@ -7,11 +7,11 @@ import { randomInt } from "node:crypto";
 import { isObject, type JsonObject, type JsonValue } from "../transport/rpc-message.ts";
 
 /**
- * Only digits, so that letters around and between them, such as `text` or a name, are never part of it. No 0 and 1, because
- * these look like letters.
+ * Only digits, so that letters between them, such as the key `text`, never hide the mark from the comparison. No 0 and 1,
+ * because they look like letters.
  */
 const TOKEN = Array.from({ length: 16 }, () => String(randomInt(2, 10))).join("");
-/** Stands for each removed character: not a digit of any token, so that the digits around it never form one. */
+/** Replaces each removed digit. No token contains it, so the digits that remain cannot form the token. */
 const REMOVED = "0";
 /** Namespace of the proxy's keys in `_meta`. */
 const PROXY_KEYS = /^assent\//i;
@@ -45,7 +45,7 @@ export function removeMarks<T>(message: T): T {
   return clean(message as JsonValue, true) as T;
 }
 
-/** Members of content items that clients do not display between texts. */
+/** Members of content items that clients usually do not display. */
 const UNDISPLAYED: ReadonlySet<string> = new Set([
   "type",
   "annotations",
@@ -61,9 +61,9 @@ const UNDISPLAYED: ReadonlySet<string> = new Set([
 const ENVELOPE: ReadonlySet<string> = new Set(["jsonrpc", "id"]);
 
 /**
- * Returns the texts of a message that contain the mark or a part of it, each with its replacement. The digits are read as
- * clients display them: one text after the other, with and without what is seldom displayed, only the values of one key
- * (`text` of each content item), or only the keys.
+ * Returns the texts of a message that contain the mark or a part of it, each with its replacement. Clients display different
+ * parts of a message, so the digits are read in several ways: from all texts in order, from the texts that clients usually
+ * display, from the values of one key (such as the `text` of each content item), and from the keys.
  */
 function findMarks(message: JsonValue): Map<string, string> {
   const readings = new Map<string, { texts: string[]; digits: string[] }>();
@@ -93,7 +93,7 @@ function findMarks(message: JsonValue): Map<string, string> {
   return found;
 }
 
-/** Adds the replacements of the texts in which the mark's digits are. */
+/** Adds a replacement for each text that contains digits of the mark. */
 function replaceMarks(texts: readonly string[], found: Map<string, string>): void {
   const characters = texts.map((text) => Array.from(text));
   const places: { text: number; at: number }[] = [];
@@ -120,11 +120,11 @@ function replaceMarks(texts: readonly string[], found: Map<string, string>): voi
   }
 }
 
-/** Compares characters without their form: a full-width, a mathematical and a circled 7 are the digit 7. */
+/** Treats all forms of a digit as equal, such as a full-width, a mathematical and a circled 7. */
 const FORMS = new Intl.Collator("en", { sensitivity: "base" });
 const digitForms = new Map<string, string>();
 
-/** Returns the digits of a text, in whatever form Unicode has them. */
+/** Returns the digits of a text as ASCII digits, whichever of the forms in Unicode they have. */
 function digitsOf(text: string): string {
   let digits = "";
   for (let at = 0; at < text.length; at++) {
@@ -139,17 +139,18 @@ function digitsOf(text: string): string {
 }
 
 function readDigitForm(character: string): string {
-  // Tag digits, U+E0030 to U+E0039, are invisible.
-  const tag = (character.codePointAt(0) as number) - 0xe0030;
-  const digits =
-    tag >= 0 && tag <= 9
-      ? String(tag)
-      : /\p{N}/u.test(character)
-        ? (Array.from("0123456789").find((digit) => FORMS.compare(character, digit) === 0) ??
-          character.normalize("NFKD").replaceAll(/[^0-9]/g, ""))
-        : "";
+  const digits = toDigits(character);
   digitForms.set(character, digits);
   return digits;
+}
+
+function toDigits(character: string): string {
+  // Tag digits, U+E0030 to U+E0039, are invisible.
+  const tag = (character.codePointAt(0) as number) - 0xe0030;
+  if (tag >= 0 && tag <= 9) return String(tag);
+  if (!/\p{N}/u.test(character)) return "";
+  const same = Array.from("0123456789").find((digit) => FORMS.compare(character, digit) === 0);
+  return same ?? character.normalize("NFKD").replaceAll(/[^0-9]/g, "");
 }
 
 const withoutProxyKeys = (meta: JsonObject): JsonObject =>

@@ -159,7 +159,7 @@ limits: [{ name: money, tool: graph, sum: usage.cost_usd, reserve: 1, at_most: 1
         options = {"agent_id": AGENT, "tool": "graph", "wait": 0, "usage": usage}
         wrapped = wrap_tool_call(Assent(), **options)
         self.assertEqual(wrapped(request(1), lambda _: 4), 4)
-        # An invalid usage is not reported, and the reserve counts.
+        # The invalid usage is not reported, so the limit counts its reserve.
         self.assertEqual(wrapped(request(2), lambda _: -1), -1)
         self.assertEqual(asyncio.run(awrap_tool_call(AsyncAssent(), **options)(request(3), later)), 4)
         self.assertEqual(wrapped(request(4), lambda _: 1), 1)

@@ -64,7 +64,7 @@ class Results(unittest.TestCase):
             return self.read(cost, tool="budget", **options)
 
         self.assertEqual((spend(4), heard), (4, []))
-        # An invalid usage is not reported, and the reserve counts.
+        # The invalid usage is not reported, so the limit counts its reserve.
         self.assertEqual(spend(-1), -1)
         self.assertIn("usage.cost_usd must be a number from 0", heard[0])
         self.assertEqual(next(self.client.actions(limit="1"))["status"], "succeeded")

@@ -58,7 +58,7 @@ export function assentHooks(options: GateOptions) {
     }
   }
 
-  /** Returns the usage to report. Without it, the reserves of limits count. */
+  /** Returns the usage to report. Without a usage, each limit counts its `reserve`. */
   function usageOf({ tool_response: output, tool_name: name = "" }: HookInput): { usage?: Record<string, number> } {
     try {
       return options.usage === undefined ? {} : { usage: assertReportable(options.usage(output, name)) };

@@ -207,7 +207,7 @@ class SourceMatcher implements EffectMatcher {
     if (candidate === undefined) return "unknown_action";
     const { action, digests } = candidate;
     if (targetKey(action) !== targetKey(this.mappingAt(mapping))) return "other_operation";
-    // An action that started after the window explains an effect of the next window, so it explains none before its start.
+    // An action that starts after the window can explain an effect of the next window. If it also explained one before its start, it would explain two.
     const startsLater = action.started_at >= this.options.to && event.at < action.started_at;
     if (startsLater || !this.isDuring(action, event.at)) return "outside_action";
     if (candidate.match !== null) return "already_matched";

@@ -69,7 +69,7 @@ export interface Vote {
     params: unknown;
     context: unknown;
     questions: { question: string; answer: string | null }[];
-    /** Whether questions before the vote were erased, so that `questions` lacks them. */
+    /** Whether `questions` is incomplete, because questions asked before the vote were erased. */
     isQuestionErased: boolean;
   } | null;
   erased_at: string | null;
@@ -243,7 +243,8 @@ function readWitnesses(
 
 function isCosignerVkey(vkey: string): boolean {
   try {
-    return parseCosignerVkey(vkey).name !== "";
+    parseCosignerVkey(vkey);
+    return true;
   } catch {
     return false;
   }

@@ -1,4 +1,4 @@
-/** Tasks in the console: a card on the page about an agent, and the name of a task in the offer of a grant. */
+/** Tasks in the console: a card on the page about an agent, and a field that names a task when a vote also creates a grant. */
 import type { ConsolePart } from "../../console/app/kit.ts";
 
 export default {

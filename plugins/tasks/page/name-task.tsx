@@ -1,4 +1,4 @@
-/** In the offer of a grant with a vote: the name of a task to start with it. */
+/** The field that names a task, shown where a voter adds a grant to an approval. */
 import { useId } from "preact/hooks";
 import type { Places } from "../../console/app/kit.ts";
 

@@ -202,7 +202,7 @@ export class Checkpoints {
   }
 }
 
-/** Whether the store or a file could not be used, and nothing contradicts the head, so that the signature can be retried. */
+/** Whether the signature can be retried: the store or a file could not be used, but nothing contradicts the head. */
 export function canSignLater(error: unknown): error is StorageError {
   return error instanceof StorageError && error.kind !== "corrupt" && error.kind !== "invalid";
 }

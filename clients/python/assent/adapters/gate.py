@@ -12,7 +12,7 @@ from ..govern import error_text, log, reportable
 from ..transport import to_json
 
 
-#: Returns what a call used, from its result and the name of its tool, for limits.
+#: Computes what a call used, which limits count, from its result and the name of its tool.
 Usage = Callable[[Any, str], Mapping[str, float]]
 
 

@@ -91,7 +91,7 @@ export interface Places {
   "request-changes": { action: Action; onChanged(action: Action): void };
   /** Above the vote buttons of a request. */
   vote: { id: string; terms: VoteTerms; onChoose(addition: VoteAddition | null): void };
-  /** In the offer of a grant with a vote. `onName` receives the title of a task to start with it; null without a task. */
+  /** Where a voter adds a grant to an approval. `onName` receives the title of the task to start, or null for no task. */
   "grant-offer": { onName(title: string | null): void };
   /** Below why the person cannot approve a pending request: other ways to vote. */
   "other-votes": {

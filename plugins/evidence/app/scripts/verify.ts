@@ -31,7 +31,7 @@ async function run(): Promise<void> {
   try {
     result.replaceChildren(...render(report));
   } catch (error) {
-    // A file that is not checked has another form.
+    // The form of some files, such as controls.json, is not checked.
     result.replaceChildren(renderRefused([`the pack cannot be displayed: ${String(error)}`]));
   }
 }
