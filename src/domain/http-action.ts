@@ -130,6 +130,9 @@ const SLASH_LIKE = /[\u2044\u2215\u2216\u29f5\u29f8\u00a5\u20a9]/;
 /** Returns the number of characters in a path that servers can interpret as separators, dots or escapes. */
 const countSpecialCharacters = (path: string): number => path.match(/[./\\%;?#]/g)?.length ?? 0;
 
+/** Maximum depth of a query parameter. Servers read at most 5 (qs), 32 (Rack) or 64 levels (PHP), each in its own way. */
+const MAX_QUERY_DEPTH = 32;
+
 function queryOf(query: string): JsonObject {
   const values = new Map<string, JsonValue>();
   const spellings = new Map<string, string>();
@@ -149,6 +152,8 @@ function queryOf(query: string): JsonObject {
   }
   for (const name of values.keys()) {
     const outer = [...name.matchAll(/\[/g)].map(({ index }) => name.slice(0, index));
+    if (outer.length > MAX_QUERY_DEPTH)
+      throw new UnreadableRequest(`the query has a parameter with more than ${MAX_QUERY_DEPTH} levels`);
     // Some servers give `[]` the next number, so that `x[]` and `x[0]` are the same member.
     const numberless = [...name.matchAll(/\[(\d+)\]/g)].map(
       ({ 0: member, index }) => `${name.slice(0, index)}[]${name.slice(index + member.length)}`,
