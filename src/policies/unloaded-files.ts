@@ -137,8 +137,10 @@ async function listFilesBeside(path: string): Promise<UnloadedFile[]> {
   const files: string[] = [];
   for (const entry of await readdir(parent, { withFileTypes: true }).catch((): Dirent[] => [])) {
     const { name } = entry;
+    // Decides most names without a look at the file, because the parent can be a large folder.
+    if (name === folder || !isMistakenFor(name, folder, false)) continue;
     // A file system that ignores case has one folder under both names.
-    if (name === folder || (await realpath(join(parent, name)).catch(() => null)) === real) continue;
+    if ((await realpath(join(parent, name)).catch(() => null)) === real) continue;
     const isFolder = await isFolderOrLink(join(parent, name));
     if (!isMistakenFor(name, folder, isFolder)) continue;
     files.push(...(isFolder ? await walk(parent, [name]) : [name]));
