@@ -1,8 +1,42 @@
 /** Requests a decision on a request of the agent, and reports its result. */
 import { createAgentIdResolver } from "../typescript/agent-id.ts";
 import { AssentError, RequestRefused, submitAndStart, type ActionRecord, type Assent } from "../typescript/index.ts";
+import { sha256Hex } from "../../src/domain/hash.ts";
 import type { HttpAction } from "../../src/domain/http-action.ts";
+import type { JsonObject } from "../../src/domain/json.ts";
+import type { Credential } from "./credentials.ts";
 import { Refusal } from "./refusal.ts";
+
+/**
+ * Headers that frame, negotiate, cache, trace or identify one attempt of a request. Every other header can change what a
+ * server does: `Dropbox-API-Arg` names the file, `X-Amz-Target` the operation, and `Stripe-Account` the account.
+ */
+const NEUTRAL_HEADERS =
+  /^(?:host|connection|keep-alive|te|proxy-.*|transfer-encoding|content-(?:encoding|length|type)|accept(?:-.*)?|user-agent|cache-control|pragma|date|dnt|origin|priority|referer|if-none-match|if-modified-since|idempotency-key|(?:x-)?(?:request|correlation|client-request)-id|traceparent|tracestate|baggage|sentry-trace|x-(?:b3|datadog|stainless)-.*|x-amzn-trace-id|sec-(?:ch|fetch|gpc).*)$/;
+/** Names of headers whose values are recorded as digests. */
+const SECRET_HEADERS = /auth|cookie|credential|key|password|secret|session|signature|token/;
+
+/**
+ * Returns the headers on which the decision depends, as a member of the action's parameters; an empty object if there are
+ * none. Omits those of listed credentials, which contain the placeholder. CGI programs read `_` as `-`, so the names have `-`.
+ */
+export function decidedHeaders(
+  headers: readonly (readonly [name: string, value: string])[],
+  credentials: readonly Credential[],
+): JsonObject {
+  const swapped = new Set(credentials.flatMap(({ place, name }) => (place === "header" ? [name] : [])));
+  const values = new Map<string, string[]>();
+  for (const [given, value] of headers) {
+    const name = given.replaceAll("_", "-");
+    if (!NEUTRAL_HEADERS.test(name) && !swapped.has(name)) values.set(name, [...(values.get(name) ?? []), value]);
+  }
+  if (values.size === 0) return {};
+  const shown = [...values].map(([name, all]): [string, JsonObject[string]] => {
+    if (SECRET_HEADERS.test(name)) return [name, { sha256: sha256Hex(Buffer.from(JSON.stringify(all))) }];
+    return [name, all.length === 1 ? (all[0] as string) : all];
+  });
+  return { headers: Object.fromEntries(shown) };
+}
 
 interface GateOptions {
   assent: Assent;

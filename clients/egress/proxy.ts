@@ -12,7 +12,7 @@ import type { Assent } from "../typescript/index.ts";
 import { createLookup, InternalAddress, isAddressLiteral, resolveWithSystem, type Resolve } from "./addresses.ts";
 import { createAuthority } from "./certificates.ts";
 import { Redactor, swapCredentials } from "./credentials.ts";
-import { RequestGate } from "./decide-request.ts";
+import { decidedHeaders, RequestGate } from "./decide-request.ts";
 import { originKey, type EgressConfig, type Origin } from "./egress-config.ts";
 import { ByteReader, headerOf, readBody, readHead, type RequestHead } from "./http-reader.ts";
 import { Refusal, unreadable, writeRefusal } from "./refusal.ts";
@@ -242,7 +242,8 @@ class Proxy {
       );
       // Before the decision, so that no one approves a request that is not sent.
       const swapped = swapCredentials(origin.credentials, { headers, uri, body });
-      const started = await gate.start({ tool, operation, params }, signal);
+      const decided = { ...params, ...decidedHeaders(headers, origin.credentials) };
+      const started = await gate.start({ tool, operation, params: decided }, signal);
       let response;
       try {
         signal.throwIfAborted();

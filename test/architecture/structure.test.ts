@@ -165,7 +165,7 @@ describe("imports", () => {
     "clients/demo": "",
     "clients/hook": "domain/json",
     "clients/egress":
-      "domain/http-action domain/json-body domain/json domain/names domain/validation domain/yaml webhook/address",
+      "domain/hash domain/http-action domain/json-body domain/json domain/names domain/validation domain/yaml webhook/address",
     "clients/mcp":
       "domain/canonical domain/json domain/names domain/policy/compile/glob domain/text domain/traceparent domain/validation domain/yaml",
   };

@@ -398,6 +398,30 @@ describe("a request that requires approval", () => {
     assert.equal(seen.length, 1);
   });
 
+  test("passes only with the headers that were approved, because a header can name the file or the account", async () => {
+    const put = (headers: string): string => get("/upload", `Content-Length: 0\r\n${headers}`, "PUT");
+    const idOf = (answer: string): unknown => /"action_id":"([^"]+)"/.exec(answer)?.[1];
+    const first = await sendInside(put('Dropbox-API-Arg: {"path":"/a"}\r\nUser-Agent: one\r\nCookie: u=1\r\n'));
+    const id = idOf(first) as string;
+    await approve(service, id);
+    const cookie = (await actions())[0]?.params["headers"] as Record<string, unknown>;
+    assert.deepEqual(Object.keys(cookie).sort(), ["cookie", "dropbox-api-arg"]);
+    assert.equal(cookie["dropbox-api-arg"], '{"path":"/a"}');
+    assert.ok(!JSON.stringify(cookie).includes("u=1"));
+    seen.length = 0;
+    for (const other of [
+      'Dropbox-API-Arg: {"path":"/b"}\r\nCookie: u=1\r\n',
+      'Dropbox-API-Arg: {"path":"/a"}\r\nCookie: u=2\r\n',
+      'Dropbox-API-Arg: {"path":"/a"}\r\nDropbox_API_Arg: {"path":"/b"}\r\nCookie: u=1\r\n',
+      'Dropbox-API-Arg: {"path":"/a"}\r\nCookie: u=1\r\nStripe-Account: acct_2\r\n',
+      "",
+    ])
+      assert.notEqual(idOf(await sendInside(put(other))), id, other);
+    assert.deepEqual(seen, []);
+    const same = 'Cookie: u=1\r\nUser-Agent: two\r\nDropbox-API-Arg: {"path":"/a"}\r\n';
+    assert.equal(statusOf(await sendInside(put(same))), 200);
+  });
+
   test("is not sent if the agent disconnects before the approval", async () => {
     seen.length = 0;
     const waiting = await start(configWith().replace("wait: 0", "wait: 30"));

@@ -67,6 +67,22 @@ describe("a call to a server over HTTP", () => {
       );
   });
 
+  test("is not sent to another server to which this one redirects, which would get the configured headers", async () => {
+    const other = await startReceiver();
+    const { answer } = receiver;
+    receiver.answer = (_, response) =>
+      void response.writeHead(307, { location: `http://127.0.0.1:${other.port}/mcp` }).end();
+    try {
+      const message = { jsonrpc: "2.0", id: 3, method: "tools/call", params: {} } as const;
+      await assert.rejects(channel.send(message), /status 307/);
+      await assert.rejects(channel.send(message, { credentialHeaders: { Authorization: "Bearer x" } }));
+      assert.deepEqual(other.received, []);
+    } finally {
+      receiver.answer = answer;
+      await other.close();
+    }
+  });
+
   test("is not made when the start issued no credential, and is reported as not run", async () => {
     const reported: [boolean, string | undefined][] = [];
     const config = readServerConfig("tracker", { url: "http://127.0.0.1:1/", credential_headers: TEMPLATES });
