@@ -72,7 +72,12 @@ export function toHttpAction(original: GatewayRequest, tool: string, agent: stri
     throw new UnreadableRequest("the query contains a semicolon, which servers interpret differently");
   const params: JsonObject = { host: plainHost(host), path: plainPath(path), query: queryOf(query) };
   const body = bodyOf(original);
-  if (body !== undefined) params["body"] = body;
+  if (body !== undefined) {
+    params["body"] = body;
+    // Servers do other things with the same bytes of another type, such as two kinds of JSON patches.
+    const type = original.headers.get("content-type")?.trim() ?? "";
+    if (!/^application\/json\s*(?:;|$)/i.test(type)) params["content_type"] = type;
+  }
   return { agent_id: agent, tool, operation: method.toLowerCase(), params, meta: { via: "gateway" } };
 }
 

@@ -167,3 +167,28 @@ test("query parameters that servers read differently are refused", () => {
     "b[x][z]": "4",
   });
 });
+
+test("two bodies with the same bytes and other types are different actions", () => {
+  const body = new TextEncoder().encode("{}");
+  const typed = (type: string): JsonObject =>
+    toHttpAction(
+      {
+        method: "PATCH",
+        host: "api.example",
+        uri: "/",
+        headers: new Headers({ "content-type": type }),
+        gatewayHeaders: [],
+        body,
+        declaredLength: null,
+      },
+      "http",
+      "gateway",
+    ).params;
+  const types = ["application/merge-patch+json", "application/strategic-merge-patch+json", "text/plain", "text/x.a"];
+  const actions = ["application/json", ...types].map((type) => JSON.stringify(typed(type)));
+  assert.equal(new Set(actions).size, actions.length);
+  for (const type of types) assert.equal(typed(type)["content_type"], type);
+  // Frameworks choose the spelling.
+  for (const type of ["application/json; charset=utf-8", "Application/JSON"])
+    assert.equal(JSON.stringify(typed(type)), actions[0]);
+});
