@@ -5,6 +5,7 @@
  */
 import type { JsonObject, JsonValue } from "./json.ts";
 import { sha256Hex } from "./hash.ts";
+import { hasHiddenCharacters } from "./text.ts";
 import { readJson, UnreadableRequest } from "./json-body.ts";
 
 /** The action for a request. Gateways and the egress proxy submit equal actions, so that they can share policies. */
@@ -97,12 +98,22 @@ function splitOnce(text: string, mark: string): string[] {
 }
 
 /**
+ * IPv6 addresses that contain an IPv4 address: `::a.b.c.d`, `::ffff:0:a.b.c.d` (RFC 2765), NAT64 (RFC 6052, RFC 8215),
+ * 6to4 (RFC 3056), Teredo (RFC 4380) and ISATAP (RFC 5214). A rule for the IPv4 address does not cover them. `::` and
+ * `::1` are addresses of their own.
+ */
+const TRANSLATED =
+  /^\[(?:::(?:ffff:0:)?[\da-f]+:[\da-f]+|::(?!1?\])[\da-f]*|::ffff:0:[\da-f]*|64:ff9b:[\da-f:]*|2002:[\da-f:]*|2001:(?::|0:)[\da-f:]*|[\da-f:]*:5efe:[\da-f]+:[\da-f]+)\]/;
+
+/**
  * Returns the host in lowercase, without a default port and with an address in its usual form, so that a rule for a host
  * covers all its spellings. Throws UnreadableRequest for a host that no URL has.
  */
 function plainHost(host: string): string {
   if (!URL.canParse(`http://${host}`)) throw new UnreadableRequest("the gateway did not send a valid host");
   const plain = new URL(`http://${host}`).host.replace(/:443$/, "");
+  if (TRANSLATED.test(plain))
+    throw new UnreadableRequest("the host is an IPv6 address that a network can translate to an IPv4 address");
   // An IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2).
   return plain.replace(/^\[::ffff:([\da-f]{1,4}):([\da-f]{1,4})\]/, (_, high: string, low: string) =>
     [high, low].flatMap((part) => [parseInt(part, 16) >> 8, parseInt(part, 16) & 255]).join("."),
@@ -123,7 +134,10 @@ function plainPath(path: string): string {
   // Some servers normalize names to NFKC, which turns a fullwidth full stop into a normal full stop.
   if (countSpecialCharacters(plain.normalize("NFKC")) !== countSpecialCharacters(plain) || SLASH_LIKE.test(plain))
     throw new UnreadableRequest("the path contains characters that some servers treat as dots or slashes");
-  if (/\p{Cc}/u.test(plain)) throw new UnreadableRequest("the path contains control characters");
+  if (hasHiddenCharacters(plain.replaceAll(/\p{Zs}/gu, "")))
+    throw new UnreadableRequest(
+      "the path contains control characters or invisible characters, which some servers ignore",
+    );
   if (/[.\p{Z}](?:\/|$)/u.test(plain))
     throw new UnreadableRequest("a segment of the path ends with a dot or a space, which some servers ignore");
   return plain;

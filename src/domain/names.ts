@@ -3,8 +3,6 @@ import { hasHiddenCharacters } from "./text.ts";
 import { groupByScript } from "./visible-text.ts";
 
 const VISIBLE_ASCII = /^[!-~]*$/;
-/** The Braille blank, which Unicode classifies as a symbol although it is invisible in every font. */
-const BLANK = "\u2800";
 
 /**
  * Returns the fault of a name; null if the name is valid. Rejects names that a person could confuse with another name:
@@ -12,7 +10,7 @@ const BLANK = "\u2800";
  */
 export function findNameFault(text: string): string | null {
   if (VISIBLE_ASCII.test(text)) return null;
-  if (hasHiddenCharacters(text) || text.includes(BLANK)) return "contains an invisible character";
+  if (hasHiddenCharacters(text)) return "contains an invisible character";
   if (text.trim() !== text) return "begins or ends with a space";
   if (text.normalize("NFKC") !== text) return "is not in the Unicode normal form NFKC";
   return findMixedScriptFault(text);

@@ -13,10 +13,10 @@ export function clipText(text: string, max: number): string {
 /**
  * Matches characters that are invisible or change how other characters are displayed: controls, format characters (bidi
  * marks, zero-width joiners, tags), default-ignorable code points, separators, spaces other than U+0020, private use,
- * unassigned, and lone surrogates.
+ * unassigned, lone surrogates, and the Braille blank, which Unicode classifies as a symbol.
  */
 export const HIDDEN_CHARACTERS =
-  /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]|(?! )\p{Zs}/gu;
+  /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}\u2800]|(?! )\p{Zs}/gu;
 
 export function hasHiddenCharacters(text: string): boolean {
   return text.search(HIDDEN_CHARACTERS) >= 0;

@@ -1,6 +1,6 @@
 /** Finds files that look like policies, but that no source loads, because of their names or folders. */
 import { type Dirent } from "node:fs";
-import { open, readdir, realpath, stat } from "node:fs/promises";
+import { open, readdir, readFile, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve, sep } from "node:path";
 import type { UnloadedFile } from "../contract/policy-source.ts";
 import { decodeUtf8, isJsonObject } from "../domain/json.ts";
@@ -93,12 +93,23 @@ export async function findUnloadedFiles(path: string, recursive: boolean): Promi
     try {
       // A read of a pipe would not end.
       if (!(await stat(join(path, file))).isFile()) continue;
-      if (looksLikePolicy(await readStart(join(path, file)))) found.push({ file, reason });
+      const content = await readStart(join(path, file));
+      if (looksLikePolicy(content) && !(await isShippedPack(file, content))) found.push({ file, reason });
     } catch {
       // The file is gone or cannot be read, so it cannot be told whether it is a policy.
     }
   }
   return found;
+}
+
+/** The packs of this package, which are next to its default policies to be copied. */
+const PACKS = new URL("../../policies/packs/", import.meta.url);
+
+/** Returns true for an unchanged pack in the folder `packs`. */
+async function isShippedPack(file: string, content: Uint8Array): Promise<boolean> {
+  if (!file.startsWith("packs/")) return false;
+  const pack = await readFile(new URL(file.slice("packs/".length), PACKS)).catch(() => null);
+  return pack !== null && pack.equals(content);
 }
 
 /** Reads the first `MAX_UNLOADED_BYTES` of a file. */

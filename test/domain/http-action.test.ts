@@ -79,6 +79,11 @@ test("a path that servers read differently is refused", needs("docs"), () => {
     "/docs/a%09",
     "/docs/a%7f",
     "/docs/a%C2%85",
+    // Characters that people do not see and some servers ignore.
+    ...["200B", "200D", "2060", "FEFF", "00AD", "202E", "E0041", "FE0F", "3164", "E000"].map(
+      (code) => `/adm${encodeURIComponent(String.fromCodePoint(parseInt(code, 16)))}in`,
+    ),
+    "/adm%E2%A0%80in",
     // Not a path, or not in ASCII.
     "docs",
     "http://api.example/docs",
@@ -123,6 +128,28 @@ test("a host has one spelling", () => {
     assert.equal(paramsOf("/", host)["host"], "169.254.169.254", host);
   for (const host of ["[::1]", "[0:0:0:0:0:0:0:1]", "[0::0001]:443"])
     assert.equal(paramsOf("/", host)["host"], "[::1]");
+  for (const host of ["[::]", "[2001:db8::1]", "[2001:4860:4860::8888]", "[2001:0db8::5efe]"])
+    assert.equal(paramsOf("/", host)["host"], new URL(`http://${host}`).host);
+  // A network can translate these to 169.254.169.254, and a rule for it would not cover them.
+  for (const address of [
+    "::169.254.169.254",
+    "::a9fe:0",
+    "::1:0",
+    "::2",
+    "::ffff:0:169.254.169.254",
+    "::ffff:0:0:1",
+    "64:ff9b::169.254.169.254",
+    "64:ff9b::a9fe:a9fe",
+    "0064:FF9B:0:0:0:0:a9fe:a9fe",
+    "64:ff9b:1::169.254.169.254",
+    "2002:a9fe:a9fe::1",
+    "2001:0:4136:e378:8000:63bf:5601:5601",
+    "2001::1",
+    "fe80::5efe:169.254.169.254",
+    "2001:db8::200:5efe:a9fe:a9fe",
+    "2001:db8:1:2:0:5efe:a9fe:a9fe",
+  ])
+    assert.throws(() => paramsOf("/", `[${address}]`), UnreadableRequest, address);
 });
 
 test("query parameters that servers read differently are refused", () => {

@@ -192,6 +192,20 @@ test("a tool that extends the name of a tool in a policy is denied, unless a pol
   assert.equal(decided("stripe").rule, "no");
 });
 
+test("a glob that does not begin with a name and a separator does not name what extends the name", () => {
+  for (const glob of ["s*", "s*/", "stripe*", "stripe?", "*/", "*/*", "?tripe/", "*stripe*", "*", "st*:*"]) {
+    const set = compile(policy("p", [rule("no", "deny", { tool: "stripe" }), rule("yes", "allow", { tool: glob })]));
+    for (const tool of ["stripe/", "Stripe:refund", "./stripe", "stripe/refund", "stripe%2f"])
+      assert.equal(decide(set, action(tool, "x"), FACTS, NOW).effect, "deny", `${tool} with ${glob}`);
+  }
+  const set = compile(
+    policy("p", [rule("no", "deny", { tool: "stripe" }), rule("yes", "allow", { tool: ["s*", "stripe/*", "./s*"] })]),
+  );
+  for (const tool of ["stripe/refund", "Stripe/", "store/x", "st"])
+    assert.equal(decide(set, action(tool, "x"), FACTS, NOW).effect, "allow", tool);
+  assert.equal(decide(set, action("./stripe", "x"), FACTS, NOW).effect, "deny");
+});
+
 test("an operation that extends the name of an operation in a policy is denied, unless a policy names it", () => {
   const set = compile(
     policy("p", [

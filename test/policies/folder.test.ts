@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import test, { type TestContext } from "node:test";
 import policyFiles from "../../plugins/policy-files/index.ts";
@@ -367,6 +367,25 @@ test("policies next to the folder, and policies in other encodings, are listed",
   assert.deepEqual(await found("policies"), beside);
   assert.equal((await found("rules")).length, beside.length + 4);
   assert.deepEqual(await found(""), []);
+});
+
+test("the packs next to the default policies are not named as unloaded, but changed packs and other files are", async (t) => {
+  assert.deepEqual((await loadPolicyFolder("policies")).unloaded, []);
+  const email = readFileSync("policies/packs/email.yaml", "utf8");
+  const folder = folderOf(t, {
+    "a.yaml": good("a"),
+    "packs/email.yaml": email,
+    "packs/payments.yaml": email,
+    "packs/shell.yaml": `${email}# changed`,
+    "packs/own.yaml": good("own"),
+    "others/email.yaml": email,
+  });
+  assert.deepEqual((await loadPolicyFolder(folder)).unloaded.map(({ file }) => file).sort(), [
+    "others/email.yaml",
+    "packs/own.yaml",
+    "packs/payments.yaml",
+    "packs/shell.yaml",
+  ]);
 });
 
 test("a git tree lists the files that can be unloaded policies, and its policies are the same", async (t) => {

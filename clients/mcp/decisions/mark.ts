@@ -89,35 +89,37 @@ function findMarks(message: JsonValue): Map<string, string> {
   };
   visit(message, "", true);
   const found = new Map<string, string>();
-  for (const { texts, digits } of readings.values()) if (digits.join("").includes(TOKEN)) replaceMarks(texts, found);
+  const all = readings.get("all");
+  // Each other reading has a part of these texts, so that one with as many is equal.
+  for (const reading of readings.values())
+    if (reading === all || reading.texts.length !== all?.texts.length)
+      replaceMarks(reading.texts, reading.digits, found);
   return found;
 }
 
-/** Adds a replacement for each text that contains digits of the mark. */
-function replaceMarks(texts: readonly string[], found: Map<string, string>): void {
-  const characters = texts.map((text) => Array.from(text));
-  const places: { text: number; at: number }[] = [];
-  let digits = "";
-  characters.forEach((each, text) =>
-    each.forEach((character, at) => {
-      for (const digit of digitsOf(character)) {
-        digits += digit;
-        places.push({ text, at });
-      }
-    }),
-  );
-  const changed = new Set<number>();
-  for (let from = digits.indexOf(TOKEN); from >= 0; from = digits.indexOf(TOKEN, from + 1))
-    for (const { text, at } of places.slice(from, from + TOKEN.length)) {
-      (characters[text] as string[])[at] = REMOVED;
-      changed.add(text);
+/** Adds a replacement for each text that contains digits of the mark. @param digits the digits of each text */
+function replaceMarks(texts: readonly string[], digits: readonly string[], found: Map<string, string>): void {
+  const all = digits.join("");
+  const first = all.indexOf(TOKEN);
+  if (first < 0) return;
+  const isRemoved = new Uint8Array(all.length);
+  for (let from = first; from >= 0; from = all.indexOf(TOKEN, from + 1)) isRemoved.fill(1, from, from + TOKEN.length);
+  let end = 0;
+  texts.forEach((text, index) => {
+    const start = end;
+    end += (digits[index] as string).length;
+    if (!isRemoved.subarray(start, end).includes(1)) return;
+    let next = start;
+    let now = "";
+    for (const character of text) {
+      const { length } = digitsOf(character);
+      let isMark = false;
+      for (const last = next + length; next < last; next++) isMark ||= isRemoved[next] === 1;
+      now += isMark ? REMOVED : character;
     }
-  for (const text of changed) {
-    const before = texts[text] as string;
-    const earlier = found.get(before);
-    const now = (characters[text] as string[]).join("");
-    found.set(before, earlier === undefined ? now : now.replaceAll(/\p{N}/gu, REMOVED));
-  }
+    const earlier = found.get(text);
+    found.set(text, earlier === undefined ? now : now.replaceAll(/\p{N}/gu, REMOVED));
+  });
 }
 
 /** Treats all forms of a digit as equal, such as a full-width, a mathematical and a circled 7. */

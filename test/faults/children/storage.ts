@@ -161,17 +161,9 @@ const roles: Record<string, () => Promise<void>> = {
     await storage.close();
   },
 
-  /**
-   * Opens stores in folders and files without write permission. Root ignores permissions, so the role switches to
-   * another user first.
-   */
+  /** Opens stores in folders and files without write permission. */
   async permissions() {
-    if (process.getuid?.() === 0) {
-      mkdirSync(dirname(path), { recursive: true });
-      execFileSync("chown", ["65534:65534", dirname(path)]);
-      process.setgid?.(65534);
-      process.setuid?.(65534);
-    }
+    mkdirSync(dirname(path), { recursive: true });
     const folder = join(dirname(path), "data");
     mkdirSync(folder, { mode: 0o500 });
     const storage = sqliteStorage({ path: join(folder, "assent.db") });

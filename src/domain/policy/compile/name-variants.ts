@@ -9,7 +9,7 @@ import { isGlob, matchesAny } from "./glob.ts";
 /** The tools or operations that policies name, case-folded. */
 interface PolicyNames {
   readonly names: ReadonlySet<string>;
-  /** Globs, except those that match every name. */
+  /** Globs, case-folded. */
   readonly globs: readonly string[];
 }
 
@@ -31,7 +31,7 @@ function toNames(named: readonly (string | readonly string[] | undefined)[]): Po
   const patterns = named.flatMap((names) => names ?? []).map(foldName);
   return {
     names: new Set(patterns.filter((pattern) => !isGlob(pattern))),
-    globs: [...new Set(patterns.filter((pattern) => isGlob(pattern) && /[^*?]/.test(pattern)))],
+    globs: [...new Set(patterns.filter(isGlob))],
   };
 }
 
@@ -43,7 +43,15 @@ export function findExtendedName({ names, globs }: PolicyNames, name: string): s
   const folded = foldName(name);
   if (names.has(folded)) return null;
   const found = findReadings(folded).find((each) => names.has(each)) ?? null;
-  return found === null || matchesAny(globs, folded) ? null : found;
+  if (found === null) return null;
+  // Only a glob such as `stripe/*` names what extends `stripe`. The author of `s*` need not know of such names.
+  const naming = globs.filter((glob) => isExtensionOf(found, glob.slice(0, glob.search(/[*?]/))));
+  return matchesAny(naming, folded) ? null : found;
+}
+
+/** Returns true if a name begins with a name of the policies and a separator, such as `stripe/` for `stripe`. */
+function isExtensionOf(name: string, text: string): boolean {
+  return text !== name && findReadings(text).includes(name);
 }
 
 /** Returns a name, case-folded, and the names as which a program might read it. */
