@@ -4,9 +4,9 @@ import { hasScope, SCOPE_PRESETS, type CoreScope, type Scope } from "./scopes.ts
 const ROLES = {
   /** Has only scopes that read. */
   viewer: ["actions:read", "policies:read", "agents:read", "analytics:read", "events:read"],
-  approver: [...SCOPE_PRESETS.approver, "agents:read"],
+  approver: SCOPE_PRESETS.approver,
   /** An approver who can also approve without a second approver in an emergency. */
-  break_glass: [...SCOPE_PRESETS.approver, "agents:read", "approvals:break_glass"],
+  break_glass: [...SCOPE_PRESETS.approver, "approvals:break_glass"],
   policy_author: [
     "policies:read",
     "policies:write",

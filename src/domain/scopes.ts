@@ -58,7 +58,15 @@ export function defineScopes<const Name extends string>(
 
 export const SCOPE_PRESETS = {
   agent: ["actions:submit", "actions:read_own", "actions:execute", "events:read"],
-  approver: ["approvals:decide", "grants:write", "actions:read", "actions:settle", "events:read", "policies:read"],
+  approver: [
+    "approvals:decide",
+    "grants:write",
+    "actions:read",
+    "actions:settle",
+    "agents:read",
+    "events:read",
+    "policies:read",
+  ],
   auditor: [
     "actions:read",
     "policies:read",

@@ -24,8 +24,7 @@ describe("tasks in a browser", { skip: withoutBrowser }, () => {
     folder = temporaryFolder("assent-console-tasks-");
     writeFileSync(join(folder, "deploys.yaml"), POLICY);
     console_ = await startConsole({ policies: folder });
-    const scopes = ["approvals:decide", "grants:write", "actions:read", "agents:read", "events:read"];
-    ada = await console_.key("ada", { scopes, owner: "Ada" });
+    ada = await console_.key("ada", { preset: "approver", owner: "Ada" });
     const body = { id: "release-bot", allowed_tools: ["*"] };
     await console_.service.call("POST", "/v1/agents", { key: console_.service.admin, body });
   });
