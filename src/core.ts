@@ -285,6 +285,7 @@ export {
   type GrantUsage,
   grantUseLimitPolicy,
   matchGrant,
+  usageOf,
 } from "./domain/policy/decide/grant.ts";
 
 // Keys and agents
@@ -463,6 +464,7 @@ export type { SoleApproval } from "./contract/sole-approval.ts";
 export type { Guard } from "./contract/guard.ts";
 export type { VotedGrant, VoteAddition } from "./contract/vote-addition.ts";
 export type {
+  CountedDecision,
   ApprovalSubmission,
   DecisionStep,
   RelaxableAction,

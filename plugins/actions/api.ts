@@ -64,7 +64,7 @@ export {
   submitAndStartAll,
 } from "./gateway/gate.ts";
 export { createGatewayFacade, GATEWAY_OPTIONS } from "./gateway/gateway-facade.ts";
-export { releaseLimitUses, writeLimitUses } from "./limit-usage.ts";
+export { raiseToReports, releaseLimitUses, writeLimitUses } from "./limit-usage.ts";
 export { decodeMeta } from "./meta.ts";
 export { writePastAction } from "./past-actions.ts";
 export { factsChangedError, findPinChanges } from "./pins.ts";

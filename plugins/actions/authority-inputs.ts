@@ -8,6 +8,7 @@ import {
   authorityUsageFacts,
   authorityUsePolicy,
   type CoreHost,
+  type CountedDecision,
   decodeAuthority,
   type EffectFact,
   type Evaluation,
@@ -20,10 +21,11 @@ import {
   type RightsReader,
   type Rights,
   sameName,
+  usageOf,
 } from "../../src/core.ts";
 import { parseRfc3339, type StatesReader } from "../../src/plugin.ts";
 import type { ActionRow, StorageReader } from "../../src/storage/index.ts";
-import type { CountedDecision } from "./limit-usage.ts";
+import { raiseToReports } from "./limit-usage.ts";
 
 /** Returns the authority that a request names, as the member of its facts. An authority that no step knows is faulty. */
 export function findAuthority(
@@ -129,11 +131,16 @@ function mayStillSubmit(rights: Rights | null, { agent_id, key_id }: AuthorityLi
 async function readUsage(reader: Pick<StorageReader, "limitUsed">, { facts, counted }: Subject): Promise<LimitFact[]> {
   const usage: LimitFact[] = [];
   for (const link of listCountedLinks(facts)) {
-    const policy = authorityUsePolicy(link.id);
-    const recorded = counted?.facts.limits?.filter((fact) => fact.policy === policy) ?? [];
-    const read = async (): Promise<LimitFact[]> =>
-      authorityUsageFacts(link, await reader.limitUsed(policy, "uses", "", parseRfc3339(link.created_at) ?? 0));
-    usage.push(...(recorded.length > 0 ? recorded : await read()));
+    const [policy, limit, since] = [authorityUsePolicy(link.id), "uses", parseRfc3339(link.created_at) ?? 0];
+    const recorded = (name: string): number | undefined =>
+      counted?.facts.limits?.find((fact) => fact.policy === policy && fact.limit === name)?.used;
+    const [count, sum] = [recorded("count"), recorded("sum")];
+    const uses = { policy, limit, subject: "", since, ...usageOf(link.sum) };
+    const used =
+      count === undefined || sum === undefined
+        ? await reader.limitUsed(policy, limit, "", since)
+        : { count, sum: await raiseToReports(reader, uses, sum, counted) };
+    usage.push(...authorityUsageFacts(link, used));
   }
   return usage;
 }

@@ -7,6 +7,7 @@ import {
   applyStepFacts,
   type CompiledPolicySet,
   type CoreHost,
+  type CountedDecision,
   decideForEntry,
   type DecisionForEntry,
   encodeRequest,
@@ -20,7 +21,7 @@ import {
   userState,
 } from "../../src/core.ts";
 import type { StorageReader } from "../../src/storage/index.ts";
-import { type CountedDecision, readLimitUses } from "./limit-usage.ts";
+import { readLimitUses } from "./limit-usage.ts";
 import { readAuthorityInputs } from "./authority-inputs.ts";
 import { type LookUpFacts, readEvaluationInputs } from "./read-inputs.ts";
 import { findActiveRejection } from "./rejection.ts";
@@ -122,7 +123,7 @@ export async function decideAction(
       action: submitter,
       evaluation,
       decided,
-      counted: subject.counted?.facts ?? null,
+      counted: subject.counted,
     });
     for await (const facts of candidates ?? []) {
       const relaxed = applyStepFacts(decided, evaluation, facts);

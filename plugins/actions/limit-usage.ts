@@ -1,5 +1,6 @@
 /** Counts uses of limits in the transaction of the decision, so that counts are exact under concurrent submissions. */
 import {
+  type CountedDecision,
   type Evaluation,
   type Facts,
   findMatchedLimits,
@@ -21,17 +22,9 @@ interface LimitUses {
   needs: readonly MatchedLimit[];
 }
 
-/** The decision that counted an action against limits. */
-export interface CountedDecision {
-  facts: Facts;
-  /** Whether the action has started since. */
-  hasStarted: boolean;
-}
-
 /**
  * Reads the usage of the limits that apply. An action that was counted uses the recorded usage, because the current usage
- * includes the action itself. Until it starts, a budget uses the sum of the reports instead if that is larger: others may
- * have used more than they reserved. Other reserves do not count, because their decisions already counted this action.
+ * includes the action itself.
  */
 export async function readLimitUses(
   reader: Pick<StorageReader, "limitUsed">,
@@ -43,16 +36,29 @@ export async function readLimitUses(
   if (needs.length === 0) return { facts, needs };
   const limits: LimitFact[] = [];
   for (const need of needs) {
-    const { policy, limit, basis, usage } = need;
+    const { policy, limit, basis } = need;
     const recorded = counted === null ? null : findRecordedUsage(counted.facts, need);
-    let used = recorded ?? (await readLimitUse(reader, need));
-    if (recorded !== null && usage !== undefined && counted?.hasStarted === false) {
-      const reported = await readLimitUse(reader, { ...need, policy: reportedUsePolicy(policy) });
-      used = Math.max(recorded, reported);
-    }
+    const used =
+      recorded === null ? await readLimitUse(reader, need) : await raiseToReports(reader, need, recorded, counted);
     limits.push({ policy, limit, basis, used });
   }
   return { facts: { ...facts, limits }, needs };
+}
+
+/**
+ * Returns the usage that counts for an open action: the recorded one or, for a budget until the action starts, the sum
+ * of the reports if that is larger, because others may have used more than they reserved. Other reserves do not count,
+ * because their decisions already counted this action.
+ */
+export async function raiseToReports(
+  reader: Pick<StorageReader, "limitUsed">,
+  { policy, limit, subject, since, usage }: Pick<MatchedLimit, "policy" | "limit" | "subject" | "since" | "usage">,
+  recorded: number,
+  counted: CountedDecision | null,
+): Promise<number> {
+  if (usage === undefined || counted === null || counted.hasStarted) return recorded;
+  const reported = await reader.limitUsed(reportedUsePolicy(policy), limit, subject, since);
+  return Math.max(recorded, reported.sum);
 }
 
 async function readLimitUse(

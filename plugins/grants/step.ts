@@ -1,9 +1,9 @@
 /** Finds the grant that covers an action: for its decision, and again for votes, permits and its start. */
 import {
   type CoreHost,
+  type CountedDecision,
   type Decision,
   type DecisionStep,
-  type Facts,
   findGrantUsage,
   type GrantFact,
   type GrantUsage,
@@ -15,6 +15,7 @@ import {
   type StepFacts,
   type StepReader,
   type SubmittedAction,
+  usageOf,
   userState,
 } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
@@ -22,6 +23,7 @@ import {
   coversChain,
   findSelfApproval,
   maySelfConfirm,
+  raiseToReports,
   readApproverEligibility,
   readRecordedName,
 } from "../actions/api.ts";
@@ -48,16 +50,26 @@ function findCoveringGrants(host: CoreHost, use: RelaxableAction): AsyncIterable
 /**
  * Returns the facts of the grant that covered an action when it was decided, if the grant is still open. Uses the
  * grant's usage from that decision, because the current usage already includes this action.
- * @param counted the facts of the decision that counted the action against limits and the grant
+ * @param counted the decision that counted the action against limits and the grant
  */
-function findRecordedGrant(host: CoreHost, use: RelaxableAction, counted: Facts): AsyncIterable<StepFacts> | null {
+function findRecordedGrant(
+  host: CoreHost,
+  use: RelaxableAction,
+  counted: CountedDecision,
+): AsyncIterable<StepFacts> | null {
   const { reader, action } = use;
-  if (counted.grant === undefined) return null;
-  const grant = reader.state(grantState).all.get(counted.grant.id);
-  const usage = findGrantUsage(counted);
+  const { facts } = counted;
+  if (facts.grant === undefined) return null;
+  const grant = reader.state(grantState).all.get(facts.grant.id);
+  const usage = findGrantUsage(facts);
   if (grant === undefined || usage === null || !isGrantFor(grant, action)) return null;
   if (findGrantEnd(grant, reader.placedBar, reader.now) !== null) return null;
-  return toStepFacts(host, use, [grant], () => Promise.resolve(usage));
+  const { id, granted_at: since, sum } = grant;
+  const uses = { policy: grantUseLimitPolicy(id), limit: "uses", subject: "", since, ...usageOf(sum) };
+  return toStepFacts(host, use, [grant], async () => ({
+    ...usage,
+    sum: await raiseToReports(reader, uses, usage.sum, counted),
+  }));
 }
 
 async function* toStepFacts(

@@ -88,8 +88,15 @@ export interface RelaxableAction {
   action: SubmittedAction;
   evaluation: Evaluation;
   decided: DecisionForEntry;
-  /** For an open action, the facts of the decision that counted it against limits; null for a new request. */
-  counted: Facts | null;
+  /** For an open action, the decision that counted it against limits; null for a new request. */
+  counted: CountedDecision | null;
+}
+
+/** The decision that counted an action against limits. */
+export interface CountedDecision {
+  facts: Facts;
+  /** Whether the action has started since. */
+  hasStarted: boolean;
 }
 
 /** A submission that is about to be recorded as pending. */

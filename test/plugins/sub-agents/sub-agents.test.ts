@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
+import { auditStore } from "../../../src/testing/index.ts";
 import { startPeople } from "../../support/people.ts";
 import { approve, makeKey, person, setSection, type Answer, type Service } from "../../support/service.ts";
 
@@ -544,4 +545,18 @@ test("the budget of an authority counts the usage of all agents under it, and de
       ["denied", "AUTHORITY_EXCEEDED"],
     ],
   );
+});
+
+test("an action that was allowed does not start when the reports of others have used up the budget of its authority", async () => {
+  const [boss, worker] = [await agent("boss"), await agent("worker")];
+  const sum = { of: "usage.cost_usd", at_most: 10, reserve: 2 };
+  const id = await given(boss, worker, { limits: { sum } });
+  const [first, second] = [(await pay(worker, id, 10)).body, (await pay(worker, id, 10)).body];
+  const start = (action: { id: string }) =>
+    service.call("POST", `/v1/actions/${action.id}/start`, { key: worker.key, body: { attempt: action.id } });
+  assert.equal((await start(first)).status, 200);
+  const body = { success: true, usage: { cost_usd: 9 } };
+  assert.equal((await service.call("POST", `/v1/actions/${first.id}/result`, { key: worker.key, body })).status, 200);
+  assert.equal((await start(second)).body.code, "NO_LONGER_ALLOWED", "9 + 2");
+  assert.deepEqual((await auditStore(service.storage)).faults, []);
 });

@@ -533,3 +533,18 @@ test("the budget of an operation counts reported usage, and requires approval wh
   assert.deepEqual(statuses, ["allowed", "pending_approval"], "7 + 2, and 7 + 4");
   assert.deepEqual((await auditStore(service.storage)).faults, []);
 });
+
+test("an action that was allowed requires approval at its start when others have used up the budget of the operation", async () => {
+  const agent_id = freshAgent();
+  await started({ agent_id, operations: [{ ...MAIL, sum: { of: "usage.cost_usd", at_most: 10, reserve: 2 } }] });
+  const send = async (): Promise<string> => {
+    const body = { agent_id, tool: "mail", operation: "send", params: { n: ++n } };
+    return (await service.call("POST", "/v1/actions", { body })).body.id;
+  };
+  const [first, second] = [await send(), await send()];
+  const start = (id: string) => service.call("POST", `/v1/actions/${id}/start`, { body: { attempt: id } });
+  assert.equal((await start(first)).status, 200);
+  await service.call("POST", `/v1/actions/${first}/result`, { body: { success: true, usage: { cost_usd: 9 } } });
+  assert.equal((await start(second)).body.code, "MORE_APPROVALS_NEEDED", "9 + 2");
+  assert.deepEqual((await auditStore(service.storage)).faults, []);
+});

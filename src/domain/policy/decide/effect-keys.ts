@@ -39,6 +39,9 @@ const RETENTION_MS = 100 * 366 * 86_400_000;
  */
 const MAX_READ = 100;
 
+/** Characters without which a value reads the same, so that they cannot make a second key for the same effect. */
+const NOT_DISPLAYED = /[\p{Cc}\p{Default_Ignorable_Code_Point}\p{Cf}]/gu;
+
 /**
  * Returns the key of a request, or the reason why it has none. Values are percent-encoded, so that the slashes of a
  * value cannot be mistaken for those of the template.
@@ -51,12 +54,12 @@ function renderKey(parts: readonly PreviewPart[], request: ActionRequest, names:
     else {
       const value = findMember(request, part.pointer);
       if (value === undefined) return `${part.source} is missing`;
-      const text = typeof value === "number" ? String(value) : value;
-      if (typeof text !== "string")
+      const sent = typeof value === "number" ? String(value) : value;
+      if (typeof sent !== "string")
         return `${part.source} is ${value === null ? "null" : "neither a string nor a number"}`;
+      if (sent.length > MAX_KEY) return `${part.source} has more than ${MAX_KEY} characters`;
+      const text = sent.replaceAll(NOT_DISPLAYED, "").normalize("NFKC");
       if (text.trim() !== text || text === "") return `${part.source} is empty, or begins or ends with white space`;
-      if (text.normalize() !== text) return `${part.source} is not in Unicode normalization form C`;
-      if (text.length > MAX_KEY) return `${part.source} has more than ${MAX_KEY} characters`;
       key += encodeURIComponent(text);
     }
   }
