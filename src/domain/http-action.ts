@@ -214,10 +214,13 @@ function bodyOf({ method, body, headers, declaredLength }: GatewayRequest): Json
   if (body.length === 0) return undefined;
   if (!/^(?:identity)?$/i.test(headers.get("content-encoding")?.trim() ?? ""))
     throw new UnreadableRequest("the body is compressed, so its content cannot be part of the decision");
-  const [type = "", ...parameters] = (headers.get("content-type") ?? "").toLowerCase().split(/\s*;\s*/);
-  if (type.includes(",")) throw new UnreadableRequest("the body has two content types");
-  if (!/^application\/(?:[a-z0-9.+-]+\+)?json$/.test(type.trim()))
-    return { sha256: sha256Hex(body), bytes: body.length };
+  const header = (headers.get("content-type") ?? "").toLowerCase();
+  const [type = "", ...parameters] = header.split(/\s*;\s*/);
+  const isJson = /^application\/(?:[a-z0-9.+-]+\+)?json$/.test(type.trim());
+  // Two headers are joined with a comma, perhaps after a parameter of the first.
+  if (type.includes(",") || (isJson && header.includes(",")))
+    throw new UnreadableRequest("the body has two content types");
+  if (!isJson) return { sha256: sha256Hex(body), bytes: body.length };
   if (parameters.some((parameter) => parameter.startsWith("charset") && !/^charset="?utf-?8"?\s*$/.test(parameter)))
     throw new UnreadableRequest("the body is JSON in another charset than UTF-8");
   return readJson(body);

@@ -195,22 +195,23 @@ test("query parameters that servers read differently are refused", () => {
   });
 });
 
-test("two bodies with the same bytes and other types are different actions", () => {
+/** Parameters of a request with the body `{}`. */
+function typed(...types: string[]): JsonObject {
+  const headers = new Headers(types.map((type): [string, string] => ["content-type", type]));
   const body = new TextEncoder().encode("{}");
-  const typed = (type: string): JsonObject =>
-    toHttpAction(
-      {
-        method: "PATCH",
-        host: "api.example",
-        uri: "/",
-        headers: new Headers({ "content-type": type }),
-        gatewayHeaders: [],
-        body,
-        declaredLength: null,
-      },
-      "http",
-      "gateway",
-    ).params;
+  const original = {
+    method: "PATCH",
+    host: "api.example",
+    uri: "/",
+    headers,
+    gatewayHeaders: [],
+    body,
+    declaredLength: null,
+  };
+  return toHttpAction(original, "http", "gateway").params;
+}
+
+test("two bodies with the same bytes and other types are different actions", () => {
   const types = ["application/merge-patch+json", "application/strategic-merge-patch+json", "text/plain", "text/x.a"];
   const actions = ["application/json", ...types].map((type) => JSON.stringify(typed(type)));
   assert.equal(new Set(actions).size, actions.length);
@@ -218,4 +219,10 @@ test("two bodies with the same bytes and other types are different actions", () 
   // Frameworks choose the spelling.
   for (const type of ["application/json; charset=utf-8", "Application/JSON"])
     assert.equal(JSON.stringify(typed(type)), actions[0]);
+});
+
+test("a body with two content types is refused, because servers read one of them", () => {
+  for (const first of ["application/json", "application/json; a=b", 'application/json; a="b', "text/plain"])
+    assert.throws(() => typed(first, "application/merge-patch+json"), UnreadableRequest, first);
+  assert.equal(typed('multipart/mixed; boundary="a,b"')["content_type"], 'multipart/mixed; boundary="a,b"');
 });
