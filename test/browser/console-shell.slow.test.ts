@@ -103,6 +103,7 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
       "Policies",
       "Limits",
       "Suggestions",
+      "Agents",
       "Groups and rotas",
       "Break-glass",
       "Events",
