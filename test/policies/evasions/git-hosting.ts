@@ -84,7 +84,8 @@ export const gitHosting: readonly Evasion[] = [
     push("require_approval", { branch }),
   ),
   ...["push", "create_file", "update_file"].map((operation) => push("deny", { branch: "main" }, operation)),
-  ...["push_all", "commit", "update_branch", "push_files\n", "create_commit_on_branch"].map((operation) =>
+  push("deny", {}, "push_files\n"),
+  ...["push_all", "commit", "update_branch", "create_commit_on_branch"].map((operation) =>
     push("require_approval", {}, operation),
   ),
   push("deny", { remote: "https://evil.test/x.git" }),

@@ -35,8 +35,8 @@ export const payments: readonly Evasion[] = [
   refund("require_approval", { destination: "acct_9" }),
   refund("require_approval", { on_behalf_of: "acct_9" }),
   // The same under other names.
-  refund("require_approval", {}, "refund "),
-  refund("require_approval", {}, "refund\n"),
+  refund("deny", {}, "refund "),
+  refund("deny", {}, "refund\n"),
   refund("require_approval", {}, "refund_charge"),
   refund("deny", {}, "refund_all"),
   refund("deny", {}, "batch_refund"),
