@@ -50,6 +50,11 @@ export const customerData: readonly Evasion[] = [
     "2026",
     "ada lovelace OR 1",
     "not ada lovelace",
+    "1-----",
+    "1      ",
+    "12 34 5 ()",
+    "a- e-",
+    "gmail com",
     ["lovelace"],
     null,
     { name: "lovelace" },
@@ -61,7 +66,9 @@ export const customerData: readonly Evasion[] = [
   ...["list_customers", "search_everything", "find_duplicates", "query_records"].map((operation) =>
     found("require_approval", {}, operation),
   ),
-  ...["李小龙", "ada@customer.test", "T-1001", "+49 170 1234567"].map((query) => found("allow", { query })),
+  ...["李小龙", "ada@customer.test", "T-1001", "+49 170 1234567", "O'Brien José"].map((query) =>
+    found("allow", { query }),
+  ),
   // Many by one read.
   ...[[7, 8], "*", "7,8", "7 8", "%", "", null, true, { gt: 0 }, "7;8", "7\n8"].map((id) =>
     crm("deny", "get_customer", { id }),

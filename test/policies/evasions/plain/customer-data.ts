@@ -4,7 +4,7 @@ const fields = listOf(like(/^(?!.*(passw|secret|ssn|iban|card|health|passport))[
 
 /** A first and last name, an e-mail address, or a number: not a single word, which many customers share. */
 const names = like(
-  /^(?=.{3,200}$)(?!.*[*%?])([^@\s]+@[^@\s]+[.][^@\s]+|.*\p{L}.* .*\p{L}.*|\p{Lo}{3,}|.*[0-9]{4}.*|[+0-9][0-9 ()/-]{5,})$/su,
+  /^(?=.{3,200}$)(?!.*[*%?])([^@\s]+@[^@\s]+[.][^@\s]+|.*\p{L}['’]?[\p{L}\p{M}].* .*\p{L}['’]?[\p{L}\p{M}].*|\p{Lo}{3,}|.*[0-9]{4}.*|[+]?[0-9](?:[ ()/-]*[0-9]){5,})$/su,
 );
 
 export const customerData: readonly Plain[] = [
