@@ -68,11 +68,13 @@ export function plainPrograms(name: string, args: readonly string[]): number[] |
   const found: number[] = [];
   const texts: string[] = [];
   let operand: number | undefined;
+  let mayBeFile = operandMayBeFile === true;
   for (let at = 0; at < args.length; at++) {
     const arg = args[at] as string;
     if (!/^-./s.test(arg) || arg === "--") {
-      // An empty word after `-i` is the suffix of backups in BSD's sed, and the program in GNU's.
-      if (arg !== "") operand ??= arg === "--" ? at + 1 : at;
+      // An empty word after `-i` is the suffix of backups in BSD's sed. In GNU's it is the program, so the next word is a file.
+      if (arg === "" && flags.includes("i") && /^-\w*i$/.test(args[at - 1] ?? "")) mayBeFile = true;
+      else operand ??= arg === "--" ? at + 1 : at;
       if (arg === "--") break;
       continue;
     }
@@ -101,7 +103,7 @@ export function plainPrograms(name: string, args: readonly string[]): number[] |
   }
   if (texts.length === 0) {
     if (operand === undefined) return null;
-    if (operandMayBeFile !== true) found.push(operand);
+    if (!mayBeFile) found.push(operand);
     texts.push(args[operand] ?? "");
   }
   return texts.every((text) => text !== "" && isPlain(text)) ? found : null;

@@ -125,12 +125,16 @@ export class NestedCommands {
         return record();
       case "cd":
       case "pushd":
-        if (name === "pushd") this.pushed++;
-        this.reader.workingFolders.changeFolder(args);
-        return record();
+        // Without arguments, `pushd` returns to an earlier folder.
+        if (name === "pushd") {
+          this.pushed++;
+          this.reader.workingFolders.restoreAll();
+        }
+        record();
+        return this.reader.workingFolders.changeFolder(args);
       case "popd":
-        // Every folder that the line entered counts anyway.
         if (--this.pushed < 0) this.reader.note("directory");
+        this.reader.workingFolders.restoreAll();
         return record();
       case "set":
         if (!args.every(({ text }) => HARMLESS_SET_OPTION.test(text))) this.reader.note("state");

@@ -298,10 +298,15 @@ class ShellReader {
         return this.readPipeline(node, via, depth);
       case "AndOr": {
         const [first, ...others] = node.commands;
-        if (first !== undefined) this.walk(first, via, depth);
         // After "&&", a command runs only if all in front of it did. After "||", it may run.
         const isChain = node.operators.every((operator) => operator === "&&");
-        return this.within(others, isChain, () => others.forEach((each) => this.walk(each, via, depth)));
+        const walk = (each: SyntaxNode): void => {
+          this.walk(each, via, depth);
+          if (isChain && isPlainCd(each)) this.workingFolders.dropLeft();
+        };
+        if (first !== undefined) walk(first);
+        this.within(others, isChain, () => others.forEach(walk));
+        return this.workingFolders.restoreAll();
       }
       case "Statement":
         // In zsh, "&!" and "&|" are operators. In fish, "a&b" is one word.
@@ -662,6 +667,9 @@ function alternativesOf({ text, parts }: Word): string[] | null {
   const names = list?.split(",").map((each) => start + each + end) ?? [];
   return names.length > 0 && names.every((name) => /^[^-]/.test(name)) && !text.includes("..") ? names : null;
 }
+
+const isPlainCd = (node: SyntaxNode): boolean =>
+  node.type === "Command" && node.name?.text === "cd" && node.prefix.length === 0 && node.redirects.length === 0;
 
 const literalArgument = (text: string): ShellArgument => ({ text, isLiteral: true, startsWithTilde: false });
 

@@ -8,39 +8,61 @@ const MAX_FOLDERS = 8;
 export class WorkingFolders {
   /**
    * Folders in which the current part of the line may run. A `cd` might not run, so it adds a folder and keeps the
-   * others.
+   * others, except within a list such as `cd src && ls`.
    */
   private folders: Set<string>;
+  /** All folders in which a part of the line may have run. */
+  private seen: Set<string>;
+  /** Folders to which the last `cd` may have changed. */
+  private entered = new Set<string>();
   private readonly home: string | null;
   private readonly note: (reason: UnclearReason) => void;
 
   constructor({ cwds, home }: ShellContext, note: (reason: UnclearReason) => void) {
     this.folders = new Set(cwds);
+    this.seen = new Set(cwds);
     this.home = home;
     this.note = note;
   }
 
   /** Applies `cd` or `pushd`. */
   changeFolder(args: readonly ShellArgument[]): void {
+    this.entered = new Set(this.folders);
     const [target, ...others] = args.filter(({ text }) => !/^-[Le@]+$/.test(text) && text !== "--");
     if (others.length > 0 || target?.isLiteral === false || /^[-+]/.test(target?.text ?? ""))
       return this.note("directory");
-    const before = [...this.folders];
+    // For `cd a*`, zsh takes two matches as a text in the name of the folder and its replacement.
+    if (/[*?]/.test(target?.text ?? "") && target?.matches?.length !== 1) return this.note("directory");
     const targets =
-      target === undefined ? [this.home] : before.map((place) => this.resolve(target, target.text, place));
-    for (const path of targets) {
-      if (path === null || this.folders.size >= MAX_FOLDERS) return this.note("directory");
-      // `cd` resolves ".." textually, not by following links.
-      this.folders.add(resolve(path));
-    }
+      target === undefined
+        ? [this.home]
+        : (target.matches ?? [...this.folders].map((place) => this.resolve(target, target.text, place)));
+    // `cd` resolves ".." textually, not by following links.
+    const entered = targets.flatMap((path) => (path === null ? [] : [resolve(path)]));
+    for (const path of entered) this.seen.add(path);
+    if (entered.length < targets.length || this.seen.size > MAX_FOLDERS) return this.note("directory");
+    for (const path of entered) this.folders.add(path);
+    this.entered = new Set(entered);
+  }
+
+  /** Drops the folders that the last `cd` left, for commands that run only if it succeeded. */
+  dropLeft(): void {
+    this.folders = this.entered;
+  }
+
+  /** Lets all folders count that the line entered, because it is unknown which commands in front of this ran. */
+  restoreAll(): void {
+    this.folders = new Set(this.seen);
   }
 
   /** Runs `read` for a command line that starts in the folder. Its own changes of the folder have no effect afterwards. */
   within(folder: string, read: () => void): void {
-    const before = this.folders;
+    const { folders, seen } = this;
     this.folders = new Set([folder]);
+    this.seen = new Set([folder]);
     read();
-    this.folders = before;
+    this.folders = folders;
+    this.seen = seen;
   }
 
   all(): string[] {

@@ -258,9 +258,33 @@ describe("files", () => {
     assert.deepEqual(read("echo x > /dev/stdin").writes, ["/dev/stdin"]);
   });
   test("are resolved in every folder that the line may be in", () => {
-    assert.deepEqual(paths("cd /etc && cat passwd"), ["/etc", "/etc/passwd", "/work/app/passwd"]);
+    assert.deepEqual(paths("cd /etc; cat passwd"), ["/etc", "/etc/passwd", "/work/app/passwd"]);
     assert.ok(paths("cd; cat x").includes("/home/ada/x"));
     assert.ok(paths("git -C /etc log x").includes("/etc/x"));
+  });
+  test("are resolved only in the folder of a cd in front of them in a list of &&", () => {
+    assert.deepEqual(paths("cd /etc && cat passwd"), ["/etc", "/etc/passwd"]);
+    assert.deepEqual(paths("cd src && ls a && cd .."), ["/work/app", "/work/app/src", "/work/app/src/a"]);
+    assert.deepEqual(paths("cd ../b && cd ../app; cat x"), ["/work/app", "/work/app/x", "/work/b", "/work/b/x"]);
+    for (const [text, path] of [
+      ["cd src || cd .. && cat x", "/work/x"],
+      ["cd src || cd .. && cat x", "/work/app/x"],
+      ["cd src & cd .. && cat x", "/work/x"],
+      ["false && cd src && cd ..; rm -rf x", "/work/app/x"],
+      ["false && cd src && cd ..; rm -rf x", "/work/app/src/x"],
+      ["pushd a && cd b && popd && cat x", "/work/app/x"],
+      ["pushd a && cd b && { popd; cat x; }", "/work/app/x"],
+      ["pushd a && cd b && pushd && cat x", "/work/app/x"],
+      ["! cd src && cat x", "/work/app/x"],
+      ["cd src | cat x && cat x", "/work/app/x"],
+      ["(cd src) && cat x", "/work/app/x"],
+      ["cd src && { false && cd a; cat x; }", "/work/app/src/x"],
+      ["cd src && ls; cat x", "/work/app/x"],
+    ] as const)
+      assert.ok(paths(text).includes(path), `${text}: ${path}`);
+    for (const text of ['cd "$X" && cat y', "cd - && cat y", "cd a* && cat y", "popd && cat y"])
+      assert.ok(read(text).unclear.includes("directory"), text);
+    assert.ok(read("CDPATH=/etc cd ssl && cat x").unclear.length > 0);
   });
   test("do not include patterns of grep, rg and sed", () => {
     assert.deepEqual(paths("rg -n -t ts '/api' src"), ["/work/app/src", "/work/app/ts"]);
@@ -275,6 +299,9 @@ describe("files", () => {
     ])
       assert.ok(paths(text).includes("/etc/y"), text);
     assert.ok(paths("sed -e 1p /etc/y").includes("/etc/y"));
+    // An empty program makes the next word a file, also a word that is a program itself.
+    for (const text of ["sed '' i/y", "awk '' i/y", "gawk '' i/y", "jq '' i/y", "sed -n -i '' i/y"])
+      assert.ok(paths(text).includes("/work/app/i/y"), text);
   });
   test("do not include the text of echo, the pattern of git grep, a message of git or words for a test script", () => {
     for (const text of [
