@@ -194,7 +194,7 @@ test("values cannot imitate the separators of the key, and a value that is no te
   assert.equal((await submit("x", { part: "y/z" })).decision, "allow");
   assert.equal((await submit("x%2Fy", { part: "z" })).decision, "allow");
   assert.equal((await submit(7)).decision, "allow");
-  for (const same of ["7", "\uff17", "7\u200b", "\u00ad7", "7\u0000"])
+  for (const same of ["7", "\uff17", "7\u200b", "\u00ad7", "7\u0000", "7\u2800"])
     assert.equal((await submit(same)).reason_code, "EFFECT_REPEATED", JSON.stringify(same));
   assert.equal((await submit("e\u0301")).decision, "allow");
   for (const same of ["\u00e9", "e\u200b\u0301"])

@@ -39,8 +39,8 @@ const RETENTION_MS = 100 * 366 * 86_400_000;
  */
 const MAX_READ = 100;
 
-/** Characters without which a value reads the same, so that they cannot make a second key for the same effect. */
-const NOT_DISPLAYED = /[\p{Cc}\p{Default_Ignorable_Code_Point}\p{Cf}]/gu;
+/** Invisible characters. They are removed, so that they cannot make a second key for the same effect. */
+const NOT_DISPLAYED = /[\p{Cc}\p{Default_Ignorable_Code_Point}\p{Cf}\u2800]/gu;
 
 /**
  * Returns the key of a request, or the reason why it has none. Values are percent-encoded, so that the slashes of a
