@@ -18,7 +18,8 @@ const SECRET_HEADERS = /auth|cookie|credential|key|password|secret|session|signa
 
 /**
  * Returns the headers on which the decision depends, as a member of the action's parameters; an empty object if there are
- * none. Omits those of listed credentials, which contain the placeholder. CGI programs read `_` as `-`, so the names have `-`.
+ * none. Omits the headers of listed credentials, because they contain the placeholder. Names have `-` instead of `_`,
+ * because CGI programs do not distinguish the two.
  */
 export function decidedHeaders(
   headers: readonly (readonly [name: string, value: string])[],

@@ -46,8 +46,8 @@ export async function readLimitUses(
 }
 
 /**
- * Returns the usage that counts for an open action: the recorded one or, for a budget until the action starts, the sum
- * of the reports if that is larger, because others may have used more than they reserved. Other reserves do not count,
+ * Returns the usage that counts for an open action. This is the recorded usage. For a budget, it is the sum of the reports
+ * if that is larger and the action has not started, because others may have used more than they reserved. Other reserves do not count,
  * because their decisions already counted this action.
  */
 export async function raiseToReports(

@@ -75,7 +75,7 @@ export function toHttpAction(original: GatewayRequest, tool: string, agent: stri
   const body = bodyOf(original);
   if (body !== undefined) {
     params["body"] = body;
-    // Servers do other things with the same bytes of another type, such as two kinds of JSON patches.
+    // The type can change the meaning of the same bytes: a JSON merge patch is not a strategic merge patch.
     const type = original.headers.get("content-type")?.trim() ?? "";
     if (!/^application\/json\s*(?:;|$)/i.test(type)) params["content_type"] = type;
   }
@@ -217,7 +217,7 @@ function bodyOf({ method, body, headers, declaredLength }: GatewayRequest): Json
   const header = (headers.get("content-type") ?? "").toLowerCase();
   const [type = "", ...parameters] = header.split(/\s*;\s*/);
   const isJson = /^application\/(?:[a-z0-9.+-]+\+)?json$/.test(type.trim());
-  // Two headers are joined with a comma, perhaps after a parameter of the first.
+  // `Headers` joins two headers with a comma. The first can end with a parameter, such as `application/json; a=b`.
   if (type.includes(",") || (isJson && header.includes(",")))
     throw new UnreadableRequest("the body has two content types");
   if (!isJson) return { sha256: sha256Hex(body), bytes: body.length };

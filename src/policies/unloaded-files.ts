@@ -102,7 +102,7 @@ export async function findUnloadedFiles(path: string, recursive: boolean): Promi
   return found;
 }
 
-/** The packs of this package, which are next to its default policies to be copied. */
+/** The packs of this package. They are in the folder of the default policies, and operators copy those that they want. */
 const PACKS = new URL("../../policies/packs/", import.meta.url);
 
 /** Returns true for an unchanged pack in the folder `packs`. */
@@ -148,7 +148,7 @@ async function listFilesBeside(path: string): Promise<UnloadedFile[]> {
   const files: string[] = [];
   for (const entry of await readdir(parent, { withFileTypes: true }).catch((): Dirent[] => [])) {
     const { name } = entry;
-    // Decides most names without a look at the file, because the parent can be a large folder.
+    // The name alone excludes most files, so that a large parent folder is not read file by file.
     if (name === folder || !isMistakenFor(name, folder, false)) continue;
     // A file system that ignores case has one folder under both names.
     if ((await realpath(join(parent, name)).catch(() => null)) === real) continue;

@@ -31,13 +31,13 @@ export class WorkingFolders {
     const [target, ...others] = args.filter(({ text }) => !/^-[Le@]+$/.test(text) && text !== "--");
     if (others.length > 0 || target?.isLiteral === false || /^[-+]/.test(target?.text ?? ""))
       return this.note("directory");
-    // For `cd a*`, zsh takes two matches as a text in the name of the folder and its replacement.
+    // In zsh, `cd old new` replaces `old` by `new` in the path of the current folder, so a pattern must match one folder.
     if (/[*?]/.test(target?.text ?? "") && target?.matches?.length !== 1) return this.note("directory");
     const targets =
       target === undefined
         ? [this.home]
         : (target.matches ?? [...this.folders].map((place) => this.resolve(target, target.text, place)));
-    // `cd` resolves ".." textually, not by following links.
+    // `cd` removes ".." from the text of the path, and does not follow links for it.
     const entered = targets.flatMap((path) => (path === null ? [] : [resolve(path)]));
     for (const path of entered) this.seen.add(path);
     if (entered.length < targets.length || this.seen.size > MAX_FOLDERS) return this.note("directory");
@@ -45,12 +45,12 @@ export class WorkingFolders {
     this.entered = new Set(entered);
   }
 
-  /** Drops the folders that the last `cd` left, for commands that run only if it succeeded. */
+  /** Keeps only the folders to which the last `cd` may have changed. The next commands must run only if it succeeded. */
   dropLeft(): void {
     this.folders = this.entered;
   }
 
-  /** Lets all folders count that the line entered, because it is unknown which commands in front of this ran. */
+  /** Lets every folder of the line count again, because it is unknown which of the earlier commands ran. */
   restoreAll(): void {
     this.folders = new Set(this.seen);
   }
