@@ -12,6 +12,7 @@ import {
   type LedgerTransaction,
   matchesAnyName,
   parseDuration,
+  principalOfUser,
   type Reaction,
   type ReactionTransaction,
   recordCreatedResource,
@@ -205,6 +206,18 @@ const invalid = (pointer: string, detail: string): Refusal =>
 export const notFound = (id: string): Refusal =>
   new Refusal(ERRORS.notFound, `there is no authority "${id}" that this key may see`);
 
+/** Whether the credential is of an agent that acts for a user, and an agent of another user gave the authority. */
+export function isOfOtherUser({ by }: Authority, { key, workload }: Credential): boolean {
+  const actsForUser = typeof workload?.user_id === "string";
+  return actsForUser && by.key_id !== key.id && by.owner === principalOfUser(by.key_id);
+}
+
+/** Whether the credential is of the agent that gave the authority. The agent acts for the same user, if for any. */
+export function isGiver({ from, by }: Authority, { key, workload }: Credential): boolean {
+  const isSame = typeof workload?.user_id !== "string" || by.key_id === key.id;
+  return isSame && key.agent_id !== null && sameName(from, key.agent_id);
+}
+
 /**
  * Ends an authority and its descendants in one transaction, for an agent that gave a link of its chain or for an
  * admin. Then cancels the open actions under them, in as many transactions as needed; they can no longer be approved or
@@ -221,10 +234,8 @@ export async function endAuthority(
     const before = tx.state(authorityState);
     const found = before.all.get(id);
     if (found === undefined || !isVisible(before, found, caller)) throw notFound(id);
-    const { agent_id } = caller.key;
-    const givers = chainOf(before.all, found).map(({ from }) => from);
-    const isGiver = agent_id !== null && givers.some((from) => sameName(from, agent_id));
-    if (!caller.hasScope("admin") && !(isGiver && caller.hasScope("actions:submit")))
+    const hasGiven = chainOf(before.all, found).some((link) => isGiver(link, caller));
+    if (!caller.hasScope("admin") && !(hasGiven && caller.hasScope("actions:submit")))
       throw new Refusal("INSUFFICIENT_SCOPE", "only an agent that gave the authority, or an admin, can end it");
     const end = findEnd(before.all, found, tx.now);
     if (end !== null) throw new Refusal(ERRORS.ended, `the authority ${id} ended at ${toRfc3339(end.at)}`);

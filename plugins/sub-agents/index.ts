@@ -12,7 +12,7 @@ import {
 import { type Credential, defineRoute, nextLink, type StatesReader, toRfc3339 } from "../../src/plugin.ts";
 import { readSession } from "../actions/api.ts";
 import { authorityAuditor } from "./audit.ts";
-import { authorityReaction, createAuthority, endAuthority, notFound } from "./changes.ts";
+import { authorityReaction, createAuthority, endAuthority, isGiver, isOfOtherUser, notFound } from "./changes.ts";
 import { AUTHORITY_ENTRY } from "./entry.ts";
 import * as schema from "./schemas.ts";
 import { type Authorities, type Authority, authorityState, chainOf, findEnd, resolveAuthority } from "./state.ts";
@@ -139,8 +139,11 @@ function authorityRoutes(host: CoreHost) {
 /** Whether the credential can see the agent that has the authority, or an agent that gave a link of its chain. */
 function canSeeAuthority({ all }: Authorities, authority: Authority, credential: Credential): boolean {
   const { agent_id } = credential.key;
-  const names = [authority.agent_id, ...chainOf(all, authority).map(({ from }) => from)];
-  return names.some((name) => (agent_id === null ? canSeeAgent(credential, name) : sameName(agent_id, name)));
+  const chain = chainOf(all, authority);
+  if (agent_id === null)
+    return [authority.agent_id, ...chain.map(({ from }) => from)].some((name) => canSeeAgent(credential, name));
+  const isTheirs = sameName(agent_id, authority.agent_id) && !isOfOtherUser(authority, credential);
+  return isTheirs || chain.some((link) => isGiver(link, credential));
 }
 
 function renderAuthority({ state, now }: StatesReader, authority: Authority): schema.AuthorityRecord {

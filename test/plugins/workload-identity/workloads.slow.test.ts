@@ -391,6 +391,49 @@ test(
   },
 );
 
+test(
+  "an agent can neither see nor end an authority that the same agent of another user gave",
+  needs("sub-agents"),
+  async () => {
+    await signedInUser("lea");
+    await signedInUser("max");
+    const sign = (sub: string, client_id: string): Promise<string> =>
+      company.sign(idJagClaims(sub, { client_id }), { typ: "oauth-id-jag+jwt" });
+    const leas = await sign("lea", "mcp-desktop");
+    const give = async (agent_id: string): Promise<string> =>
+      (
+        await service.call("POST", "/v1/authorities", {
+          key: leas,
+          body: { agent_id, for: "2h", tools: ["calendar"], reason: "private" },
+        })
+      ).body.id;
+    const [toHelper, toMailer] = [await give("lea-helper"), await give("mailer")];
+    const helper = (await makeKey(service, { name: "lea-helper", preset: "agent", agent_id: "lea-helper" })).key;
+    const body = { agent_id: "desktop", for: "1h", parent: toHelper, tools: ["calendar"] };
+    const { body: toDesktop } = await service.call("POST", "/v1/authorities", { key: helper, body });
+    const listed = async (key: string): Promise<string[]> =>
+      (await service.call("GET", "/v1/authorities", { key })).body.authorities.map(({ id }: { id: string }) => id);
+    const end = async (id: string, key: string): Promise<number> =>
+      (await service.call("DELETE", `/v1/authorities/${id}`, { key })).status;
+    for (const [client, seen] of [
+      // An agent with an API key gave it to every agent of this name.
+      ["mcp-desktop", [toDesktop.id]],
+      ["mcp-mailer", []],
+    ] as const) {
+      const key = await sign("max", client);
+      assert.deepEqual(await listed(key), seen);
+      for (const id of [toHelper, toMailer]) {
+        assert.equal((await service.call("GET", `/v1/authorities/${id}`, { key })).status, 404);
+        assert.equal(await end(id, key), 404);
+      }
+      assert.equal(await end(toDesktop.id, key), client === "mcp-desktop" ? 403 : 404);
+    }
+    assert.deepEqual(await listed(await sign("lea", "mcp-mailer")), [toMailer], "the other agent of the same user");
+    assert.equal(await end(toMailer, await sign("lea", "mcp-mailer")), 403);
+    for (const id of [toDesktop.id, toMailer, toHelper]) assert.equal(await end(id, leas), 200);
+  },
+);
+
 test("an ID-JAG of someone who never signed in, or who was deactivated, is rejected", async () => {
   const unknown = await submit(await company.sign(idJagClaims("zoe"), { typ: "oauth-id-jag+jwt" }), "desktop", "pay");
   assert.equal(unknown.status, 401);
