@@ -19,7 +19,7 @@ export interface Profile {
 /**
  * Maps the claims of a user. A group in the claim counts only if the configuration maps it, so that a provider cannot
  * assign groups or roles that the operator did not configure. Throws USERS_PROVIDER_INVALID if the groups claim is
- * neither a string nor a list of strings, or if the provider sent a reference instead of a long list. Throws
+ * neither a name nor a list of names, or if the provider sent a reference instead of a long list. Throws
  * USERS_EMAIL_UNVERIFIED if the provider has `email_domains`, and the claims have no verified address of such a domain.
  *
  * @example
@@ -29,7 +29,8 @@ export interface Profile {
 export function readProfile(provider: ProviderOptions, claims: Claims): Profile {
   return {
     name: cleanDisplayName(claims[provider.name_claim]) ?? cleanDisplayName(claims["sub"]) ?? "User",
-    ...mapProviderGroups(provider, namesIn(provider, claims)),
+    // SCIM sends the groups of its users, so the claim may have any form.
+    ...mapProviderGroups(provider, provider.scim ? null : namesIn(provider, claims)),
     email: readVerifiedEmail(provider, claims),
   };
 }
@@ -85,10 +86,11 @@ export function mapProviderGroups(
 }
 
 /**
- * Returns the group names in the claim; null if the claim is absent. The claim is a name, a list of names, or an object
- * with an object for each name, as Zitadel sends roles.
+ * Returns the group names in the claim; null if the claim is absent or has only empty names. The claim is a name, a list
+ * of names, or an object with an object for each name, as Zitadel sends roles.
  */
-function namesIn({ name, groups_claim }: ProviderOptions, claims: Claims): string[] | null {
+function namesIn(provider: ProviderOptions, claims: Claims): string[] | null {
+  const { name, groups_claim } = provider;
   const value = findClaim(claims, groups_claim);
   const references = claims["_claim_names"];
   const [top = ""] = claimPath(groups_claim);
@@ -98,10 +100,22 @@ function namesIn({ name, groups_claim }: ProviderOptions, claims: Claims): strin
     );
   if (value === undefined || value === null) return null;
   const list: unknown[] = isRoleObject(value) ? Object.keys(value) : Array.isArray(value) ? value : [value];
-  return list.map((each) => {
+  const names = list.map((each) => {
     if (typeof each !== "string") throw invalid(`the claim "${groups_claim}" of ${name} is not a list of names`);
     return each;
   });
+  if (typeof value === "string" && isJoinedList(provider, value))
+    throw invalid(`${name} sent the names in the claim "${groups_claim}" as one string; let it send a list`);
+  return names.length > 0 && names.every((each) => each.trim() === "") ? null : names;
+}
+
+/**
+ * Returns true if the text has a mapped name as a part, such as `a,b` or `["a"]`. As one unknown name, it would give no
+ * group, and so not the limits of the group.
+ */
+function isJoinedList({ groups, roles }: ProviderOptions, text: string): boolean {
+  const isMapped = (name: string): boolean => Object.hasOwn(groups, name) || Object.hasOwn(roles, name);
+  return !isMapped(text) && text.split(/[\s,;|"'[\]]+/).some(isMapped);
 }
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>

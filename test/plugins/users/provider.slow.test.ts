@@ -1,6 +1,7 @@
 /** Sign-in at OpenID Connect providers, honest and lying ones. */
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
+import { readProfile } from "../../../plugins/users/claims.ts";
 import { createVisitor, destinationOf, startLyingProvider, type LyingProvider } from "../../support/lying-provider.ts";
 import { startPeople } from "../../support/people.ts";
 import { ASKED, makeKey, type Answer, type Service } from "../../support/service.ts";
@@ -713,11 +714,28 @@ test("people sign in at providers in the forms of common products, and have no r
   }
 });
 
+test("a groups claim with empty names only counts as absent, so it does not give the roles of everyone", () => {
+  const options = { ...optionsFor("company", company), name_claim: "name", groups_claim: "groups", email_domains: [] };
+  const provider = { ...options, everyone: ["viewer"] } as unknown as Parameters<typeof readProfile>[0];
+  for (const groups of [undefined, null, "", " ", [""], ["", "\t"]])
+    assert.deepEqual(readProfile(provider, { sub: "1", groups }).roles, [], JSON.stringify(groups));
+  for (const groups of [[], {}, ["", "other"]])
+    assert.deepEqual(readProfile(provider, { sub: "1", groups }).roles, ["viewer"], JSON.stringify(groups));
+});
+
 test("a groups claim in another form is refused instead of read as no groups", async () => {
-  for (const groups of [5, true, [5], [["fin"]], { fin: "x" }, { fin: { a: "b" }, bill: null }]) {
+  const joined = ["fin,bill", "other bill", " bill", "bill;", "fin|bill", '["bill","fin"]', "[bill, fin]"];
+  for (const groups of [5, true, [5], [["fin"]], { fin: "x" }, { fin: { a: "b" }, bill: null }, ...joined]) {
     company.claims = { sub: "odd", name: "Odd", groups };
-    assert.equal((await attempt({ visitor: createVisitor(service) })).body.code, "USERS_PROVIDER_INVALID");
+    const { body } = await attempt({ visitor: createVisitor(service) });
+    assert.equal(body.code, "USERS_PROVIDER_INVALID", JSON.stringify(groups));
   }
+  for (const [groups, expected] of [
+    ["bill", ["bills"]],
+    ["billing, invoices", []],
+    [["a bill", "fin"], ["finance"]],
+  ] as const)
+    assert.deepEqual((await me(await signInAs({ sub: "plain", groups }))).user.groups, expected);
   company.claims = { sub: "odd", name: "Odd", _claim_names: { groups: "src1" }, _claim_sources: { src1: {} } };
   const answer = await attempt({ visitor: createVisitor(service) });
   assert.match(answer.body.detail, /too many groups/);

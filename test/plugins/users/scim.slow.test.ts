@@ -133,6 +133,9 @@ test("a created user signs in with the name and roles of SCIM, whatever the clai
   assert.equal(answer.status, 303, JSON.stringify(answer.body));
   const { user } = (await visitor.get("/v1/session")).body;
   assert.deepEqual([user.id, user.name, user.roles, user.managed_by], [id, "Ada", ["viewer"], "scim:company"]);
+  const reference = { _claim_names: { groups: "src1" }, _claim_sources: { src1: {} } };
+  for (const claims of [reference, { groups: 5 }, { groups: [["boss"]] }])
+    assert.equal((await signIn(subject, claims)).answer.status, 303, JSON.stringify(claims));
   const entries = await service.storage.entries(0, 10_000);
   const recorded = entries.map(({ bytes }) => new TextDecoder().decode(bytes)).join("\n");
   assert.ok(!recorded.includes(userName), "the user name is not in the ledger");
