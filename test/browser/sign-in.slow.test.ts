@@ -347,6 +347,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       await page.goto(`${origin}/#/approvals?q=twenty`);
       await page.reload();
       await page.getByText("20 match", { exact: true }).waitFor();
+      await page.locator("[data-id]").nth(19).waitFor();
       const order = await page
         .locator("[data-id]")
         .evaluateAll((rows) => rows.map((row) => row.getAttribute("data-id")));

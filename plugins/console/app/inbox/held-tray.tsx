@@ -2,11 +2,11 @@
 import { MarkedValue } from "../ui/elements.tsx";
 import { formatCounted } from "../ui/format.ts";
 import { useNow } from "../ui/hooks.ts";
-import { castAt, castHeldVotes, heldVotes, repeatFailedVotes, undoVote, type HeldVote } from "./held-votes.ts";
+import { castAt, castHeldVotes, heldVotes, repeatFailedVotes, undoVotes, type HeldVote } from "./held-votes.ts";
 import { RequestHeadline } from "../ui/request-view.tsx";
 
-/** @param onUndone called with a vote that was taken back */
-export function HeldTray({ onUndone }: { onUndone(vote: HeldVote): void }) {
+/** @param onUndone called with the votes that were taken back */
+export function HeldTray({ onUndone }: { onUndone(votes: readonly HeldVote[]): void }) {
   useNow();
   const votes = heldVotes.value;
   const failed = votes.filter(({ fault }) => fault !== null);
@@ -14,8 +14,8 @@ export function HeldTray({ onUndone }: { onUndone(vote: HeldVote): void }) {
   const canRepeat = votes.some(({ state }) => state === "failed");
   const isCasting = votes.some(({ state }) => state === "casting");
   const undo = (id?: string): void => {
-    const vote = undoVote(id);
-    if (vote !== null) onUndone(vote);
+    const undone = undoVotes(id);
+    if (undone.length > 0) onUndone(undone);
   };
   return (
     <section class="held-tray" aria-label="Votes not recorded yet">
