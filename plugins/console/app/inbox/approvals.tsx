@@ -23,7 +23,7 @@ import type { VoteBarHandle } from "./vote-bar.tsx";
 
 /** Loads more requests of the open group if fewer of them can be voted on. */
 const MIN_LEFT = 5;
-/** Number of requests of the open group that the list shows at first, so that other groups stay in view. */
+/** Number of undecided requests of the open group that the list shows at first, so that other groups stay in view. */
 const FIRST_ROWS = 12;
 
 export function Approvals({ id, query: search }: { id: string | null; query: URLSearchParams }) {
@@ -37,11 +37,12 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
   const searchField = useRef<HTMLInputElement>(null);
   const { group, rows } = queue;
   const item = queue.openItem;
-  // The list shows more rows if the person asks for them, and always the row after the open request.
+  // The list shows more rows if the person asks for them, always the row after the open request, and decided rows.
   const [shown, setShown] = useState(FIRST_ROWS);
   useEffect(() => setShown(FIRST_ROWS), [group?.id]);
   const openPlace = rows.findIndex(({ action }) => action.id === id);
-  const lines = listLines(queue, item, Math.max(shown, openPlace + 2));
+  const undecided = rows.flatMap((each, i) => (isUndecided(each) ? [i] : []));
+  const lines = listLines(queue, item, Math.max(undecided[shown] ?? rows.length, openPlace + 2));
   const selection = useSelection(rows, group?.id);
   const choice = useChoice(groupBar);
   // In the layout with one column, the pane of a group would cover its requests, so a button opens it.
@@ -55,7 +56,8 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
     location.hash = queueAddress(next, { ...query, group: of } as ListQuery);
   };
   const openGroup = (next: Group): void => {
-    if (next.count === 1 && next.id !== group?.id) return openFirst(next);
+    // A group of one request is that request, unless it is open and lists others that are settled.
+    if (next.count === 1 && (next.id !== group?.id || rows.length === 0)) return openFirst(next);
     const isClosing = next.id === group?.id && id === null;
     open(null, isClosing ? undefined : next.id);
   };
@@ -74,11 +76,11 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
     if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
     openLine(nextOpen(lines, voted.action.id));
   };
-  // Load more requests of the group before the last one is decided.
-  const left = rows.filter((each) => findVoteAvailability(each) === "open").length;
+  // Load more requests of the group before the last one is decided, also if others decide them.
+  const left = undecided.length;
   useEffect(() => {
-    if (id !== null && left < MIN_LEFT && queue.cursor !== null) void queue.more();
-  }, [id, left, queue.cursor]);
+    if (left < MIN_LEFT && queue.cursor !== null) void queue.more();
+  }, [left, queue.cursor]);
   const finish = (voted: string, result: VoteResult): void => {
     queue.update(voted, changeOf(result));
     if (result.kind !== "settled" && result.kind !== "recorded") return setStatus("Not recorded.");
@@ -208,6 +210,8 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
     </div>
   );
 }
+
+const isUndecided = (item: QueueItem): boolean => !["settled", "expired", "held"].includes(findVoteAvailability(item));
 
 /** Returns the lines of the list: the groups, with the first requests of the open one below its own line. */
 function listLines(

@@ -72,15 +72,16 @@ export function holdVotes(actions: readonly Action[], approve: boolean, reason: 
 
 /**
  * Takes votes back and keeps their reason as a draft. Returns none if there is no such vote, or if it is being cast.
- * @param id the action; if omitted, takes back the last vote, with those that were given together with it
+ * @param id the action; if omitted, takes back the last vote
+ * @param isWhole whether to also take back the votes that were given together with it and are in the same state
  */
-export function undoVotes(id?: string): readonly HeldVote[] {
+export function undoVotes(id?: string, isWhole = id === undefined): readonly HeldVote[] {
   const vote = heldVotes.value.findLast(
     ({ action, state }) => state !== "casting" && (id === undefined || id === action.id),
   );
   if (vote === undefined) return [];
   const isUndone = (other: HeldVote): boolean =>
-    other === vote || (id === undefined && other.batch === vote.batch && other.state === vote.state);
+    other === vote || (isWhole && other.batch === vote.batch && other.state === vote.state);
   const undone = heldVotes.value.filter(isUndone);
   heldVotes.value = heldVotes.value.filter((other) => !isUndone(other));
   writeDraft(undone.length > 1 ? GROUP_DRAFT : vote.action.id, vote.reason);
