@@ -358,7 +358,9 @@ function nextOpen(lines: readonly Line[], id: string): Line | undefined {
   const others = [...lines.slice(place + 1), ...lines.slice(0, Math.max(place, 0))];
   const isOpen = (line: Line): boolean => {
     if (line.kind === "request") return findVoteAvailability(line.item) === "open";
-    if (line.kind === "more" || line.isOpen) return false;
+    if (line.kind === "more") return false;
+    // An open group leads to its first request until its requests are read.
+    if (lines.some((each) => each.kind === "request" && each.group === line.group.id)) return false;
     const held = heldVotes.value.filter(({ action }) => findGroup([line.group], action) !== undefined).length;
     return line.group.count > held;
   };
