@@ -32,7 +32,7 @@ const WATCH = `
     for (const { startTime, duration } of found.getEntries()) window.bench.tasks.push({ startTime, duration });
   }).observe({ type: "longtask", buffered: true });
   new MutationObserver((_, watcher) => {
-    if (document.querySelector("[data-id]") === null) return;
+    if (document.querySelector("[data-group]") === null) return;
     window.bench.list = performance.now();
     watcher.disconnect();
   }).observe(document, { childList: true, subtree: true });
@@ -86,11 +86,11 @@ async function openTabs(context: BrowserContext, url: string, key: string): Prom
       await page.getByRole("button", { name: "Use an API key" }).click();
       await page.getByLabel("API key").fill(key);
       await page.getByRole("button", { name: "Sign in" }).click();
-      await page.locator("[data-id]").first().waitFor();
+      await page.locator("[data-group]").first().waitFor();
       // Reload, as a person who is already signed in opens the page.
       await page.reload();
     }
-    await page.locator("[data-id]").first().waitFor();
+    await page.locator("[data-group]").first().waitFor();
     await page.locator(".stream-status.live").waitFor();
     tabs.push({ page, sent });
   }

@@ -3,24 +3,19 @@
  * deadline, so this module reads all of them, in slices. Decisions run between two slices.
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { type CoreHost, invalidCursor } from "../../src/core.ts";
+import { type CoreHost, invalidCursor, sha256Hex, utf8 } from "../../src/core.ts";
 import { type Credential, decodeCursor } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
 import { findContainedText, selectByWords, splitWords } from "./match-words.ts";
 import type { VoteMoment } from "./approver-plans.ts";
-import { readVerifiedHistory } from "./verify-record.ts";
+import { readVerifiedHistory, type VerifiedHistory } from "./verify-record.ts";
 import { findVotingBlock, type PendingApprover } from "./voting-capacity.ts";
 
 /** Maximum number of pending actions that one request reads, starting with the earliest deadline. */
 const MAX_READ = 20_000;
-/**
- * Maximum number of pending actions whose approvers one request evaluates, because each evaluation reads ledger
- * entries.
- */
-const MAX_EVALUATED = 1000;
 const SLICE = 200;
 
-const RISKS = ["low", "medium", "high", "critical"] as const;
+export const RISKS = ["low", "medium", "high", "critical"] as const;
 
 export const PendingFilter = Type.Object({
   view: Type.Optional(
@@ -32,6 +27,7 @@ export const PendingFilter = Type.Object({
   agent_id: Type.Optional(Type.String({ maxLength: 256 })),
   tool: Type.Optional(Type.String({ maxLength: 256 })),
   operation: Type.Optional(Type.String({ maxLength: 256 })),
+  group: Type.Optional(Type.String({ maxLength: 64, description: "Id of a group of `GET /v1/approvals/groups`." })),
   risk_level: Type.Optional(Type.Union(RISKS.map((risk) => Type.Literal(risk)))),
   q: Type.Optional(
     Type.String({
@@ -50,15 +46,14 @@ export const PendingFilter = Type.Object({
 export type PendingFilter = Static<typeof PendingFilter>;
 
 /** Whether the query has a filter or an order that the store's own list does not support. */
-export function needsFullScan({ view, agent_id, tool, operation, risk_level, q, sort }: PendingFilter): boolean {
-  const isSorted = sort === "oldest" || sort === "risk";
-  return isSorted || [view, agent_id, tool, operation, risk_level, q].some((value) => value !== undefined);
+export function needsFullScan({ sort, ...filters }: PendingFilter): boolean {
+  return sort === "oldest" || sort === "risk" || Object.values(filters).some((value) => value !== undefined);
 }
 
 /** Position of an action in the chosen order, which is ascending. */
-type SortKey = readonly [number, number, number];
+export type SortKey = readonly [number, number, number];
 
-interface Match extends Pick<ActionRow, "id" | "tool" | "operation" | "risk_level" | "expires_at"> {
+interface Match extends Pick<ActionRow, "id"> {
   key: SortKey;
 }
 
@@ -67,6 +62,20 @@ interface Matches {
   matches: readonly Match[];
   /** False if there are more pending actions than one request reads. */
   isComplete: boolean;
+}
+
+/** Returns the id of the group of an action: of those that the same rule decided for the same tool and operation. */
+type GroupIds = (row: Pick<ActionRow, "tool" | "operation" | "policy" | "rule">) => string;
+
+/** Returns a function that returns the ids of groups, and computes each once. */
+export function createGroupIds(): GroupIds {
+  const known = new Map<string, string>();
+  return ({ tool, operation, policy, rule }) => {
+    const key = JSON.stringify([tool, operation, policy, rule]);
+    const id = known.get(key) ?? sha256Hex(utf8(key)).slice(0, 16);
+    known.set(key, id);
+    return id;
+  };
 }
 
 function sortKey({ sort = "deadline" }: PendingFilter, row: ActionRow): SortKey {
@@ -97,6 +106,7 @@ export function parseSortKey(list: string, { sort = "deadline" }: PendingFilter,
 /**
  * Returns the pending actions that the credential can see and that match the filter, in the filter's order.
  * @param approver the approver for whom `view=mine` lists actions
+ * @param visit called with each matching action, the earliest deadline first
  */
 export async function findMatchingActions(
   host: CoreHost,
@@ -104,11 +114,12 @@ export async function findMatchingActions(
   filter: PendingFilter,
   now: number,
   approver: PendingApprover = credential,
+  visit: (row: ActionRow, key: SortKey) => void = () => undefined,
 ): Promise<Matches> {
   const matches: Match[] = [];
   const moment = { ...(await host.snapshot()), now };
   let after: PendingCursor = { expires_at: now, decision_seq: Number.MAX_SAFE_INTEGER };
-  let evaluated = 0;
+  const groupOf = createGroupIds();
   const words = splitWords(filter.q);
   const { compiled: set } = await host.policies.current();
   // A group member's search must not take longer because of actions that the member cannot see.
@@ -119,15 +130,15 @@ export async function findMatchingActions(
   for (let read = 0; read < MAX_READ; read += SLICE) {
     await host.waitForReadSlot(credential.key.id);
     const rows = await host.storage.pendingActions(credential.visibility, after, SLICE, contained);
-    const candidates = rows.filter((row) => matchesFields(filter, row));
+    const candidates = rows.filter(
+      (row) => matchesFields(filter, row) && (filter.group === undefined || groupOf(row) === filter.group),
+    );
     for (const row of await selectByWords(host, credential.key.id, words, candidates, set)) {
       if (filter.view === "second_vote" && !(await needsSecondVote(host, row))) continue;
-      if (filter.view === "mine") {
-        if (evaluated++ === MAX_EVALUATED) return { matches: matches.sort(byKey), isComplete: false };
-        if (!(await canApprove(host, approver, row, moment))) continue;
-      }
-      const { id, tool, operation, risk_level, expires_at } = row;
-      matches.push({ id, tool, operation, risk_level, expires_at, key: sortKey(filter, row) });
+      if (filter.view === "mine" && !(await canApprove(host, approver, row, moment))) continue;
+      const key = sortKey(filter, row);
+      matches.push({ id: row.id, key });
+      visit(row, key);
     }
     const last = rows.at(-1);
     if (last === undefined || rows.length < SLICE) return { matches: matches.sort(byKey), isComplete: true };
@@ -156,31 +167,33 @@ async function canApprove(
   moment: VoteMoment,
 ): Promise<boolean> {
   if (!approver.hasScope("approvals:decide")) return false;
-  const history = await readVerifiedHistory(host.storage, row);
+  const history = await readHistory(host, row);
   return history !== null && findVotingBlock(host, row, approver, history, moment) === null;
 }
 
-/** The pending actions of one tool and operation. */
-interface PendingKind extends Pick<ActionRow, "tool" | "operation"> {
-  count: number;
-  /** The highest risk; null if none is rated. */
-  risk_level: string | null;
-  /** The earliest deadline. Milliseconds. */
-  expires_at: number;
-}
+type ApprovalHistory = Pick<VerifiedHistory, "requirement" | "approvals" | "edit"> | null;
 
-/** Counts matching actions by tool and operation: the highest risk first, then the earliest deadline. */
-export function countKinds(matches: readonly Match[]): PendingKind[] {
-  const kinds = new Map<string, PendingKind>();
-  for (const { tool, operation, risk_level, expires_at } of matches) {
-    const key = JSON.stringify([tool, operation]);
-    const kind = kinds.get(key) ?? { tool, operation, count: 0, risk_level: null, expires_at: Infinity };
-    kind.count += 1;
-    if (rankOf(risk_level) > rankOf(kind.risk_level)) kind.risk_level = risk_level;
-    kind.expires_at = Math.min(kind.expires_at, expires_at ?? Infinity);
-    kinds.set(key, kind);
-  }
-  return [...kinds.values()].sort((a, b) => rankOf(b.risk_level) - rankOf(a.risk_level) || a.expires_at - b.expires_at);
-}
+/** What the ledger says about the approval of pending actions, keyed by action, with the version of the row. */
+const histories = new WeakMap<CoreHost, Map<string, { version: string; history: ApprovalHistory }>>();
 
-const rankOf = (risk: string | null): number => RISKS.indexOf(risk as (typeof RISKS)[number]);
+/**
+ * Reads what the ledger says about the approval of an action. Reads it again only if the row has changed, because a list
+ * of 10,000 actions would read all their entries each time. A vote verifies the action without this cache.
+ */
+async function readHistory(host: CoreHost, row: ActionRow): Promise<ApprovalHistory> {
+  const known = histories.get(host) ?? new Map();
+  histories.set(host, known);
+  const version = `${row.updated_at} ${row.decision_seq}`;
+  const entry = known.get(row.id);
+  if (entry?.version === version) return entry.history;
+  const verified = await readVerifiedHistory(host.storage, row);
+  const history =
+    verified === null
+      ? null
+      : { requirement: verified.requirement, approvals: verified.approvals, edit: verified.edit };
+  const [oldest] = known.size < MAX_READ ? [] : known.keys();
+  if (oldest !== undefined) known.delete(oldest);
+  known.delete(row.id);
+  known.set(row.id, { version, history });
+  return history;
+}

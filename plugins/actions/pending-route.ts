@@ -27,20 +27,20 @@ import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
 import { readActionRecord } from "./action-record.ts";
 import {
   compareSortKeys,
-  countKinds,
   findMatchingActions,
   formatSortKey,
   needsFullScan,
   parseSortKey,
   PendingFilter,
 } from "./pending-filter.ts";
+import { type PendingGroup, PendingGroups } from "./pending-groups.ts";
 import { contentByteLength } from "./visible-action.ts";
 import { ActionRecord } from "./schemas.ts";
 import { findUserAsApprover, type PendingApprover } from "./voting-capacity.ts";
 
 const LIST = "approvals";
-/** Maximum number of kinds of pending actions that one response lists. */
-const MAX_KINDS = 100;
+/** Maximum number of groups of pending actions that one response lists. */
+const MAX_GROUPS = 100;
 const { limit, cursor } = PAGE_QUERY;
 const user_id = Type.Optional(
   Type.String({
@@ -57,7 +57,7 @@ const Answer = Type.Object(
     actions: Type.Array(ActionRecord),
     total: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
       description:
-        "Number of pending actions on all pages that this key may see and that match the filters. Null if more are pending than one request reads: 20,000, or 1,000 for `view=mine`.",
+        "Number of pending actions on all pages that this key may see and that match the filters. Null if more are pending than one request reads: 20,000.",
     }),
     next_cursor: Type.Union([Type.String(), Type.Null()]),
   },
@@ -104,47 +104,81 @@ export function pendingRoute(host: CoreHost, tag: string) {
   });
 }
 
-const Kind = Type.Object(
+const Group = Type.Object(
   {
+    id: textSchema("The value of the query parameter `group`."),
     tool: Type.String(),
     operation: Type.String(),
+    policy: orNull(Type.String()),
+    rule: orNull(Type.String()),
     count: Type.Integer({ minimum: 1 }),
+    agents: Type.Array(Type.String(), { description: "At most 3 of the agents." }),
+    agent_count: Type.Integer({ minimum: 1, description: "At most 100." }),
     risk_level: orNull(textSchema("The highest risk of these actions; null if none is rated.")),
     expires_at: orNull(timeSchema("The earliest deadline of these actions.")),
+    preview: orNull(
+      textSchema(
+        'The rule\'s preview with the values of all these actions, such as `Refund 20 to 480 "EUR" to "cus_1" and 13 others`; null if the rule has no preview.',
+      ),
+    ),
+    headline: orNull(textSchema("Without a preview: the values of the member that distinguishes these actions.")),
+    first: textSchema("Id of the first of these actions in the order of the list."),
   },
-  { title: "PendingKind", additionalProperties: false },
+  { title: "PendingGroup", additionalProperties: false },
 );
-const Kinds = Type.Object(
+const Groups = Type.Object(
   {
-    kinds: Type.Array(Kind, { description: `At most ${MAX_KINDS}.` }),
+    groups: Type.Array(Group, { description: `At most ${MAX_GROUPS}.` }),
+    total: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
+      description: "Number of pending actions in all groups. Null if more are pending than one request reads: 20,000.",
+    }),
     complete: Type.Boolean({
-      description:
-        "False if there are more kinds, or more pending actions than one request reads: 20,000, or 1,000 for `view=mine`.",
+      description: "False if there are more groups, or more pending actions than one request reads.",
     }),
   },
   { additionalProperties: false },
 );
 
-export function pendingKindsRoute(host: CoreHost, tag: string) {
+export function pendingGroupsRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "GET",
-    path: "/v1/approvals/kinds",
+    path: "/v1/approvals/groups",
     tag,
-    summary: "Count pending actions by tool and operation",
-    description: "Of all pages that match the filters. The highest risk first, then the earliest deadline.",
+    summary: "Count pending actions by rule, tool and operation",
+    description:
+      "Of all pages that match the filters. Each group has one sentence about all its actions. The groups have the order of their first actions: by deadline, unless `sort` says otherwise.",
     scope: ["actions:read", "actions:read_own"],
     query: PendingFilter,
-    responses: { 200: { description: "The kinds.", schema: Kinds } },
+    responses: { 200: { description: "The groups.", schema: Groups } },
     async handle({ query, credential }) {
-      const { matches, isComplete } = await findMatchingActions(host, credential, query, host.clock());
-      const kinds = countKinds(matches);
-      const listed = kinds.slice(0, MAX_KINDS).map(({ expires_at, ...kind }) => ({
-        ...kind,
-        expires_at: expires_at === Infinity ? null : toRfc3339(expires_at),
-      }));
-      return { status: 200, json: { kinds: listed, complete: isComplete && kinds.length <= MAX_KINDS } };
+      const collected = new PendingGroups((await host.policies.current()).compiled);
+      const add = collected.add.bind(collected);
+      const now = host.clock();
+      const { matches, isComplete } = await findMatchingActions(host, credential, query, now, credential, add);
+      const groups = collected.list();
+      return {
+        status: 200,
+        json: {
+          groups: groups.slice(0, MAX_GROUPS).map(renderGroup),
+          total: isComplete ? matches.length : null,
+          complete: isComplete && groups.length <= MAX_GROUPS,
+        },
+      };
     },
   });
+}
+
+function renderGroup({ agents, expires_at, first, parts, values, ...group }: PendingGroup): Static<typeof Group> {
+  const sentence = values.join("");
+  return {
+    ...group,
+    agents: [...agents].slice(0, 3),
+    agent_count: agents.size,
+    expires_at: expires_at === Infinity ? null : toRfc3339(expires_at),
+    preview: parts === null ? null : sentence,
+    headline: parts === null && sentence !== "" ? sentence : null,
+    first: first.id,
+  };
 }
 
 /** The reads of one request: its page, and the number of all matching actions. */

@@ -4,7 +4,7 @@ import { defineRoute } from "../../src/plugin.ts";
 import { cancelAction, castVoteOnAction, withdrawApproval } from "./cast-vote.ts";
 import { linkRoutes } from "./link-routes.ts";
 import { signedVoteRoutes } from "./signed-vote-routes.ts";
-import { pendingKindsRoute, pendingRoute } from "./pending-route.ts";
+import { pendingGroupsRoute, pendingRoute } from "./pending-route.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { createFactReadingHost } from "./read-inputs.ts";
 import { liftRejection } from "./lift-rejection.ts";
@@ -77,7 +77,7 @@ export function voteRoutes(host: CoreHost, tag: string) {
     }),
     ...signedVoteRoutes(host, tag),
     pendingRoute(host, tag),
-    pendingKindsRoute(host, tag),
+    pendingGroupsRoute(host, tag),
     ...linkRoutes(host, tag),
     defineRoute({
       method: "POST",

@@ -144,7 +144,7 @@ rules:
     await page.close();
   });
 
-  it("shows the preview first, then why, parameters, context, votes and proof", async () => {
+  it("shows the preview first, then why, votes, parameters, context and proof", async () => {
     const id = await submit({ ...ASKED, operation: "ordered", params: { amount: 120 }, context: { ticket: "T-2" } });
     const { page } = await console_.visit(ada, `#/approvals/${id}`);
     const pane = requestPane(page, id);
@@ -153,9 +153,9 @@ rules:
     for (const text of [
       "amount 120",
       "Why approval is required",
+      "Who has to agree",
       "Parameters",
       "Context",
-      "Who has to agree",
       "Details and proof",
     ])
       tops.push((await pane.getByText(text, { exact: false }).first().boundingBox())?.y ?? -1);
@@ -173,8 +173,9 @@ rules:
       [1, 2, 3].map((n) => submit({ ...ASKED, operation: "batch", params: { amount: 100 + n, note: `note ${n}` } })),
     );
     const { page } = await console_.visit(ada, "#/approvals");
+    await page.locator("[data-group]", { hasText: "stripe batch" }).click();
     for (const id of ids.slice(0, 2)) await inboxRow(page, id).getByRole("checkbox").check();
-    const batch = page.getByRole("region", { name: "Selected requests" }).first();
+    const batch = page.getByRole("region", { name: "Group of requests" });
     const shown = (await batch.textContent()) ?? "";
     for (const [part, isShown] of [
       ["101", true],
@@ -188,7 +189,8 @@ rules:
     const late = await submit({ ...ASKED, operation: "late" });
     await page.locator(`[data-id="${late}"]`).waitFor();
     await page.getByRole("button", { name: "Deny 2" }).click();
-    await page.getByText("2 denied.").waitFor();
+    await recordNow(page);
+    for (const id of ids.slice(0, 2)) await inboxRow(page, id).getByText("denied by you").waitFor();
     assert.deepEqual(await Promise.all([...ids, late].map(async (id) => (await read(id))["status"])), [
       "denied",
       "denied",

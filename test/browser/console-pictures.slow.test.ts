@@ -95,11 +95,7 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
     {
       name: "approvals",
       hash: "#/approvals",
-      until: (page) =>
-        page
-          .getByRole("checkbox", { name: /^Select/ })
-          .nth(4)
-          .waitFor(),
+      until: (page) => page.locator("[data-group]").first().waitFor(),
     },
     { name: "approval", light: true, hash: `#/approvals/${week.waiting}`, until: text("Who has to agree") },
     {

@@ -72,17 +72,90 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     }
   };
 
-  it("lists the kinds of requests, which the service counts over the whole queue, and selects one", async () => {
+  it("lists groups, which the service counts over the whole queue, and a vote on a group lists what it covers", async () => {
     await submitMany(60, "one");
-    await submit({ operation: "dangerous" });
+    const critical = await submit({ operation: "dangerous", params: { command: "drop it" } });
+    await submit({ operation: "dangerous", params: { command: "wipe it" } });
+    await submit({ operation: "soon" });
     const { page } = await console_.visit(ada, "#/approvals");
-    const kinds = page.getByLabel("Kind of request");
-    await kinds.waitFor();
-    const [, first = "", second = ""] = await kinds.locator("option").allTextContents();
-    assert.match(first, /dangerous: 1 request, critical risk, \d+m left$/);
-    assert.match(second, /one: 60 requests, \d+m left$/);
-    await kinds.selectOption({ label: first });
-    await page.getByText("1 matches", { exact: true }).waitFor();
+    await page.getByText("63 pending", { exact: true }).waitFor();
+    const groups = page.locator("[data-group]");
+    const lines = (await groups.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " "));
+    assert.equal(lines.length, 3);
+    assert.match(lines[0] ?? "", /^stripe soon 500 .*(19|20)m left$/);
+    assert.match(lines[1] ?? "", /^stripe one 0 to 59 support-bot 60 requests \d+m left$/);
+    assert.match(
+      lines[2] ?? "",
+      /^stripe dangerous drop it or wipe it critical risk support-bot 2 requests \d+m left$/,
+    );
+    // A vote covers what the pane lists.
+    await groups.nth(1).click();
+    const pane = page.getByRole("region", { name: "Group of requests" });
+    await pane.getByText("A vote covers the 50 requests listed here, the most urgent of 60").waitFor();
+    assert.equal(await pane.locator("tbody tr").count(), 50);
+    await pane.getByRole("button", { name: "Approve 50", exact: true }).waitFor();
+    const nodes = await page.evaluate(() => document.querySelectorAll("*").length);
+    assert.ok(nodes < 2000, `${nodes} nodes`);
+    // Critical requests are not approved together.
+    await page.locator("[data-group]", { hasText: "dangerous" }).click();
+    await pane.getByText("2 listed requests are critical.").waitFor();
+    assert.equal(await pane.getByRole("button", { name: "Approve 0" }).isDisabled(), true);
+    await inboxRow(page, critical).waitFor();
+    await page.keyboard.press("d");
+    await pane.getByText("Enter denies 2 listed requests").waitFor();
+    await page.keyboard.press("Control+Enter");
+    await recordNow(page);
+    await inboxRow(page, critical).getByText("denied by you").waitFor();
+    await page.getByText("61 pending", { exact: true }).waitFor();
+    await page.close();
+  });
+
+  it("votes on a group as it is listed: a new request joins only if the person asks for it", async () => {
+    const first = await submitMany(10, "grouped");
+    const { page } = await console_.visit(ada, "#/approvals");
+    await page.locator(".stream-status.live").waitFor();
+    const pane = page.getByRole("region", { name: "Group of requests" });
+    await pane.getByRole("button", { name: "Approve 10", exact: true }).waitFor();
+    const late = [
+      await submit({ operation: "grouped", params: { amount: 9000 } }),
+      await submit({ operation: "grouped", params: { amount: 9001 } }),
+    ];
+    for (const id of late) await inboxRow(page, id).waitFor();
+    assert.equal(await pane.locator("tbody tr").count(), 10);
+    await pane.getByRole("button", { name: "Approve 10", exact: true }).click();
+    // One key takes the votes of the whole group back, before they are recorded.
+    await page.getByText(/^10 approvals, recorded in \d s$/).waitFor();
+    await page.keyboard.press("u");
+    await pane.getByRole("button", { name: "Approve 10", exact: true }).click();
+    await page.getByText(/^10 approvals, recorded in \d s$/).waitFor();
+    await recordNow(page);
+    await until("the votes are recorded", async () => (await read(first.at(-1) as string)).status === "approved");
+    const status = async (id: string): Promise<string> => (await read(id)).status as string;
+    assert.deepEqual(await Promise.all(first.map(status)), Array(10).fill("approved"));
+    assert.deepEqual(await Promise.all(late.map(status)), Array(2).fill("pending_approval"));
+    // A second click on the same place must not approve what the vote left.
+    await pane.getByRole("button", { name: "List 2 other requests" }).waitFor();
+    assert.equal(await pane.getByRole("button", { name: /^Approve/ }).count(), 0);
+    await page.close();
+  });
+
+  it("removes a group that another person emptied while it was open, once another group is opened", async () => {
+    const emptied = await submitMany(10, "emptied");
+    const other = await submit({ operation: "other" });
+    const { page } = await console_.visit(ada, "#/approvals");
+    await page.locator(".stream-status.live").waitFor();
+    const header = page.locator("[data-group]", { hasText: "emptied" });
+    await header.click();
+    const pane = page.getByRole("region", { name: "Group of requests" });
+    await pane.getByRole("button", { name: "Approve 10", exact: true }).waitFor();
+    const key = console_.service.admin;
+    await Promise.all(
+      emptied.map((id) => console_.service.call("POST", `/v1/actions/${id}/cancel`, { key, body: {} })),
+    );
+    await pane.getByText("No other request of this group waits for your vote.").waitFor();
+    await page.getByText("1 pending", { exact: true }).waitFor();
+    await openRequest(page, other);
+    await header.waitFor({ state: "detached" });
     await page.close();
   });
 
@@ -185,9 +258,11 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     const { page } = await console_.visit(ada, "#/approvals?view=all");
     await page.getByText("1,011 pending", { exact: true }).waitFor();
     assert.equal((await idsIn(page))[0], urgent);
-    await page.getByText("50 of 1,011 loaded").waitFor();
-    await page.getByRole("button", { name: "Load more" }).click();
-    await page.getByText("100 of 1,011 loaded").waitFor();
+    const group = page.locator("[data-group][aria-expanded]");
+    assert.match((await group.innerText()).replaceAll(/\s+/g, " "), /^stripe refund 0 to 1009 .*1,010 requests/);
+    await group.click();
+    await page.getByRole("button", { name: "Show more of 998 other requests" }).waitFor();
+    await page.getByRole("button", { name: "Approve 50", exact: true }).waitFor();
     const nodes = await page.evaluate(() => document.querySelectorAll("*").length);
     assert.ok(nodes < 2000, `${nodes} nodes`);
     // The service searches, sorts and selects requests that are on no loaded page.
@@ -200,16 +275,10 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await field.fill("");
     await page.getByRole("button", { name: "Filter" }).click();
     await page.getByLabel("Sort").selectOption("Newest");
-    await inboxRow(page, last).waitFor();
+    await page.locator("[data-group]").first().getByText("1,010 requests").waitFor();
     await page.getByLabel("Sort").selectOption("Earliest deadline");
-    await inboxRow(page, urgent).waitFor();
+    await page.locator(`[data-group][data-id="${urgent}"]`).waitFor();
     await page.getByRole("button", { name: "Filter" }).click();
-    await page.getByRole("checkbox", { name: "Select all 50 loaded" }).check();
-    await page.getByRole("button", { name: "Select all 1,011 that match" }).click();
-    await page.getByRole("button", { name: "Approve 1,011", exact: true }).waitFor();
-    const selectedNodes = await page.evaluate(() => document.querySelectorAll("*").length);
-    assert.ok(selectedNodes < 2000, `${selectedNodes} nodes with all selected`);
-    await page.getByRole("button", { name: "Select none" }).click();
     // A link leads to a request that is on no loaded page.
     await page.evaluate((id) => void (location.hash = `#/approvals/${id}?view=all`), last);
     const pane = requestPane(page, last);
@@ -309,7 +378,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
 
   it("votes with keys on the selection, names it, and approves critical requests only one by one", async () => {
     const plain = [await submit({ params: { amount: 1 } }), await submit({ params: { amount: 2, to: "ada" } })];
-    const critical = await submit({ operation: "dangerous", params: { command: "drop it" } });
+    const critical = await submit({ operation: "dangerous", params: { command: "truncate it" } });
     const open = await submit({ params: { amount: 4 } });
     const { page, complaints } = await console_.visit(ada, `#/approvals/${open}`);
     await requestPane(page, open).getByRole("button", { name: "Approve" }).waitFor();
@@ -319,37 +388,24 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await page.keyboard.press("a");
     await page.getByText("Enter approves this request").waitFor();
     await page.keyboard.press("Escape");
-    await page.evaluate(() => void (location.hash = "#/approvals"));
-    for (const id of [...plain, critical]) await inboxRow(page, id).getByRole("checkbox").check();
-    const batch = page.getByRole("region", { name: "Selected requests" });
-    // Each row has its risk and what would happen, and a group of one row shows its members.
-    for (const text of ["critical", "not rated", "drop it"]) await batch.getByText(text).first().waitFor();
-    await batch.getByText("1 selected request is critical.").waitFor();
+    await page.locator("[data-group]", { hasText: "3 requests" }).click();
+    for (const id of plain) await inboxRow(page, id).getByRole("checkbox").check();
+    const batch = page.getByRole("region", { name: "Group of requests" });
+    // Each row has its risk and what would happen.
+    for (const text of ["not rated", "2 selected", "ada"]) await batch.getByText(text).first().waitFor();
     await batch.getByRole("button", { name: "Approve 2", exact: true }).waitFor();
     // Opening a request keeps the selection.
     await openRequest(page, open);
-    await requestPane(page, open).getByText("3 requests are selected. Votes and keys act on the selection.").waitFor();
+    await requestPane(page, open).getByText("2 requests are selected. Votes and keys act on the selection.").waitFor();
     assert.equal(await requestPane(page, open).getByRole("button", { name: "Approve" }).count(), 0);
     await page.keyboard.press("a");
     await batch.getByText("Enter approves 2 selected requests").waitFor();
     await page.keyboard.type("read both");
     await page.keyboard.press("Control+Enter");
-    await page.getByText("2 approved. 1 critical request not approved: open each one.").waitFor();
-    const statuses = async (): Promise<string[]> =>
-      Promise.all([...plain, critical, open].map(async (id) => (await read(id)).status as string));
-    assert.deepEqual(await statuses(), ["approved", "approved", "pending_approval", "pending_approval"]);
-    // With critical requests alone, the key and the button approve nothing, and a denial still works.
-    await inboxRow(page, critical).getByRole("checkbox").check();
-    await page.keyboard.press("a");
-    await batch.locator("textarea:focus").waitFor();
-    await page.keyboard.press("Control+Enter");
-    assert.equal(await batch.getByRole("button", { name: "Approve 0" }).isDisabled(), true);
-    await page.keyboard.press("Escape");
-    await page.keyboard.press("d");
-    await batch.getByText("Enter denies 1 selected request").waitFor();
-    await page.keyboard.press("Control+Enter");
-    await page.getByText("1 denied.").waitFor();
-    assert.deepEqual((await statuses()).slice(2), ["denied", "pending_approval"]);
+    await recordNow(page);
+    for (const id of plain) await inboxRow(page, id).getByText("approved by you").waitFor();
+    const statuses = await Promise.all([...plain, critical, open].map(async (id) => (await read(id)).status as string));
+    assert.deepEqual(statuses, ["approved", "approved", "pending_approval", "pending_approval"]);
     assert.deepEqual(complaints, []);
     await page.close();
   });
@@ -389,24 +445,23 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
 
   it("marks own votes, and reports what became of several votes", async () => {
     const twos = [await submit({ operation: "two" }), await submit({ operation: "two" })];
-    const one = await submit({});
     const { page } = await console_.visit(ada, "#/approvals");
-    await inboxRow(page, one).getByRole("checkbox").check();
+    await inboxRow(page, twos[0] as string)
+      .getByRole("checkbox")
+      .check();
     // Shift-click selects the range.
     await inboxRow(page, twos[1] as string)
       .getByRole("checkbox")
       .click({ modifiers: ["Shift"] });
-    await page.getByRole("button", { name: "Approve 3" }).click();
-    await page.getByText("1 approved; 2 approved by you and waiting for others.").waitFor();
+    await page.getByRole("button", { name: "Approve 2" }).click();
+    await recordNow(page);
+    for (const id of twos) await inboxRow(page, id).getByText("you approved").waitFor();
+    await page.getByRole("button", { name: "All", exact: true }).click();
     for (const id of twos) {
       await inboxRow(page, id).getByText("you approved").waitFor();
       assert.equal(await inboxRow(page, id).getByRole("checkbox").isDisabled(), true);
     }
     await page.getByRole("button", { name: "Needs a second vote" }).click();
-    await inboxRow(page, one).waitFor({ state: "detached" });
-    await page.getByRole("button", { name: "Mine" }).click();
-    await page.getByText("No request waits for your vote.").waitFor();
-    await page.getByRole("link", { name: "Show 2 pending requests for others" }).click();
     for (const id of twos) await inboxRow(page, id).getByText("you approved").waitFor();
     // The setting also applies to a tab that is opened later.
     const later = await console_.visit(ada, "#/approvals?view=all");

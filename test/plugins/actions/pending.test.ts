@@ -16,6 +16,7 @@ before(async () => {
 rules:
   - { name: free, operation: read, effect: allow }
   - { name: soon, operation: soon, effect: require_approval, approval: { expires_in: 1m } }
+  - { name: paid, operation: paid, effect: require_approval, approval: { expires_in: 3h, preview: "Pay {params.amount} {params.currency} to {params.to}" } }
   - { name: risky, operation: risky, effect: require_approval, risk: high, approval: { expires_in: 1h } }
   - { name: two, operation: two, effect: require_approval, approval: { quorum: 2, expires_in: 2h } }
   - { name: later, effect: require_approval, approval: { expires_in: 1h } }
@@ -104,23 +105,6 @@ describe("pending actions", () => {
     assert.deepEqual(await list("sort=risk"), [high, soon, low, two]);
     assert.deepEqual(await list("sort=newest"), [soon, two, high, low]);
     assert.deepEqual(await list("sort=oldest"), [low, high, two, soon]);
-    const { body: kinds } = await service.call("GET", "/v1/approvals/kinds?agent_id=filter-bot&q=schmidt", {
-      key: admin,
-    });
-    assert.deepEqual(
-      [
-        kinds.complete,
-        kinds.kinds.map(({ tool, operation, count, risk_level }: any) => [tool, operation, count, risk_level]),
-      ],
-      [
-        true,
-        [
-          ["bank", "risky", 1, "high"],
-          ["bank", "soon", 1, null],
-          ["bank", "two", 1, null],
-        ],
-      ],
-    );
     // The agent's owner cannot approve, and a second vote is missing only after the first.
     assert.deepEqual(await list("view=mine", bea.key), []);
     assert.deepEqual(await list("view=second_vote"), []);
@@ -149,6 +133,54 @@ describe("pending actions", () => {
       const answer = await service.call("GET", `/v1/approvals?${query}&cursor=${next_cursor}`, { key: admin });
       assert.deepEqual([answer.status, answer.body.code], [422, "INVALID_CURSOR"], query);
     }
+  });
+
+  it("are grouped by rule, tool and operation, with one sentence for the values of all", async () => {
+    const send = (operation: string, params: object, agent_id = "group-bot"): Promise<string> =>
+      submit({ agent_id, tool: "shop", operation, params });
+    const groups = async (query: string): Promise<any[]> => {
+      const { body } = await service.call("GET", `/v1/approvals/groups?tool=shop&${query}`, { key: service.admin });
+      assert.equal(body.complete, true);
+      assert.equal(
+        body.total,
+        body.groups.reduce((sum: number, { count }: { count: number }) => sum + count, 0),
+      );
+      return body.groups;
+    };
+    const late = await send("paid", { amount: 480, currency: "EUR", to: 'x "and 3 others"' });
+    for (const [amount, to] of [
+      [20, "b"],
+      [1000, "c"],
+    ] as const)
+      await send("paid", { amount, currency: "USD", to }, "other-bot");
+    const [risky, ship] = [await send("risky", { order: 5 }), await send("ship", { amount: 3, currency: "EUR" })];
+    await send("ship", { amount: 7.5, currency: "EUR" });
+    const described = ({ rule, count, agents, risk_level, preview, headline, first }: any): unknown[] => [
+      rule,
+      count,
+      agents.join(),
+      risk_level,
+      preview ?? headline,
+      first,
+    ];
+    const sentence = 'Pay 20 to 1000 "EUR" or "USD" to "x \\"and 3 others\\"" and 2 others';
+    assert.deepEqual((await groups("")).map(described), [
+      ["risky", 1, "group-bot", "high", "5", risky],
+      ["later", 2, "group-bot", null, "3 to 7.5 EUR", ship],
+      ["paid", 3, "group-bot,other-bot", null, sentence, late],
+    ]);
+    assert.deepEqual(
+      (await groups("sort=newest")).map(({ operation }) => operation),
+      ["ship", "risky", "paid"],
+    );
+    // The group's id selects its actions.
+    const [, , paid] = await groups("");
+    const { body } = await service.call("GET", `/v1/approvals?group=${paid.id}&sort=oldest`, { key: service.admin });
+    assert.deepEqual([body.total, body.actions[0].id], [3, late]);
+    assert.deepEqual(
+      (await groups("view=mine&q=other-bot")).map(({ operation, count }) => [operation, count]),
+      [["paid", 2]],
+    );
   });
 
   it("reject an invalid cursor, and parameters of other lists", async () => {

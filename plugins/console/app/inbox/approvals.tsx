@@ -1,8 +1,7 @@
-/** The inbox: the list of pending requests on the left, the open request or the selection on the right. */
-import type { ComponentChildren, RefObject } from "preact";
+/** The inbox: the groups of pending requests on the left, the open request or group on the right. */
+import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { encodeSegment, request, serviceNow } from "../core/api.ts";
-import { hasScope } from "../core/me.ts";
 import { useShortcuts } from "../core/shortcuts.ts";
 import { StreamStatus, Loading, Notice, ErrorNotice } from "../ui/elements.tsx";
 import { formatDuration } from "../ui/format.ts";
@@ -11,17 +10,21 @@ import { ActionTitle } from "../ui/request-view.tsx";
 import { FirstSteps } from "./lazy-parts.tsx";
 import { queueAddress, Filters, readQueueQuery } from "./filters.tsx";
 import { HeldTray } from "./held-tray.tsx";
-import { KindFilter } from "./kind-filter.tsx";
-import { heldVotes, reportVotes, undoVote, type HeldVote } from "./held-votes.ts";
-import { oneColumn, RequestList } from "./list.tsx";
-import { SelectedRequests, QueueOverview } from "./overview.tsx";
+import { findHeldVote, heldVotes, MAX_HELD, reportVotes, undoVotes, type HeldVote } from "./held-votes.ts";
+import { type Line, RequestList } from "./list.tsx";
+import { GroupPane } from "./overview.tsx";
 import { RequestPane } from "./request-pane.tsx";
 import { useQueue, type Queue } from "./queue.ts";
-import { hasFilter, isNarrowed, type QueueItem } from "./queue-state.ts";
+import { findGroup, type Group, hasFilter, isNarrowed, type ListQuery, type QueueItem } from "./queue-state.ts";
 import { findVoteAvailability } from "./vote-availability.ts";
 import { TEXTS } from "./strings.ts";
 import type { VoteResult } from "./vote.ts";
 import type { VoteBarHandle } from "./vote-bar.tsx";
+
+/** Loads more requests of the open group if fewer of them can be voted on. */
+const MIN_LEFT = 5;
+/** Number of undecided requests of the open group that the list shows at first, so that other groups stay in view. */
+const FIRST_ROWS = 12;
 
 export function Approvals({ id, query: search }: { id: string | null; query: URLSearchParams }) {
   const query = readQueueQuery(search);
@@ -30,47 +33,85 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
   useNow(5000);
   const [status, setStatus] = useState("");
   const voteBar = useRef<VoteBarHandle>(null);
-  const batchBar = useRef<VoteBarHandle>(null);
+  const groupBar = useRef<VoteBarHandle>(null);
   const searchField = useRef<HTMLInputElement>(null);
-  const rows = queue.apart === null || queue.apart.isPast ? queue.rows : [queue.apart, ...queue.rows];
-  const selection = useSelection(rows);
-  const batch = useBatch(id, selection, batchBar);
-  const item = rows.find(({ action }) => action.id === id) ?? (queue.apart?.action.id === id ? queue.apart : null);
+  const { group, rows } = queue;
+  const item = queue.openItem;
+  // The list shows more rows if the person asks for them, always the row after the open request, and decided rows.
+  const [shown, setShown] = useState(FIRST_ROWS);
+  useEffect(() => setShown(FIRST_ROWS), [group?.id]);
+  const openPlace = rows.findIndex(({ action }) => action.id === id);
+  const undecided = rows.flatMap((each, i) => (isUndecided(each) ? [i] : []));
+  const lines = listLines(queue, item, Math.max(undecided[shown] ?? rows.length, openPlace + 2));
+  const selection = useSelection(rows, group?.id);
+  const choice = useChoice(groupBar);
+  // In the layout with one column, the pane of a group would cover its requests, so a button opens it.
+  const [isPaneOpen, setPaneOpen] = useState(false);
+  useEffect(() => setPaneOpen(false), [id, group?.id]);
   const total = queue.total ?? 0;
   useEffect(() => {
     document.title = `${total === 0 ? "" : `(${total}) `}${TEXTS.title} · Assent`;
   }, [total]);
-  const open = (next: string | null): void => {
-    location.hash = queueAddress(next, query);
+  const open = (next: string | null, of: string | undefined): void => {
+    location.hash = queueAddress(next, { ...query, group: of } as ListQuery);
+  };
+  const openGroup = (next: Group): void => {
+    // A group of one request is that request, unless it is open and lists others that are settled.
+    if (next.count === 1 && (next.id !== group?.id || rows.length === 0)) return openFirst(next);
+    const isClosing = next.id === group?.id && id === null;
+    open(null, isClosing ? undefined : next.id);
+  };
+  const openFirst = ({ id: of, first }: Group): void => open(findHeldVote(first) === null ? first : null, of);
+  const showMore = (): void => {
+    setShown(Math.max(shown, rows.length) + (queue.cursor === null ? 0 : MAX_HELD));
+    void queue.more();
+  };
+  const openLine = (line: Line | undefined): void => {
+    if (line?.kind === "request") open(line.item.action.id, line.group);
+    else if (line?.kind === "group") openFirst(line.group);
+    else if (line?.kind === "more") showMore();
   };
   const goOn = (voted: QueueItem): void => {
-    const next = nextOpen(rows, voted.action.id);
     // Move the focus out of the reason, so that the shortcuts work on the next request.
     if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
-    if (next !== null) open(next);
+    openLine(nextOpen(lines, voted.action.id));
   };
-  const finish = (id: string, result: VoteResult): void => {
-    queue.update(id, changeOf(result));
+  // Load more requests of the group before the last one is decided, also if others decide them.
+  const left = undecided.length;
+  useEffect(() => {
+    if (left < MIN_LEFT && queue.cursor !== null) void queue.more();
+  }, [left, queue.cursor]);
+  const finish = (voted: string, result: VoteResult): void => {
+    queue.update(voted, changeOf(result));
     if (result.kind !== "settled" && result.kind !== "recorded") return setStatus("Not recorded.");
     setStatus(result.kind === "recorded" ? "Approved; more approvals are needed." : (result.outcome.text ?? ""));
   };
   const latestFinish = useRef(finish);
   latestFinish.current = finish;
   useEffect(() => reportVotes((voted, result) => latestFinish.current(voted, result)), []);
-  const reopen = ({ action }: HeldVote): void => open(action.id);
+  const reopen = (votes: readonly HeldVote[]): void => {
+    const action = votes[0]?.action;
+    if (action !== undefined) open(votes.length > 1 ? null : action.id, findGroup(queue.groups, action)?.id);
+  };
   const undo = (voted?: string): void => {
-    const vote = undoVote(voted);
-    if (vote !== null) reopen(vote);
+    reopen(undoVotes(voted));
   };
   const canVote = item !== null && findVoteAvailability(item) === "open";
   const step = (by: 1 | -1) => (): void => {
-    const place = rows.findIndex(({ action }) => action.id === id);
-    const target = place < 0 ? nextOpen(rows, "") : rows[Math.min(Math.max(place + by, 0), rows.length - 1)]?.action.id;
-    if (target !== undefined && target !== null && target !== id) open(target);
+    const steps = lines.filter((line) => line.kind !== "group" || !line.isOpen);
+    const place = steps.findIndex((line) => line.kind === "request" && line.item.action.id === id);
+    if (place < 0) openLine(nextOpen(lines, ""));
+    else if (steps[place + by] !== undefined) openLine(steps[place + by]);
+  };
+  const showCovered = (): void => {
+    setPaneOpen(true);
+    if (id !== null) open(null, group?.id);
   };
   const choose = (approve: boolean) => (): void => {
-    if (selection.chosen.length > 0) batch.choose(approve);
-    else if (canVote) voteBar.current?.choose(approve);
+    if (selection.chosen.length === 0 && item !== null) return canVote ? voteBar.current?.choose(approve) : undefined;
+    if (group === null || group.count < 2) return;
+    choice.set(approve);
+    showCovered();
   };
   const select = (): void => {
     if (canVote) selection.toggle(item.action.id, false);
@@ -87,38 +128,37 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
     { keys: "/", text: keys.search, on: { "/": () => searchField.current?.focus() } },
   ]);
   const isIdle = !queue.loading && queue.error === null;
-  const isViewEmpty = !isNarrowed(query) && total === 0 && rows.length === 0 && isIdle;
+  const isViewEmpty = !isNarrowed(query) && total === 0 && lines.length === 0 && isIdle;
   const others = useOtherRequests(isViewEmpty && hasFilter(query));
   const isEmpty = isViewEmpty && (!hasFilter(query) || others === 0);
+  // If nothing is open, the list has the whole width, so that it shows whole sentences.
+  const hasPane = !isEmpty && (id !== null || (group !== null && (group.count > 1 || rows.length > 1)));
+  const covered = (selection.chosen.length > 0 ? selection.chosen : rows)
+    .filter((each) => findVoteAvailability(each) === "open")
+    .slice(0, MAX_HELD);
   return (
-    <div class={`inbox ${isEmpty ? "is-empty" : id === null && !batch.isShown ? "" : "showing"}`}>
+    <div class={`inbox ${hasPane ? "" : "is-list"} ${hasPane && (id !== null || isPaneOpen) ? "showing" : ""}`}>
       {heldVotes.value.length === 0 ? null : <HeldTray onUndone={reopen} />}
       <section class="inbox-list" aria-label="Pending requests">
         <header>
           <ListTitle queue={queue} isFiltered={isNarrowed(query)} />
           {/* Changing a filter adds no entry to the browser's history. */}
           <Filters query={query} onChange={(next) => location.replace(queueAddress(id, next))} field={searchField} />
-          <Toolbar queue={queue} rows={rows} selection={selection}>
-            <KindFilter
-              query={query}
-              total={queue.total}
-              onChange={(next) => location.replace(queueAddress(id, next))}
-            />
-            {selection.chosen.length > 0 && !batch.isShown ? (
-              <button type="button" class="small held" onClick={batch.show}>
-                {TEXTS.showSelected(selection.chosen.length)}
-              </button>
-            ) : null}
-          </Toolbar>
           <div class="visually-hidden" role="status">
             {status}
           </div>
-          {selection.summary === "" ? null : <Notice>{selection.summary}</Notice>}
+          {covered.length < 2 && selection.chosen.length === 0 ? null : (
+            <button type="button" class="held to-pane" onClick={showCovered}>
+              {selection.chosen.length > 0
+                ? TEXTS.showSelected(selection.chosen.length)
+                : TEXTS.voteOnGroup(covered.length)}
+            </button>
+          )}
           <ErrorNotice error={queue.error} onRetry={queue.reload} />
         </header>
         {queue.loading && queue.error === null ? <Loading what="requests" /> : null}
         {isEmpty ? <FirstSteps text={TEXTS.empty} /> : null}
-        {rows.length > 0 || isEmpty || !isIdle ? null : isViewEmpty ? (
+        {lines.length > 0 || isEmpty || !isIdle ? null : isViewEmpty ? (
           <p class="quiet none">
             {query.view === "mine" ? TEXTS.noneForYou : TEXTS.noMatch}{" "}
             {others === null ? null : <a href={queueAddress(null, {})}>{TEXTS.showOthers(others)}</a>}
@@ -126,32 +166,37 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
         ) : (
           <p class="quiet none">{TEXTS.noMatch}</p>
         )}
-        {rows.length === 0 ? null : (
+        {lines.length === 0 ? null : (
           <RequestList
-            rows={rows}
+            lines={lines}
             open={id}
             selected={selection.ids}
-            onOpen={open}
+            onOpen={openLine}
+            onOpenGroup={openGroup}
             onSelect={selection.toggle}
-            onEnd={() => void queue.more()}
+            onMore={showMore}
           />
         )}
         <Held queue={queue} />
-        <LoadMore queue={queue} />
       </section>
-      {isEmpty ? null : batch.isShown ? (
-        <SelectedRequests
-          items={selection.chosen}
-          handle={batchBar}
-          onSelect={selection.set}
+      {!hasPane ? null : id === null && group !== null ? (
+        <GroupPane
+          key={group.id}
+          group={group}
+          items={covered}
+          isSelection={selection.chosen.length > 0}
+          handle={groupBar}
           onClear={selection.clear}
-          onBack={batch.hide}
-          onVoted={(voted, result) => queue.update(voted, changeOf(result))}
-          onDone={selection.finish}
+          onBack={() => setPaneOpen(false)}
+          onVoted={() => {
+            selection.clear();
+            setPaneOpen(false);
+          }}
         />
       ) : (
         <Detail
-          {...{ id, item, queue, rows, selection }}
+          {...{ id, item, queue, selection }}
+          list={queueAddress(null, { ...query, group: group?.id } as ListQuery)}
           handle={voteBar}
           onVoted={(voted, result) => {
             finish(voted.action.id, result);
@@ -159,11 +204,45 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
           }}
           onHeld={goOn}
           onUndo={undo}
-          onShowSelected={batch.show}
+          onShowSelected={showCovered}
         />
       )}
     </div>
   );
+}
+
+const isUndecided = (item: QueueItem): boolean => !["settled", "expired", "held"].includes(findVoteAvailability(item));
+
+/** Returns the lines of the list: the groups, with the first requests of the open one below its own line. */
+function listLines(
+  { loading, groups, group, rows, items, cursor }: Queue,
+  open: QueueItem | null,
+  shown: number,
+): Line[] {
+  const lines = groups.flatMap((each): Line[] => {
+    const isOpen = each.id === group?.id;
+    if (isOpen && rows.length > 0) {
+      const isInGroup = rows.length > 1 || each.count > 1;
+      const header: Line[] = isInGroup ? [{ kind: "group", group: each, isOpen }] : [];
+      const visible = rows.slice(0, shown);
+      const left = Math.max(1, each.count - visible.length);
+      const more: Line[] = cursor === null && visible.length === rows.length ? [] : [{ kind: "more", left }];
+      return [
+        ...header,
+        ...visible.map((item) => ({ kind: "request", item, group: each.id, isInGroup }) as const),
+        ...more,
+      ];
+    }
+    if (each.count === 0) return [];
+    const only = each.count === 1 ? items.get(each.first) : undefined;
+    if (only !== undefined) return [{ kind: "request", item: only, group: each.id, isInGroup: false }];
+    return [{ kind: "group", group: each, isOpen }];
+  });
+  const isListed = lines.some((line) => line.kind === "request" && line.item.action.id === open?.action.id);
+  // Until the list is read, nobody knows whether the open request is in it.
+  const isRead = !loading && (group === null || rows.length > 0 || group.count === 0);
+  if (open === null || open.isPast === true || isListed || !isRead) return lines;
+  return [{ kind: "request", item: open, group: group?.id, isInGroup: false }, ...lines];
 }
 
 /** Returns the number of all pending requests, if the view has none; null while it is unknown. */
@@ -176,33 +255,15 @@ function useOtherRequests(isViewEmpty: boolean): number | null {
   return isViewEmpty ? data : null;
 }
 
-/**
- * Shows the batch pane when the selection changes, and the single-request pane when a request is opened. In the
- * one-column layout, the batch pane would cover the list as soon as one request is selected, so a button opens it.
- */
-function useBatch(id: string | null, { ids, chosen }: Selection, bar: RefObject<VoteBarHandle | null>) {
-  const [isBatch, setBatch] = useState(false);
-  // A vote that was chosen with a key, until the pane with its vote bar is rendered.
-  const [choice, setChoice] = useState<boolean | null>(null);
+/** Passes a vote that was chosen with a key to the vote bar of a group, once the pane with the bar is rendered. */
+function useChoice(bar: RefObject<VoteBarHandle | null>) {
+  const [choice, set] = useState<boolean | null>(null);
   useEffect(() => {
     if (choice === null || bar.current === null) return;
     bar.current.choose(choice);
-    setChoice(null);
+    set(null);
   });
-  useEffect(() => setBatch(false), [id]);
-  useEffect(() => {
-    if (ids.size === 0) setBatch(false);
-    else if (!oneColumn.matches) setBatch(true);
-  }, [ids]);
-  return {
-    isShown: isBatch && chosen.length > 0,
-    show: () => setBatch(true),
-    hide: () => setBatch(false),
-    choose(approve: boolean) {
-      setBatch(true);
-      setChoice(approve);
-    },
-  };
+  return { set };
 }
 
 function ListTitle({ queue, isFiltered }: { queue: Queue; isFiltered: boolean }) {
@@ -217,24 +278,13 @@ function ListTitle({ queue, isFiltered }: { queue: Queue; isFiltered: boolean })
   );
 }
 
-function LoadMore({ queue }: { queue: Queue }) {
-  if (queue.cursor === null) return null;
-  return (
-    <footer class="quiet">
-      {TEXTS.shown(queue.rows.length, queue.total)}{" "}
-      <button type="button" class="small" onClick={() => void queue.more()}>
-        Load more
-      </button>
-    </footer>
-  );
-}
-
 interface DetailProps {
   id: string | null;
   item: QueueItem | null;
   queue: Queue;
-  rows: readonly QueueItem[];
   selection: Selection;
+  /** Address of the list. */
+  list: string;
   handle: RefObject<VoteBarHandle | null>;
   onVoted(item: QueueItem, result: VoteResult): void;
   onHeld(item: QueueItem): void;
@@ -242,8 +292,8 @@ interface DetailProps {
   onShowSelected(): void;
 }
 
-/** Renders the right side: the open request, why it cannot be shown, or the overview of all requests. */
-function Detail({ id, item, queue, rows, selection, handle, onVoted, onHeld, onUndo, onShowSelected }: DetailProps) {
+/** Renders the open request, or why it cannot be shown. */
+function Detail({ id, item, queue, selection, list, handle, onVoted, onHeld, onUndo, onShowSelected }: DetailProps) {
   if (item !== null && item.isPast)
     return (
       <div class="pane">
@@ -260,6 +310,7 @@ function Detail({ id, item, queue, rows, selection, handle, onVoted, onHeld, onU
       <RequestPane
         key={item.action.id}
         item={item}
+        list={list}
         handle={handle}
         others={
           selection.chosen.length === 0
@@ -285,28 +336,37 @@ function Detail({ id, item, queue, rows, selection, handle, onVoted, onHeld, onU
       </div>
     );
   return (
-    <QueueOverview
-      rows={rows}
-      selected={selection.ids}
-      onSelect={selection.set}
-      canSelect={hasScope("approvals:decide")}
-    />
+    <div class="pane">
+      <Loading what="the request" />
+    </div>
   );
 }
 
-/** Returns the number of requests in the list as text, as far as it is known. */
-function countText({ total, loading, rows, cursor }: Queue, isFiltered: boolean): string {
-  if (total !== null) return isFiltered ? TEXTS.matching(total) : TEXTS.pending(total);
-  return loading || cursor === null ? "" : TEXTS.many(rows.length);
+/** Returns the number of requests as text, as far as it is known. */
+function countText({ total }: Queue, isFiltered: boolean): string {
+  if (total === null) return "";
+  return isFiltered ? TEXTS.matching(total) : TEXTS.pending(total);
 }
 
 /**
- * Returns the next request after `id` that can be voted on. Continues at the start of the list; null if there is none.
+ * Returns the next line after the request `id` that leads to a request on which the person can vote. Continues at the
+ * start of the list; undefined if there is none.
  */
-function nextOpen(rows: readonly QueueItem[], id: string): string | null {
-  const place = rows.findIndex(({ action }) => action.id === id);
-  const others = [...rows.slice(place + 1), ...rows.slice(0, Math.max(place, 0))];
-  return others.find((item) => findVoteAvailability(item) === "open")?.action.id ?? null;
+function nextOpen(lines: readonly Line[], id: string): Line | undefined {
+  const place = lines.findIndex((line) => line.kind === "request" && line.item.action.id === id);
+  const voted = lines[place];
+  const others = [...lines.slice(place + 1), ...lines.slice(0, Math.max(place, 0))];
+  const isOpen = (line: Line): boolean => {
+    if (line.kind === "request") return findVoteAvailability(line.item) === "open";
+    if (line.kind === "more") return false;
+    // An open group leads to its first request until its requests are read.
+    if (lines.some((each) => each.kind === "request" && each.group === line.group.id)) return false;
+    const held = heldVotes.value.filter(({ action }) => findGroup([line.group], action) !== undefined).length;
+    return line.group.count > held;
+  };
+  // First those of the same group.
+  const of = voted?.kind === "request" ? voted.group : undefined;
+  return others.find((line) => line.kind === "request" && line.group === of && isOpen(line)) ?? others.find(isOpen);
 }
 
 function changeOf(result: VoteResult): Partial<QueueItem> {
@@ -326,20 +386,17 @@ interface Selection {
   ids: ReadonlySet<string>;
   /** Selected requests that can still be voted on. */
   chosen: readonly QueueItem[];
-  /** Results of the last votes. */
-  summary: string;
   toggle(id: string, isRange: boolean): void;
   set(ids: readonly string[], isSelected: boolean): void;
   clear(): void;
-  finish(summary: string): void;
 }
 
-function useSelection(rows: readonly QueueItem[]): Selection {
+/** @param group the open group; another group has its own selection */
+function useSelection(rows: readonly QueueItem[], group: string | undefined): Selection {
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
-  const [summary, setSummary] = useState("");
   const anchor = useRef<string | null>(null);
+  useEffect(() => setIds(new Set()), [group]);
   const set = (changed: readonly string[], isSelected: boolean): void => {
-    setSummary("");
     setIds((old) => {
       const next = new Set(old);
       for (const id of changed) {
@@ -352,7 +409,6 @@ function useSelection(rows: readonly QueueItem[]): Selection {
   return {
     ids,
     chosen: rows.filter((item) => ids.has(item.action.id) && findVoteAvailability(item) === "open"),
-    summary,
     set,
     toggle(id, isRange) {
       const [from, to] = [anchor.current, id].map((end) => rows.findIndex(({ action }) => action.id === end));
@@ -365,10 +421,6 @@ function useSelection(rows: readonly QueueItem[]): Selection {
       );
     },
     clear: () => setIds(new Set()),
-    finish(text) {
-      setIds(new Set());
-      setSummary(text);
-    },
   };
 }
 
@@ -376,61 +428,16 @@ function useSelection(rows: readonly QueueItem[]): Selection {
  * Renders a button with the number of new requests that belong above the last row. The button covers the end of the
  * list, so that the rows do not move.
  */
-function Held({ queue: { heldRows, showHeld } }: { queue: Queue }) {
-  if (heldRows.length === 0) return null;
-  const soonest = Math.min(...heldRows.map(({ action }) => Date.parse(action.expires_at ?? "")));
+function Held({ queue: { heldRows, heldGroups, showHeld } }: { queue: Queue }) {
+  if (heldRows.length + heldGroups.length === 0) return null;
+  const deadlines = [...heldRows.map(({ action }) => action.expires_at), ...heldGroups.map((each) => each.expires_at)];
+  const soonest = Math.min(...deadlines.map((at) => Date.parse(at ?? "")));
+  const count = heldRows.length + heldGroups.reduce((sum, each) => sum + each.count, 0);
   return (
     <p class="held-place">
       <button type="button" class="held" onClick={showHeld}>
-        {TEXTS.held(heldRows.length, formatDuration(soonest - serviceNow()))}
+        {TEXTS.held(count, formatDuration(soonest - serviceNow()))}
       </button>
     </p>
-  );
-}
-
-interface ToolbarProps {
-  queue: Queue;
-  rows: readonly QueueItem[];
-  selection: Selection;
-  children: ComponentChildren;
-}
-
-function Toolbar({ queue, rows, selection, children }: ToolbarProps) {
-  const [isLoading, setLoading] = useState(false);
-  /**
-   * Selects every request of the list. First loads the requests that are not loaded yet, because only loaded requests
-   * can be voted on.
-   */
-  const selectAll = async (): Promise<void> => {
-    setLoading(true);
-    const all = await queue.loadAll();
-    setLoading(false);
-    if (all === null) return;
-    const openIds = all.filter((item) => findVoteAvailability(item) === "open").map(({ action }) => action.id);
-    selection.set(openIds, true);
-  };
-  const open = rows.filter((item) => findVoteAvailability(item) === "open").map(({ action }) => action.id);
-  return (
-    <div class="toolbar">
-      {hasScope("approvals:decide") && open.length > 0 ? (
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={selection.chosen.length > 0 && selection.chosen.length === open.length}
-            onChange={() => selection.set(open, selection.chosen.length !== open.length)}
-          />{" "}
-          Select {open.length === 1 ? "it" : `all ${open.length} loaded`}
-        </label>
-      ) : null}
-      {queue.cursor !== null &&
-      hasScope("approvals:decide") &&
-      selection.chosen.length === open.length &&
-      open.length > 0 ? (
-        <button type="button" class="small" disabled={isLoading} onClick={() => void selectAll()}>
-          {isLoading ? TEXTS.selecting(queue.rows.length) : TEXTS.selectAll(queue.total)}
-        </button>
-      ) : null}
-      {children}
-    </div>
   );
 }

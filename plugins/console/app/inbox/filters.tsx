@@ -10,7 +10,7 @@ import { hasScope } from "../core/me.ts";
 import { isNarrowed, type ListQuery } from "./queue-state.ts";
 import { SORTS, TABS, TEXTS } from "./strings.ts";
 
-const NAMES = ["view", "agent_id", "tool", "operation", "risk_level", "q", "sort"] as const;
+const NAMES = ["view", "agent_id", "tool", "operation", "risk_level", "q", "sort", "group"] as const;
 const RISKS = ["low", "medium", "high", "critical"] as const;
 /** Delay from the last keystroke to the search. Milliseconds. */
 const TYPING_MS = 250;
@@ -28,6 +28,7 @@ export function readQueueQuery(search: URLSearchParams): ListQuery {
     risk_level: among("risk_level", RISKS),
     q: given("q"),
     sort: among("sort", ["newest", "oldest", "risk"]),
+    group: given("group"),
   };
   return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as ListQuery;
 }
@@ -56,7 +57,11 @@ interface Props {
 export function Filters({ query, onChange, field }: Props) {
   const change = (name: (typeof NAMES)[number], value: string): void => {
     // Start from the address, because the page may not have rendered an earlier change yet.
-    const { [name]: _, ...rest } = readQueueQuery(new URLSearchParams(location.hash.split("?")[1] ?? ""));
+    const {
+      [name]: _,
+      group: _group,
+      ...rest
+    } = readQueueQuery(new URLSearchParams(location.hash.split("?")[1] ?? ""));
     onChange(value === "" ? rest : ({ ...rest, [name]: value } as ListQuery));
   };
   const [isOpen, setOpen] = useState(() => isNarrowed({ ...query, q: undefined } as ListQuery));

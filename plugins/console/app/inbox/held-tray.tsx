@@ -2,11 +2,11 @@
 import { MarkedValue } from "../ui/elements.tsx";
 import { formatCounted } from "../ui/format.ts";
 import { useNow } from "../ui/hooks.ts";
-import { castAt, castHeldVotes, heldVotes, repeatFailedVotes, undoVote, type HeldVote } from "./held-votes.ts";
+import { castAt, castHeldVotes, heldVotes, repeatFailedVotes, undoVotes, type HeldVote } from "./held-votes.ts";
 import { RequestHeadline } from "../ui/request-view.tsx";
 
-/** @param onUndone called with a vote that was taken back */
-export function HeldTray({ onUndone }: { onUndone(vote: HeldVote): void }) {
+/** @param onUndone called with the votes that were taken back */
+export function HeldTray({ onUndone }: { onUndone(votes: readonly HeldVote[]): void }) {
   useNow();
   const votes = heldVotes.value;
   const failed = votes.filter(({ fault }) => fault !== null);
@@ -14,22 +14,17 @@ export function HeldTray({ onUndone }: { onUndone(vote: HeldVote): void }) {
   const canRepeat = votes.some(({ state }) => state === "failed");
   const isCasting = votes.some(({ state }) => state === "casting");
   const undo = (id?: string): void => {
-    const vote = undoVote(id);
-    if (vote !== null) onUndone(vote);
+    const undone = undoVotes(id, true);
+    if (undone.length > 0) onUndone(undone);
   };
   return (
     <section class="held-tray" aria-label="Votes not recorded yet">
-      {failed.map(({ action, approve, fault }) => (
-        <div key={action.id} class="held-failure" role="alert">
-          <p>
-            {approve ? "Approval" : "Denial"} of “<RequestHeadline action={action} />” failed:{" "}
-            <MarkedValue value={fault ?? ""} />.
-          </p>
-          <button type="button" class="small" onClick={() => undo(action.id)}>
-            Open the request
-          </button>
-        </div>
-      ))}
+      {failed
+        .map((vote) => failed.filter(({ batch, fault }) => batch === vote.batch && fault === vote.fault))
+        .filter(([first], i) => first === failed[i])
+        .map((together) => (
+          <Failure key={together[0]?.action.id} votes={together} onOpen={undo} />
+        ))}
       <div class="row">
         <span role="status">{open.length === 0 ? null : describeVotes(open, isCasting, castAt.value)}</span>
         {isCasting || open.length === 0 ? null : (
@@ -49,6 +44,24 @@ export function HeldTray({ onUndone }: { onUndone(vote: HeldVote): void }) {
         )}
       </div>
     </section>
+  );
+}
+
+/** Renders why votes that were given together failed. */
+function Failure({ votes: [first, ...others], onOpen }: { votes: readonly HeldVote[]; onOpen(id: string): void }) {
+  if (first === undefined) return null;
+  const { action, approve, fault } = first;
+  return (
+    <div class="held-failure" role="alert">
+      <p>
+        {approve ? "Approval" : "Denial"} of “<RequestHeadline action={action} />”
+        {others.length === 0 ? "" : ` and ${formatCounted(others.length, "other request")}`} failed:{" "}
+        <MarkedValue value={fault ?? ""} />.
+      </p>
+      <button type="button" class="small" onClick={() => onOpen(action.id)}>
+        {others.length === 0 ? "Open the request" : "Open the group"}
+      </button>
+    </div>
   );
 }
 

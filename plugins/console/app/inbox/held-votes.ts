@@ -12,9 +12,12 @@ import { castVotes, type VoteResult } from "./vote.ts";
 /** Time from the last vote until the held votes are cast. Milliseconds. */
 const HOLD_MS = 5000;
 /** Maximum number of held votes. One more casts them. */
-const MAX_HELD = 50;
+export const MAX_HELD = 50;
 /** A request that expires sooner is voted on at once. Milliseconds. */
 const TOO_LATE_MS = 60_000;
+
+/** Identifies the draft of the reason for a vote on several requests. */
+export const GROUP_DRAFT = "selection";
 
 const UNKNOWN = "this page failed; the vote may have been recorded";
 const LATE = "the request was settled, or expired, before this vote arrived";
@@ -24,6 +27,8 @@ export interface HeldVote {
   action: Action;
   approve: boolean;
   reason: string;
+  /** Votes that were given together have the same number, and are undone together. */
+  batch: number;
   state: "held" | "casting" | "failed" | "late";
   /** Why the vote is not recorded; null unless `state` is `failed` or `late`. */
   fault: string | null;
@@ -37,6 +42,7 @@ export const castAt = signal<number | null>(null);
 /** Called with the result of each vote that was cast. The inbox sets it while it is displayed. */
 let report: (id: string, result: VoteResult) => void = () => undefined;
 let timer: ReturnType<typeof setTimeout> | undefined;
+let batches = 0;
 
 /** Whether a vote on the request can wait. A critical request is approved by itself, and one that soon expires at once. */
 export function canHold(action: Action, approve: boolean): boolean {
@@ -48,28 +54,39 @@ function expiresSoon({ expires_at }: Action): boolean {
   return expires_at !== null && Date.parse(expires_at) <= serviceNow() + TOO_LATE_MS;
 }
 
-/** Holds a vote, and postpones the held votes. Casts these instead if they are many, or if one of them cannot wait. */
-export function holdVote(action: Action, approve: boolean, reason: string): void {
+/**
+ * Holds the same vote on each request, and postpones the held votes. Casts these first if they would become too many, or
+ * if one of them cannot wait. Casts all votes at once if one of the requests soon expires.
+ * @param actions at most `MAX_HELD`
+ */
+export function holdVotes(actions: readonly Action[], approve: boolean, reason: string): void {
   const held = heldVotes.value.filter(({ state }) => state === "held");
-  if (held.length >= MAX_HELD || held.some((vote) => expiresSoon(vote.action))) void castHeldVotes();
-  const others = heldVotes.value.filter((vote) => vote.action.id !== action.id);
-  heldVotes.value = [...others, { action, approve, reason, state: "held", fault: null }];
+  if (held.length + actions.length > MAX_HELD || held.some((vote) => expiresSoon(vote.action))) void castHeldVotes();
+  const others = heldVotes.value.filter((vote) => !actions.some(({ id }) => id === vote.action.id));
+  const batch = ++batches;
+  const votes = actions.map((action) => ({ action, approve, reason, batch, state: "held" as const, fault: null }));
+  heldVotes.value = [...others, ...votes];
   restart();
+  if (actions.some(expiresSoon)) void castHeldVotes();
 }
 
 /**
- * Takes a vote back and keeps its reason as a draft. Returns null if there is no such vote, or if it is being cast.
+ * Takes votes back and keeps their reason as a draft. Returns none if there is no such vote, or if it is being cast.
  * @param id the action; if omitted, takes back the last vote
+ * @param isWhole whether to also take back the votes that were given together with it and are in the same state
  */
-export function undoVote(id?: string): HeldVote | null {
+export function undoVotes(id?: string, isWhole = id === undefined): readonly HeldVote[] {
   const vote = heldVotes.value.findLast(
     ({ action, state }) => state !== "casting" && (id === undefined || id === action.id),
   );
-  if (vote === undefined) return null;
-  heldVotes.value = heldVotes.value.filter((other) => other !== vote);
-  writeDraft(vote.action.id, vote.reason);
+  if (vote === undefined) return [];
+  const isUndone = (other: HeldVote): boolean =>
+    other === vote || (isWhole && other.batch === vote.batch && other.state === vote.state);
+  const undone = heldVotes.value.filter(isUndone);
+  heldVotes.value = heldVotes.value.filter((other) => !isUndone(other));
+  writeDraft(undone.length > 1 ? GROUP_DRAFT : vote.action.id, vote.reason);
   restart();
-  return vote;
+  return undone;
 }
 
 /** Returns the vote on a request that is not recorded yet; null if there is none, or if it was late. */

@@ -1,39 +1,49 @@
-/** The list of requests. Renders only the rows in view, however many are loaded. */
+/** The list of groups, with the requests of the open one. Renders only the rows in view, however many are loaded. */
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { hasScope } from "../core/me.ts";
-import { Age, MarkedValue, TimeLeft } from "../ui/elements.tsx";
+import { MarkedValue, TimeLeft } from "../ui/elements.tsx";
+import { formatCounted, renderPlain } from "../ui/format.ts";
 import { Panels } from "../ui/panels.tsx";
-import { RequestHeadline, RiskBadge } from "../ui/request-view.tsx";
+import { PreviewText } from "../ui/preview-text.tsx";
+import { describeRequest, RequestHeadline, RiskBadge } from "../ui/request-view.tsx";
 import { findHeldVote } from "./held-votes.ts";
 import { uniqueRequestLabel, OwnVoteBadge } from "./request-pane.tsx";
 import type { RequestOutcome } from "./outcome.tsx";
-import type { QueueItem } from "./queue-state.ts";
+import { mayStart } from "./recall.tsx";
+import type { Group, QueueItem } from "./queue-state.ts";
+import { TEXTS } from "./strings.ts";
 import { countApprovals, findVoteAvailability } from "./vote-availability.ts";
 
 /** Height of a row in pixels, for a pointer and for a finger. The style sheet must have the same values. */
-const [ROW, ONE_COLUMN_ROW] = [40, 60];
+const [ROW, ONE_COLUMN_ROW] = [40, 68];
 const OVERSCAN = 6;
 
 /** Whether the layout has one column: either the list or the request. The same condition is in inbox.css. */
 export const oneColumn = matchMedia("(max-width: 60rem), (max-height: 34rem)");
 
+/** A line of the list: a group, a request, or a button that loads more requests of the open group. */
+export type Line =
+  | { kind: "group"; group: Group; isOpen: boolean }
+  | { kind: "request"; item: QueueItem; group: string | undefined; isInGroup: boolean }
+  | { kind: "more"; left: number };
+
 interface Props {
-  rows: readonly QueueItem[];
+  lines: readonly Line[];
+  /** Id of the open request. */
   open: string | null;
   selected: ReadonlySet<string>;
-  onOpen(id: string): void;
+  onOpen(line: Extract<Line, { kind: "request" }>): void;
+  onOpenGroup(group: Group): void;
   /** @param isRange whether to select all rows from the last selected row to this row */
   onSelect(id: string, isRange: boolean): void;
-  /** Called when the last loaded row is rendered, shortly before it comes into view. */
-  onEnd(): void;
+  onMore(): void;
 }
 
-export function RequestList({ rows, open, selected, onOpen, onSelect, onEnd }: Props) {
+export function RequestList({ lines, open, selected, onOpen, onOpenGroup, onSelect, onMore }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
-  const virtual = useVirtualizer(scroller, rows.length, (index) => rows[index]?.action.id ?? index);
-  const items = virtual.getVirtualItems();
-  const openIndex = rows.findIndex(({ action }) => action.id === open);
+  const virtual = useVirtualizer(scroller, lines.length, (index) => keyOf(lines[index]));
+  const openIndex = lines.findIndex((line) => line.kind === "request" && line.item.action.id === open);
   // Id of an opened request whose row does not have the focus yet. The row gets the focus once it is rendered, unless
   // the person is typing or in a dialog.
   const unfocused = useRef<string | null>(null);
@@ -49,31 +59,36 @@ export function RequestList({ rows, open, selected, onOpen, onSelect, onEnd }: P
     if (!document.activeElement?.closest("textarea, input:not([type=checkbox]), dialog"))
       row.focus({ preventScroll: true });
   });
-  const last = items.at(-1)?.index ?? -1;
-  useEffect(() => {
-    if (rows.length > 0 && last >= rows.length - 1) onEnd();
-  }, [last, rows.length]);
   return (
     <div class="rows" ref={scroller}>
       <ul style={{ height: `${virtual.getTotalSize()}px` }} aria-label="Requests">
-        {items.map(({ key, index, start }) => {
-          const item = rows[index];
-          if (item === undefined) return null;
-          const { id } = item.action;
+        {virtual.getVirtualItems().map(({ key, index, start }) => {
+          const line = lines[index];
+          if (line === undefined) return null;
           return (
             <li
               key={key}
               style={{ transform: `translateY(${start}px)` }}
-              aria-setsize={rows.length}
+              aria-setsize={lines.length}
               aria-posinset={index + 1}
             >
-              <Row
-                item={item}
-                isOpen={id === open}
-                isSelected={selected.has(id)}
-                onOpen={() => onOpen(id)}
-                onSelect={(isRange) => onSelect(id, isRange)}
-              />
+              {line.kind === "group" ? (
+                <GroupRow {...line} onOpen={() => onOpenGroup(line.group)} />
+              ) : line.kind === "more" ? (
+                <div class="row-item">
+                  <button type="button" class="quiet" onClick={onMore}>
+                    {TEXTS.more(line.left)}
+                  </button>
+                </div>
+              ) : (
+                <Row
+                  {...line}
+                  isOpen={line.item.action.id === open}
+                  isSelected={selected.has(line.item.action.id)}
+                  onOpen={() => onOpen(line)}
+                  onSelect={(isRange) => onSelect(line.item.action.id, isRange)}
+                />
+              )}
             </li>
           );
         })}
@@ -82,27 +97,81 @@ export function RequestList({ rows, open, selected, onOpen, onSelect, onEnd }: P
   );
 }
 
+const keyOf = (line: Line | undefined): string =>
+  line?.kind === "group" ? line.group.id : line?.kind === "request" ? line.item.action.id : "more";
+
+/** Renders what the requests of a group would do, in one sentence with the values of all of them. */
+export function GroupSentence({ group: { tool, operation, preview, headline } }: { group: Group }) {
+  if (preview !== null) return <PreviewText text={preview} />;
+  return (
+    <>
+      <MarkedValue value={`${tool} ${operation}`} />
+      {headline === null ? null : (
+        <span class="row-value">
+          {" "}
+          <MarkedValue value={headline} />
+        </span>
+      )}
+    </>
+  );
+}
+
+/** Returns the sentence of a group as plain text. */
+export const describeGroup = ({ tool, operation, preview, headline }: Group): string =>
+  preview ?? renderPlain(`${tool} ${operation}${headline === null ? "" : `, ${headline}`}`);
+
+/** Renders a group. A group of one request that is not loaded yet is that request's row. */
+function GroupRow({ group, isOpen, onOpen }: { group: Group; isOpen: boolean; onOpen(): void }) {
+  const { count, agents, agent_count, risk_level, expires_at, first } = group;
+  return (
+    <div class={`row-item is-group ${isOpen ? "is-expanded" : ""}`}>
+      <button
+        type="button"
+        data-group={group.id}
+        {...(count === 1 ? { "data-id": first } : { "aria-expanded": isOpen })}
+        title={describeGroup(group)}
+        onClick={onOpen}
+      >
+        <span class="row-title">
+          <GroupSentence group={group} />
+        </span>
+        <span class="row-line">
+          <span class="row-who">
+            <RiskBadge risk={risk_level} />
+            {agent_count === 1 ? <MarkedValue value={agents[0] ?? ""} /> : formatCounted(agent_count, "agent")}
+          </span>
+          <span class="row-side">
+            {count === 1 ? null : <span class="badge">{formatCounted(count, "request")}</span>}
+            {expires_at === null ? null : <TimeLeft at={expires_at} short />}
+          </span>
+        </span>
+      </button>
+    </div>
+  );
+}
+
 interface RowProps {
   item: QueueItem;
+  /** Whether the row is below its group's row, so that it can be selected. */
+  isInGroup: boolean;
   isOpen: boolean;
   isSelected: boolean;
   onOpen(): void;
   onSelect(isRange: boolean): void;
 }
 
-function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
+function Row({ item, isInGroup, isOpen, isSelected, onOpen, onSelect }: RowProps) {
   const { action, outcome } = item;
   const availability = findVoteAvailability(item);
   const held = findHeldVote(action.id);
-  const label = uniqueRequestLabel(action);
   return (
     <div
       class={`row-item is-${availability.replace(" ", "-")} ${isOpen ? "current" : ""} ${isSelected ? "selected" : ""}`}
     >
-      {hasScope("approvals:decide") ? (
+      {isInGroup && hasScope("approvals:decide") ? (
         <input
           type="checkbox"
-          aria-label={`Select ${label}`}
+          aria-label={`Select ${uniqueRequestLabel(action)}`}
           checked={isSelected && availability === "open"}
           disabled={availability !== "open"}
           onClick={(event) => onSelect(event.shiftKey)}
@@ -112,26 +181,15 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
         type="button"
         data-id={action.id}
         {...(isOpen ? { "aria-current": "true" as const } : {})}
-        onClick={(event) => (event.shiftKey ? onSelect(true) : onOpen())}
+        title={describeRequest(action)}
+        onClick={(event) => (event.shiftKey && isInGroup ? onSelect(true) : onOpen())}
       >
-        <span class="row-line">
-          <span class="row-title">
-            <RequestHeadline action={action} />
-          </span>
-          <span class="row-side">
-            {held !== null ? (
-              <span class={`held-mark ${held.approve ? "good" : "bad"}`}>{held.approve ? "approving" : "denying"}</span>
-            ) : outcome === null ? (
-              action.expires_at === null ? null : (
-                <TimeLeft at={action.expires_at} short />
-              )
-            ) : (
-              <span class={`settled-mark ${outcome.kind}`}>{describeOutcome(outcome)}</span>
-            )}
-          </span>
+        <span class="row-title">
+          <RequestHeadline action={action} />
         </span>
         <span class="row-line">
           <span class="row-who">
+            <RiskBadge risk={action.risk_level} />
             <MarkedValue value={action.agent_id} />
             {outcome === null ? <Panels place="request-row" action={action} /> : null}
           </span>
@@ -142,8 +200,15 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
                 {countApprovals(action)}/{action.approvals_needed}
               </span>
             ) : null}
-            <RiskBadge risk={action.risk_level} />
-            <Age at={action.created_at} />
+            {held !== null ? (
+              <span class={`held-mark ${held.approve ? "good" : "bad"}`}>{held.approve ? "approving" : "denying"}</span>
+            ) : outcome === null ? (
+              action.expires_at === null ? null : (
+                <TimeLeft at={action.expires_at} short />
+              )
+            ) : (
+              <span class={`settled-mark ${outcome.kind}`}>{describeOutcome(outcome, action)}</span>
+            )}
             <span class="visually-hidden">, {action.id.slice(-6)}</span>
           </span>
         </span>
@@ -152,10 +217,11 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
   );
 }
 
-/** Returns how the request ended, in a few words. */
-function describeOutcome({ kind, isMine }: RequestOutcome): string {
+/** Returns how the request ended, in a few words: "approved by you, starts now". */
+function describeOutcome({ kind, isMine }: RequestOutcome, action: QueueItem["action"]): string {
   const word = { good: "approved", bad: "denied", busy: "closed" }[kind];
-  return isMine === true && kind !== "busy" ? `${word} by you` : word;
+  if (isMine !== true || kind === "busy") return word;
+  return `${word} by you${kind === "good" && mayStart(action) ? ", starts now" : ""}`;
 }
 
 function useVirtualizer(

@@ -1,136 +1,131 @@
-/**
- * The right side of the inbox if no request is open: the pending requests, grouped by shape, or the selected requests
- * with a vote bar.
- */
+/** The right side of the inbox if a group is open and none of its requests: a vote on the requests that it lists. */
 import type { Ref } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
+import { hasScope } from "../core/me.ts";
 import { Notice } from "../ui/elements.tsx";
+import { formatCounted } from "../ui/format.ts";
 import { Icon } from "../ui/icons.tsx";
-import { FirstSteps } from "./lazy-parts.tsx";
-import type { QueueItem } from "./queue-state.ts";
-import { groupByShape, type RequestGroup } from "./group-requests.ts";
-import { findVoteAvailability } from "./vote-availability.ts";
+import { RiskBadge } from "../ui/request-view.tsx";
+import { GroupSentence } from "./list.tsx";
+import type { Group, QueueItem } from "./queue-state.ts";
+import { groupByShape } from "./group-requests.ts";
+import { GROUP_DRAFT, holdVotes } from "./held-votes.ts";
 import { TEXTS } from "./strings.ts";
 import { RequestGroupTable } from "./table.tsx";
-import { castVotes, summarizeVotes, type VoteCounts, type VoteResult } from "./vote.ts";
 import { VoteBar, type VoteBarHandle } from "./vote-bar.tsx";
 
-/** Maximum number of tables on the page. `MAX_GROUPED` is the maximum number of requests in all tables. */
-const MAX_GROUPS = 6;
-const MAX_GROUPED = 200;
-/** Maximum number of tables of a selection. */
-const MAX_BATCH_GROUPS = 20;
-
-interface OverviewProps {
-  rows: readonly QueueItem[];
-  selected: ReadonlySet<string>;
-  onSelect(ids: readonly string[], isSelected: boolean): void;
-  canSelect: boolean;
-}
-
-export function QueueOverview({ rows, selected, onSelect, canSelect }: OverviewProps) {
-  const [isSubmitting, setSubmitting] = useState(false);
-  const open = rows.filter((item) => findVoteAvailability(item) === "open").slice(0, MAX_GROUPED);
-  const groups = groupByShape(open.map(({ action }) => action)).filter((group) => group.rows.length > 1);
-  return (
-    <div class="pane overview">
-      <div class="pane-scroll" tabIndex={0} role="region" aria-label="Similar requests">
-        <p class="pick">
-          <Icon name="inbox" /> {TEXTS.pickOne}
-        </p>
-        {groups.slice(0, MAX_GROUPS).map((group, i) => (
-          <RequestGroupTable key={group.key} position={i + 1} {...{ group, selected, onSelect, canSelect }} />
-        ))}
-        <details class="drawer" onToggle={(event) => setSubmitting(event.currentTarget.open)}>
-          <summary>{TEXTS.submit}</summary>
-          {isSubmitting ? <FirstSteps text={TEXTS.submitHelp} /> : null}
-        </details>
-      </div>
-    </div>
-  );
-}
-
-interface BatchProps {
+interface Props {
+  group: Group;
+  /** The requests that a vote covers: the selected ones, or those of the group. At most `MAX_HELD`. */
   items: readonly QueueItem[];
+  isSelection: boolean;
   handle: Ref<VoteBarHandle>;
-  onSelect(ids: readonly string[], isSelected: boolean): void;
   onClear(): void;
+  /** Shows the list, if it has no room next to this pane. */
   onBack(): void;
-  onVoted(id: string, result: VoteResult): void;
-  onDone(summary: string): void;
+  onVoted(): void;
 }
 
 /**
- * Renders the selection. Votes on each request separately, so some votes may be recorded while others fail. The summary
- * counts both.
+ * Renders the requests that a vote covers. Holds a separate vote on each request, so some votes may be recorded while
+ * others fail.
  */
-export function SelectedRequests({ items, handle, onSelect, onClear, onBack, onVoted, onDone }: BatchProps) {
-  const [done, setDone] = useState<number | null>(null);
-  const groups = useGroups(items, done !== null);
-  const selected = new Set(items.map(({ action }) => action.id));
+export function GroupPane({ group, items, isSelection, handle, onClear, onBack, onVoted }: Props) {
+  const hasVoted = useRef(false);
+  const { covered, others, update } = useCovered(items, isSelection, hasVoted);
+  const key = covered.map(({ id, request_hash }) => `${id} ${request_hash}`).join();
+  const shapes = useMemo(() => groupByShape(covered), [key]);
   // One gesture must not approve several requests that each need to be read.
-  const approvable = items.filter(({ action }) => action.risk_level !== "critical");
-  const critical = items.length - approvable.length;
-  const cast = async (approve: boolean, reason: string): Promise<boolean> => {
-    const counts: VoteCounts = { settled: 0, recorded: 0, late: 0, failed: 0 };
-    let voted = 0;
-    setDone(0);
-    const ballots = (approve ? approvable : items).map(({ action }) => ({ shown: action, vote: { approve, reason } }));
-    await castVotes(ballots, (id, result) => {
-      setDone(++voted);
-      counts[result.kind] += 1;
-      onVoted(id, result);
-    });
-    setDone(null);
-    onDone(`${summarizeVotes(counts, approve)}${approve && critical > 0 ? ` ${TEXTS.criticalLeft(critical)}` : ""}`);
-    return counts.failed === 0;
+  const approvable = covered.filter(({ risk_level }) => risk_level !== "critical");
+  const critical = covered.length - approvable.length;
+  const cast = (approve: boolean, reason: string): Promise<boolean> => {
+    hasVoted.current = true;
+    holdVotes(approve ? approvable : covered, approve, reason);
+    onVoted();
+    return Promise.resolve(true);
   };
   return (
-    <section class="pane batch" aria-label="Selected requests">
+    <section class="pane batch" aria-label={TEXTS.group}>
       <div class="pane-scroll" tabIndex={0} role="region" aria-label="Requests to vote on">
         <button type="button" class="small back" onClick={onBack}>
           <Icon name="arrow-left" /> All requests
         </button>
-        <p class="row">
-          <strong>{TEXTS.selected(items.length)}</strong>
-          <button type="button" class="small" onClick={onClear}>
-            Select none
-          </button>
+        <p class="preview">
+          <GroupSentence group={group} />
         </p>
-        <p class="quiet">Each request gets a separate vote. Open a request to see all of it.</p>
-        {groups.slice(0, MAX_BATCH_GROUPS).map((group, i) => (
-          <RequestGroupTable key={group.key} position={i + 1} {...{ group, selected, onSelect }} canSelect />
-        ))}
-        {groups.length > MAX_BATCH_GROUPS ? (
-          <p class="quiet">{TEXTS.notGrouped(groups.length - MAX_BATCH_GROUPS)}</p>
-        ) : null}
-      </div>
-      <div class="pane-foot">
-        {done === null ? null : (
-          <Notice>
-            {done} of {items.length} votes processed…
-          </Notice>
+        <p class="chips">
+          <RiskBadge risk={group.risk_level} />
+          <span class="quiet">{formatCounted(group.count, "request")}</span>
+          {isSelection ? (
+            <>
+              <strong>{TEXTS.selected(covered.length)}</strong>
+              <button type="button" class="small" onClick={onClear}>
+                Select none
+              </button>
+            </>
+          ) : null}
+        </p>
+        {covered.length === 0 ? (
+          others > 0 ? null : (
+            <p class="quiet">{TEXTS.groupDone}</p>
+          )
+        ) : (
+          <p class="quiet">{TEXTS.covers(covered.length, isSelection ? covered.length : group.count)}</p>
         )}
-        {critical === 0 ? null : <Notice kind="busy">{TEXTS.critical(critical)}</Notice>}
-        <VoteBar
-          subject="selection"
-          count={items.length}
-          approvable={approvable.length}
-          cast={cast}
-          handle={handle}
-          onLeave={() => document.querySelector<HTMLElement>(".rows [data-id]")?.focus()}
-        />
+        {others === 0 ? null : (
+          <button type="button" class="small held" onClick={update}>
+            {TEXTS.listOthers(others)}
+          </button>
+        )}
+        {shapes.map((shape, i) => (
+          <RequestGroupTable key={shape.key} group={shape} position={i + 1} />
+        ))}
       </div>
+      {hasScope("approvals:decide") && covered.length > 0 ? (
+        <div class="pane-foot">
+          {critical === 0 ? null : <Notice kind="busy">{TEXTS.critical(critical, isSelection)}</Notice>}
+          <VoteBar
+            subject={GROUP_DRAFT}
+            count={covered.length}
+            approvable={approvable.length}
+            isSelection={isSelection}
+            cast={cast}
+            handle={handle}
+            onLeave={() => document.querySelector<HTMLElement>(".rows [data-id]")?.focus()}
+          />
+        </div>
+      ) : null}
     </section>
   );
 }
 
-/** Groups the selection when it changes. The tables do not change while votes are being recorded. */
-function useGroups(items: readonly QueueItem[], isVoting: boolean): RequestGroup<Action>[] {
-  const last = useRef<{ key: string; groups: RequestGroup<Action>[] }>({ key: "", groups: [] });
-  const key = items.map(({ action }) => action.id).join();
-  if (!isVoting && last.current.key !== key)
-    last.current = { key, groups: groupByShape(items.map(({ action }) => action)) };
-  return last.current.groups;
+/**
+ * Returns the requests that a vote covers, as they are listed, and the number of the others. Others join only if the
+ * person selects them or asks for them, because new, changed and further requests would otherwise appear between reading
+ * and voting, or under a second click.
+ */
+function useCovered(items: readonly QueueItem[], isSelection: boolean, hasVoted: { current: boolean }) {
+  const [, redraw] = useState(0);
+  const listed = useRef<readonly Action[]>([]);
+  const wasSelection = useRef(isSelection);
+  const waiting = new Map(items.map(({ action }) => [action.id, action]));
+  const findListed = (id: string): Action | undefined => listed.current.find((action) => action.id === id);
+  const isCleared = wasSelection.current && !isSelection && !hasVoted.current;
+  wasSelection.current = isSelection;
+  const update = (): void => {
+    listed.current = [...waiting.values()];
+    hasVoted.current = false;
+  };
+  const isChosen = isSelection && [...waiting.keys()].some((id) => findListed(id) === undefined);
+  if (listed.current.length === 0 || isChosen || isCleared) update();
+  return {
+    covered: listed.current.filter(({ id }) => waiting.has(id)),
+    others: [...waiting.values()].filter(({ id, request_hash }) => findListed(id)?.request_hash !== request_hash)
+      .length,
+    update() {
+      update();
+      redraw((count) => count + 1);
+    },
+  };
 }

@@ -6,12 +6,15 @@ import { findOutcome, type RequestOutcome } from "./outcome.tsx";
 /** Maximum number of requests that are read individually to find out why they left a filtered list. */
 const MAX_REREADS = 20;
 
-/** How the list is filtered and sorted: parameters of `GET /v1/approvals`. */
+/** How the inbox is filtered and sorted, and which group is open: parameters of `GET /v1/approvals`. */
 export type ListQuery = Omit<NonNullable<Api["GET /v1/approvals"]["query"]>, "limit" | "cursor">;
 
-/** Whether the query has a filter, so that the list omits some pending requests. */
+/** Requests that the same rule decided for the same tool and operation. */
+export type Group = Api["GET /v1/approvals/groups"]["response"]["groups"][number];
+
+/** Whether the query has a filter, so that the inbox omits some pending requests. */
 export function hasFilter(query: ListQuery): boolean {
-  return Object.entries(query).some(([name, value]) => name !== "sort" && value !== undefined);
+  return Object.entries(query).some(([name, value]) => name !== "sort" && name !== "group" && value !== undefined);
 }
 
 /** Whether the query narrows its view with a filter or a search. */
@@ -28,13 +31,17 @@ export interface QueueItem {
 }
 
 export interface QueueState {
-  /** The query that returned the rows. */
+  /** The groups, in the order in which they are displayed. */
+  groups: readonly Group[];
+  /** New groups that belong further up, until the person asks for them. */
+  heldGroups: readonly Group[];
+  /** The query that returned the rows of the open group. */
   query: ListQuery;
   items: ReadonlyMap<string, QueueItem>;
   order: readonly string[];
   held: readonly string[];
   cursor: string | null;
-  /** Null while it is unknown, or if more requests are pending than the service counts for this query. */
+  /** Number of requests in all groups. Null while it is unknown, or if more are pending than the service counts. */
   total: number | null;
   loading: boolean;
   error: unknown;
@@ -43,6 +50,8 @@ export interface QueueState {
 }
 
 export const EMPTY_QUEUE: QueueState = {
+  groups: [],
+  heldGroups: [],
   query: {},
   items: new Map(),
   order: [],
@@ -93,12 +102,57 @@ function place(state: QueueState, action: Action): QueueState {
 
 interface Page {
   actions: readonly Action[];
-  total: number | null;
   next_cursor: string | null;
 }
 
-export function storeFirstPage(state: QueueState, query: ListQuery, { actions, total, next_cursor }: Page): QueueState {
-  let next: QueueState = { ...state, query, loading: false, error: null, total };
+/** Returns the group of a request; undefined if none is known. */
+export function findGroup(groups: readonly Group[], action: Action | undefined): Group | undefined {
+  return groups.find(
+    ({ tool, operation, policy, rule }) =>
+      tool === action?.tool && operation === action.operation && policy === action.policy && rule === action.rule,
+  );
+}
+
+/** Whether the signed-in person gave the vote. */
+type IsMine = (vote: Action["approvals"][number]) => boolean;
+
+const isDone = ({ action, outcome }: QueueItem, isMine: IsMine): boolean =>
+  outcome !== null || deadlineOf(action) <= serviceNow() || action.approvals.some(isMine);
+
+/**
+ * Stores the groups that the service counted. Groups do not move: new ones that belong further up are held. The open
+ * group stays while its requests show their outcomes, and so does one whose only request shows its outcome.
+ */
+export function storeGroups(
+  state: QueueState,
+  { groups, total }: { groups: readonly Group[]; total: number | null },
+  open: string | null,
+  isMine: IsMine,
+): QueueState {
+  const latest = new Map(groups.map((group) => [group.id, group]));
+  const isKept = ({ id, count, first }: Group): boolean => {
+    const only = count === 1 ? state.items.get(first) : undefined;
+    return latest.has(id) || (id === open && state.order.length > 0) || (only !== undefined && isDone(only, isMine));
+  };
+  const known = state.groups
+    .filter(isKept)
+    .map((group) => latest.get(group.id) ?? (group.count === 1 ? group : { ...group, count: 0 }));
+  const places = new Map(groups.map(({ id }, place) => [id, place]));
+  const last = Math.max(-1, ...known.map(({ id }) => places.get(id) ?? -1));
+  const added = groups.filter(({ id }) => !known.some((group) => group.id === id));
+  const isBelow = ({ id }: Group): boolean => known.length === 0 || (places.get(id) ?? 0) > last;
+  return {
+    ...state,
+    groups: [...known, ...added.filter(isBelow)],
+    heldGroups: added.filter((group) => !isBelow(group)),
+    total,
+    loading: false,
+    error: null,
+  };
+}
+
+export function storeFirstPage(state: QueueState, query: ListQuery, { actions, next_cursor }: Page): QueueState {
+  let next: QueueState = { ...state, query, error: null };
   if (state.order.length === 0 || !isSameQuery(state.query, query)) {
     for (const action of actions) next = storeAction(next, action);
     return { ...next, order: actions.map(({ id }) => id), held: [], cursor: next_cursor };
@@ -110,8 +164,8 @@ export function storeFirstPage(state: QueueState, query: ListQuery, { actions, t
 
 export const isSameQuery = (a: ListQuery, b: ListQuery): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-export function storeNextPage(state: QueueState, { actions, total, next_cursor }: Page): QueueState {
-  let next: QueueState = { ...state, error: null, total, cursor: next_cursor };
+export function storeNextPage(state: QueueState, { actions, next_cursor }: Page): QueueState {
+  let next: QueueState = { ...state, error: null, cursor: next_cursor };
   for (const action of actions) {
     next = storeAction(next, action);
     if (!next.order.includes(action.id) && !next.held.includes(action.id))
@@ -120,37 +174,19 @@ export function storeNextPage(state: QueueState, { actions, total, next_cursor }
   return next;
 }
 
-/** Whether the service has to read all pending requests to filter or sort them. */
-export const needsFullSearch = (query: ListQuery): boolean =>
-  hasFilter(query) || (query.sort ?? "deadline") !== "deadline";
-
 /** Stores a request that was read individually. */
 export function storeFetchedAction(state: QueueState, action: Action, open: string | null): QueueState {
   const { id } = action;
   const outcome = findOutcome(action);
   const known = state.items.get(id);
   const ownOutcome = known?.outcome?.isMine === true ? known.outcome : null;
-  // A filtered list contains only requests that the service found.
-  const next = outcome === null && !hasFilter(state.query) ? place(state, action) : state;
-  if (!next.items.has(id) && open !== id) return next;
+  // A list contains only requests that the service found.
+  if (known === undefined && open !== id) return state;
   const isPast = known?.isPast ?? (known === undefined && outcome !== null);
   return {
-    ...storeAction(next, action, { isFull: true, error: null, outcome: ownOutcome ?? outcome, isPast }),
+    ...storeAction(state, action, { isFull: true, error: null, outcome: ownOutcome ?? outcome, isPast }),
     missing: null,
   };
-}
-
-/**
- * Marks requests as settled if they were pending before `page` was read and are not on it. This finds requests whose
- * entries the stream missed.
- */
-export function markMissingAsSettled(state: QueueState, known: ReadonlySet<string>, page: Page): QueueState {
-  const isAbsent = absenceFrom(page, state);
-  let next = state;
-  for (const [id, { action, outcome }] of state.items)
-    if (outcome === null && known.has(id) && isAbsent(action))
-      next = changeItem(next, id, { outcome: { kind: "busy", text: "It is no longer pending." } });
-  return next;
 }
 
 /**
@@ -164,7 +200,7 @@ function absenceFrom({ actions, next_cursor }: Page, state: QueueState): (action
 }
 
 /**
- * Returns the ids of listed requests that are missing from a filtered page, because they are settled or no longer match
+ * Returns the ids of listed requests that are missing from a page, because they are settled or no longer match
  * the filter. At most `MAX_REREADS`.
  */
 export function listMissingIds(page: Page, state: QueueState): string[] {
@@ -176,14 +212,17 @@ export function listMissingIds(page: Page, state: QueueState): string[] {
   return state.order.filter(isToRead).slice(0, MAX_REREADS);
 }
 
-/** Adds the held requests to the rows, in the order of the query. */
+/** Adds the held requests and groups, in the order of the query. */
 export function showHeldRows(state: QueueState): QueueState {
   const compare = orderOf(state);
   const order = [...state.order, ...state.held].sort((a, b) => {
     const [first, second] = [state.items.get(a), state.items.get(b)];
     return first === undefined || second === undefined ? 0 : compare(first.action, second.action);
   });
-  return { ...state, order, held: [] };
+  const byFirst = (a: Group, b: Group): number => Date.parse(a.expires_at ?? "") - Date.parse(b.expires_at ?? "");
+  const groups = [...state.groups, ...state.heldGroups];
+  if ((state.query.sort ?? "deadline") === "deadline") groups.sort(byFirst);
+  return { ...state, groups, heldGroups: [], order, held: [] };
 }
 
 /**
@@ -191,20 +230,18 @@ export function showHeldRows(state: QueueState): QueueState {
  * approved them.
  * @param isMine whether the signed-in person gave the vote
  */
-export function listSettledIds(
-  { items, order, query }: QueueState,
-  isMine: (vote: Action["approvals"][number]) => boolean,
-): Set<string> {
+export function listSettledIds({ items, order, query, groups }: QueueState, isMine: IsMine): Set<string> {
   const isSettled = (id: string): boolean => {
     const item = items.get(id);
-    if (item === undefined || item.outcome !== null || deadlineOf(item.action) <= serviceNow()) return true;
-    return query.view === "mine" && item.action.approvals.some(isMine);
+    return item === undefined || isDone(item, query.view === "mine" ? isMine : () => false);
   };
-  return new Set(order.filter(isSettled));
+  const alone = groups.filter(({ count, first }) => count === 1 && items.has(first)).map(({ first }) => first);
+  return new Set([...order, ...alone].filter(isSettled));
 }
 
 export function removeRows(state: QueueState, ids: ReadonlySet<string>): QueueState {
-  return { ...state, order: state.order.filter((id) => !ids.has(id)) };
+  const groups = state.groups.filter(({ count, first }) => count > 1 || !ids.has(first));
+  return { ...state, groups, order: state.order.filter((id) => !ids.has(id)) };
 }
 
 /** Returns the items with these ids. */

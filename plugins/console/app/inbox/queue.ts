@@ -1,7 +1,7 @@
 /**
- * The list of pending requests, which the service filters, sorts and returns page by page. The ledger's events update
- * the list without moving its rows: a settled request stays in its row and shows its outcome, and a new request that
- * belongs further up is held back until the person clicks a button.
+ * The groups of pending requests, which the service counts, and the requests of the open group, page by page. The
+ * ledger's events update both without moving a row: a settled request stays in its row and shows its outcome, and a new
+ * request or group that belongs further up is held back until the person clicks a button.
  */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { request } from "../core/api.ts";
@@ -10,18 +10,18 @@ import { followQueue } from "./follow-queue.ts";
 import {
   changeItem,
   EMPTY_QUEUE,
-  hasFilter,
+  findGroup,
+  type Group,
   isSameQuery,
-  needsFullSearch,
   removeRows,
   type QueueItem,
   listItems,
   listMissingIds,
   listSettledIds,
   type ListQuery,
-  markMissingAsSettled,
   storeAction,
   storeFirstPage,
+  storeGroups,
   storeNextPage,
   storeFetchedAction,
   type QueueState,
@@ -32,18 +32,19 @@ const PAGE = 50;
 const MAX_PAGE = 1000;
 /** Minimum time between two reads that are triggered by events, however many events there are. Milliseconds. */
 const READ_EVERY_MS = 2000;
-/** Like `READ_EVERY_MS`, but for a list that the service has to search. Milliseconds. */
-const SEARCH_EVERY_MS = 5000;
+/** Like `READ_EVERY_MS`, if more than `MANY` requests are pending, because the service reads all of them. */
+const [READ_MANY_EVERY_MS, MANY] = [5000, 1000];
 
 export interface Queue extends QueueState {
   live: { state: string; why: string };
-  /** The open request, if no loaded page contains it. */
-  apart: QueueItem | null;
+  /** The open group: the one in the query, that of the open request, or the only one. */
+  group: Group | null;
+  /** The open request; null if none is open or it is not loaded. */
+  openItem: QueueItem | null;
+  /** The requests of the open group. */
   rows: readonly QueueItem[];
   heldRows: readonly QueueItem[];
   more(): Promise<void>;
-  /** Loads all pages. Resolves to the requests of the list, or to null if a page cannot be read. */
-  loadAll(): Promise<readonly QueueItem[] | null>;
   reload(): void;
   /** Updates a request after it was settled or a vote was recorded. */
   update(id: string, more: Partial<QueueItem>): void;
@@ -57,15 +58,13 @@ export interface Queue extends QueueState {
 interface QueueReads {
   reread(id: string, signal?: AbortSignal): Promise<void>;
   load(signal?: AbortSignal, isQuiet?: boolean): Promise<void>;
-  /** Reads the next page. Resolves to false if it could not be read. */
-  readNext(limit: number): Promise<boolean>;
-  /** Loads all pages. Resolves to the requests of the list, or to null if a page cannot be read. */
-  readAll(): Promise<readonly QueueItem[] | null>;
+  readNext(): Promise<void>;
 }
 
 /** The values of the latest rendering, for asynchronous work that continues after a later rendering. */
 interface Newest {
   state: QueueState;
+  /** The query with the open group. */
   query: ListQuery;
   open: string | null;
 }
@@ -90,62 +89,64 @@ function createQueueReads(
   }
 
   async function load(signal?: AbortSignal, isQuiet = false): Promise<void> {
-    const { state, query: asked } = newest();
-    const known = new Set(state.items.keys());
-    const isSame = isSameQuery(state.query, asked);
     try {
-      const limit = isSame ? Math.min(MAX_PAGE, Math.max(PAGE, state.order.length)) : PAGE;
-      const page = await request("GET /v1/approvals", { query: { ...asked, limit }, signal });
-      // The person changed the query during the read. A separate read loads the list for the new query.
-      if (!isSameQuery(newest().query, asked)) return;
-      if (hasFilter(asked)) {
-        setState((old) => storeFirstPage(old, asked, page));
-        if (isSame) for (const id of listMissingIds(page, newest().state)) void reread(id, signal);
-      } else setState((old) => markMissingAsSettled(storeFirstPage(old, asked, page), known, page));
+      await Promise.all([loadGroups(signal), loadPage(signal)]);
     } catch (error) {
       if (!signal?.aborted && !isQuiet) setState((old) => ({ ...old, loading: false, error }));
     }
   }
 
-  async function readNext(limit: number): Promise<boolean> {
+  async function loadGroups(signal?: AbortSignal): Promise<void> {
+    const { group: _, ...asked } = newest().query;
+    const counted = await request("GET /v1/approvals/groups", { query: asked, signal });
+    const { group, ...latest } = newest().query;
+    // The person changed the query during the read. A separate read loads the groups for the new query.
+    if (isSameQuery(latest, asked)) setState((old) => storeGroups(old, counted, group ?? null, isOwnVote));
+  }
+
+  async function loadPage(signal?: AbortSignal): Promise<void> {
+    const { state, query: asked } = newest();
+    if (asked.group === undefined) return;
+    const isSame = isSameQuery(state.query, asked);
+    const limit = isSame ? Math.min(MAX_PAGE, Math.max(PAGE, state.order.length)) : PAGE;
+    const page = await request("GET /v1/approvals", { query: { ...asked, limit }, signal });
+    if (!isSameQuery(newest().query, asked)) return;
+    setState((old) => storeFirstPage(old, asked, page));
+    if (isSame) for (const id of listMissingIds(page, newest().state)) void reread(id, signal);
+  }
+
+  async function readNext(): Promise<void> {
     const { cursor, query: shown } = newest().state;
-    if (cursor === null || isLoadingMore) return false;
+    if (cursor === null || isLoadingMore) return;
     isLoadingMore = true;
     try {
-      const page = await request("GET /v1/approvals", { query: { ...shown, limit, cursor } });
+      const page = await request("GET /v1/approvals", { query: { ...shown, limit: PAGE, cursor } });
       if (isSameQuery(shown, newest().state.query)) setState((old) => storeNextPage(old, page));
-      return true;
     } catch (error) {
       setState((old) => ({ ...old, error }));
-      return false;
     } finally {
       isLoadingMore = false;
     }
   }
 
-  async function readAll(): Promise<readonly QueueItem[] | null> {
-    const requestedQuery = newest().query;
-    while (newest().state.cursor !== null) {
-      // Wait for a read that scrolling has started.
-      while (isLoadingMore) await new Promise((resolve) => setTimeout(resolve, 20));
-      if (!(await readNext(MAX_PAGE)) || !isSameQuery(newest().query, requestedQuery)) return null;
-      // Let the component render the page, so that `newest()` contains it.
-      await new Promise((resolve) => setTimeout(resolve));
-    }
-    const { state } = newest();
-    return listItems(state, state.order);
-  }
-
-  return { reread, load, readNext, readAll };
+  return { reread, load, readNext };
 }
 
 /** @param open id of the open request, whose token and votes are also read */
-export function useQueue(open: string | null, query: ListQuery): Queue {
+export function useQueue(open: string | null, asked: ListQuery): Queue {
   const [state, setState] = useState(EMPTY_QUEUE);
   const [live, setLive] = useState({ state: "starting", why: "" });
+  const openItem = open === null ? null : (state.items.get(open) ?? null);
+  const group =
+    state.groups.find(({ id }) => id === asked.group) ??
+    findGroup(state.groups, openItem?.action) ??
+    (asked.group === undefined && state.groups.length === 1 ? state.groups[0] : undefined) ??
+    null;
+  const { group: _, ...view } = asked;
+  const query: ListQuery = group === null ? view : { ...view, group: group.id };
   const newest = useRef<Newest>({ state, query, open });
   newest.current = { state, query, open };
-  const { reread, load, readNext, readAll } = useMemo(() => createQueueReads(() => newest.current, setState), []);
+  const { reread, load, readNext } = useMemo(() => createQueueReads(() => newest.current, setState), []);
 
   useEffect(
     () =>
@@ -155,7 +156,7 @@ export function useQueue(open: string | null, query: ListQuery): Queue {
         setLive,
         setState,
         isOpen: (id) => newest.current.open === id,
-        readEvery: () => (needsFullSearch(newest.current.query) ? SEARCH_EVERY_MS : READ_EVERY_MS),
+        readEvery: () => ((newest.current.state.total ?? Infinity) > MANY ? READ_MANY_EVERY_MS : READ_EVERY_MS),
       }),
     [],
   );
@@ -179,23 +180,27 @@ export function useQueue(open: string | null, query: ListQuery): Queue {
     return () => over.abort();
   }, [open, state.loading]);
 
-  const isRead = state.order.length === 0 && !state.loading && state.error === null;
-  // All requests of the list were settled and have left it, so load the next pending requests.
+  const isShown = group !== null && isSameQuery(state.query, query);
+  const isRead = isShown && state.order.length === 0 && state.error === null;
+  // All requests of the group were settled and have left it, so load the next pending requests.
   useEffect(() => {
-    if (isRead && (state.total ?? 0) > 0) void load();
-  }, [isRead, state.total]);
+    if (isRead && (group?.count ?? 0) > 0) void load();
+  }, [isRead]);
 
   return {
     ...state,
     live,
-    apart: open !== null && !state.order.includes(open) ? (state.items.get(open) ?? null) : null,
-    rows: listItems(state, state.order),
-    heldRows: listItems(
-      state,
-      state.held.filter((id) => id !== open),
-    ),
-    more: async () => void (await readNext(PAGE)),
-    loadAll: readAll,
+    group,
+    openItem,
+    cursor: isShown ? state.cursor : null,
+    rows: isShown ? listItems(state, state.order) : [],
+    heldRows: isShown
+      ? listItems(
+          state,
+          state.held.filter((id) => id !== open),
+        )
+      : [],
+    more: readNext,
     reload: () => void load(),
     update: (id, more) =>
       setState((old) => changeItem(more.action === undefined ? old : storeAction(old, more.action), id, more)),

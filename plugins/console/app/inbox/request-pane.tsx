@@ -1,6 +1,6 @@
 /**
- * The open request, in this order: preview, why approval is required, pinned facts, what is unusual, parameters, votes,
- * proof.
+ * The open request, in this order: preview, why approval is required, who has to agree, pinned facts, what is unusual,
+ * parameters, proof.
  */
 import type { ComponentChildren, Ref } from "preact";
 import { useState } from "preact/hooks";
@@ -31,7 +31,7 @@ import {
 import { AgentQuestions } from "../ui/agent-questions.tsx";
 import { EditedParameters } from "../ui/edited.tsx";
 import { readDraft, writeDraft } from "./drafts.ts";
-import { canHold, findHeldVote, heldVotes, holdVote } from "./held-votes.ts";
+import { canHold, findHeldVote, heldVotes, holdVotes } from "./held-votes.ts";
 import { RequestHistory } from "./history.tsx";
 import { OutcomeText } from "./outcome.tsx";
 import type { QueueItem } from "./queue-state.ts";
@@ -47,6 +47,8 @@ import { VoteWithAddition } from "./vote-with-addition.tsx";
 
 interface Props {
   item: QueueItem;
+  /** Address of the list. */
+  list: string;
   handle: Ref<VoteBarHandle>;
   /** The selection, on which votes act instead of the open request; null if nothing is selected. */
   others: { count: number; onShow(): void; onClear(): void } | null;
@@ -60,7 +62,18 @@ interface Props {
   onLeave(): void;
 }
 
-export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onAsked, onRecalled, onLeave }: Props) {
+export function RequestPane({
+  item,
+  list,
+  handle,
+  others,
+  onVoted,
+  onHeld,
+  onUndo,
+  onAsked,
+  onRecalled,
+  onLeave,
+}: Props) {
   const { action, outcome, error } = item;
   const availability = findVoteAvailability(item);
   return (
@@ -70,7 +83,7 @@ export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onA
       data-pane={action.id}
     >
       <div class="pane-scroll" tabIndex={0} role="region" aria-label="Request">
-        <a class="back" href="#/approvals">
+        <a class="back" href={list}>
           <Icon name="arrow-left" /> All requests
         </a>
         <ActionPreview action={action} />
@@ -108,6 +121,9 @@ export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onA
           <EditedParameters action={action} />
           <h2 class="part">Why approval is required</h2>
           <ApprovalReason action={action} />
+          <h2 class="part">{TEXTS.whoAgrees}</h2>
+          <RequiredApprovals action={action} />
+          <MachineReviews action={action} level={3} />
           <PinnedFacts action={action} level={2} />
           <UnusualFindings action={action} level={2} />
           <RequestContent action={action} level={2} />
@@ -118,9 +134,6 @@ export function RequestPane({ item, handle, others, onVoted, onHeld, onUndo, onA
             ) : undefined}
           </AgentQuestions>
           {availability === "open" ? <Panels place="request-changes" action={action} onChanged={onAsked} /> : null}
-          <h2 class="part">{TEXTS.whoAgrees}</h2>
-          <RequiredApprovals action={action} />
-          <MachineReviews action={action} level={3} />
           <RequestHistory action={action} />
         </section>
         <p class="row">
@@ -151,7 +164,7 @@ function Answer({
   onHeld,
   onUndo,
   onLeave,
-}: Omit<Props, "onAsked" | "onRecalled"> & { availability: VoteAvailability }) {
+}: Omit<Props, "list" | "onAsked" | "onRecalled"> & { availability: VoteAvailability }) {
   const { action } = item;
   const left = (action.approvals_needed ?? 1) - countApprovals(action);
   if (availability === "voted")
@@ -220,7 +233,7 @@ function Answer({
         canUndo={(approve) => canHold(action, approve)}
         cast={async (approve, reason, addition) => {
           if (addition === null && canHold(action, approve)) {
-            holdVote(action, approve, reason);
+            holdVotes([action], approve, reason);
             onHeld();
             return true;
           }

@@ -5,15 +5,22 @@ export const TEXTS = {
   tooLate: "It may start now. An admin can still cancel it, and who may place stops can stop the agent.",
   keys: {
     step: "Next, previous request",
-    choose: "Approve, deny: the open request, or the selected ones if any are selected",
-    undo: "Undo the last vote, within five seconds",
-    confirm: "Confirm a vote on a selection or on a critical request",
+    choose: "Approve, deny: the selected requests, else the open request, else those of the open group",
+    undo: "Undo the last vote, or all votes of a group that were given together, within five seconds",
+    confirm: "Confirm a vote on several requests or on a critical request",
     leave: "Leave the reason",
     select: "Select the request",
     range: "Select a range",
     search: "Search all pending requests",
   },
   title: "Approvals",
+  group: "Group of requests",
+  more: (left: number) => `Show more of ${left.toLocaleString("en")} other requests`,
+  covers: (count: number, all: number) =>
+    `Each request gets a separate vote. A vote covers the ${formatCounted(count, "request")} listed here${count < all ? `, the most urgent of ${all.toLocaleString("en")}; the others follow after it` : ""}.`,
+  groupDone: "No other request of this group waits for your vote.",
+  listOthers: (count: number) => `List ${formatCounted(count, "other request")}`,
+  voteOnGroup: (count: number) => `Vote on ${formatCounted(count, "request")}`,
   empty: "No requests are waiting.",
   noneForYou: "No request waits for your vote.",
   showOthers: (count: number) => `Show ${formatCounted(count, "pending request")} for others`,
@@ -25,27 +32,18 @@ export const TEXTS = {
   risk: "Risk",
   fields: { agent_id: "Agent", tool: "Tool", operation: "Operation" },
   clearFilters: "Clear filters",
-  selectAll: (total: number | null) =>
-    total === null ? "Select all that match" : `Select all ${total.toLocaleString("en")} that match`,
-  selecting: (loaded: number) => `Loading: ${loaded.toLocaleString("en")} so far`,
-  notGrouped: (count: number) => `${formatCounted(count, "more group")} of selected requests, not listed here.`,
-  pickOne: "Select a request to see it here.",
   readOnly: "You are signed in with a key that can see requests but cannot vote.",
   pending: (count: number) => `${count.toLocaleString("en")} pending`,
   matching: (count: number) => `${count.toLocaleString("en")} ${count === 1 ? "matches" : "match"}`,
-  many: (loaded: number) => `more than ${loaded.toLocaleString("en")}`,
-  shown: (shown: number, total: number | null) =>
-    `${shown.toLocaleString("en")}${total === null ? "" : ` of ${total.toLocaleString("en")}`} loaded`,
   selected: (count: number) => `${count.toLocaleString("en")} selected`,
   showSelected: (count: number) => `Show ${count.toLocaleString("en")} selected`,
-  keysActOn: (selected: number | null) =>
-    selected === null ? "this request" : formatCounted(selected, "selected request"),
+  keysActOn: (count: number | null, isSelection: boolean) =>
+    count === null ? "this request" : formatCounted(count, isSelection ? "selected request" : "listed request"),
   othersSelected: (count: number) =>
     `${formatCounted(count, "request")} ${count === 1 ? "is" : "are"} selected. Votes and keys act on the selection.`,
   voteOnSelection: "Go to the selection",
-  critical: (count: number) =>
-    `${formatCounted(count, "selected request")} ${count === 1 ? "is" : "are"} critical. Critical requests are not approved together: open each one.`,
-  criticalLeft: (count: number) => `${formatCounted(count, "critical request")} not approved: open each one.`,
+  critical: (count: number, isSelection: boolean) =>
+    `${formatCounted(count, isSelection ? "selected request" : "listed request")} ${count === 1 ? "is" : "are"} critical. Critical requests are not approved together: open each one.`,
   held: (count: number, left: string) => `Show ${formatCounted(count, "new request")}, first deadline in ${left}`,
   expired: "The deadline has passed, so no one can vote on it. The agent has to submit it again.",
   waiting: "The agent is waiting for the answer.",
@@ -64,8 +62,6 @@ export const TEXTS = {
   quickReasons: ["Not needed", "Wrong values"],
   chooseFirst: "Press a or d outside the field, or use a button, to choose the vote.",
   history: "History",
-  submit: "Submit a request",
-  submitHelp: "Try an approval.",
 } as const;
 
 /** Tabs, each with the value of the list's parameter `view`. */

@@ -16,8 +16,10 @@ interface Props {
   subject: string;
   /** Casts the vote. Resolves to true if it was recorded. Only then is the reason cleared. */
   cast(approve: boolean, reason: string): Promise<boolean>;
-  /** Number of selected requests to vote on; null for the open request. */
+  /** Number of requests to vote on; null for the open request. */
   count?: number | null;
+  /** Whether the person selected these requests. */
+  isSelection?: boolean;
   /** Number of these requests that can be approved together. */
   approvable?: number | null;
   /** False if the service would reject the person's approval. */
@@ -34,6 +36,7 @@ export function VoteBar({
   subject,
   cast,
   count = null,
+  isSelection = false,
   approvable = count,
   canApprove = approvable !== 0,
   approve: approveLabel = "Approve",
@@ -123,7 +126,7 @@ export function VoteBar({
           {chosen !== null && !(chosen && !canApprove) ? (
             <>
               <kbd>Ctrl</kbd> <kbd>Enter</kbd> {chosen ? "approves" : "denies"}{" "}
-              {TEXTS.keysActOn(chosen ? approvable : count)}
+              {TEXTS.keysActOn(chosen ? approvable : count, isSelection)}
             </>
           ) : (
             hint

@@ -187,21 +187,3 @@ function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   throw error;
 }
-
-export interface VoteCounts {
-  settled: number;
-  recorded: number;
-  late: number;
-  failed: number;
-}
-
-/** Returns a summary of several votes: "3 approved; 1 not recorded: settled by someone else, or expired." */
-export function summarizeVotes({ settled, recorded, late, failed }: VoteCounts, approve: boolean): string {
-  const parts = [
-    settled === 0 && recorded > 0 ? "" : `${settled} ${approve ? "approved" : "denied"}`,
-    recorded === 0 ? "" : `${recorded} approved by you and waiting for others`,
-    late === 0 ? "" : `${late} not recorded: settled by someone else, or expired`,
-    failed === 0 ? "" : `${failed} failed`,
-  ];
-  return `${parts.filter((part) => part !== "").join("; ")}.`;
-}

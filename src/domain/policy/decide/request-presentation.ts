@@ -5,7 +5,7 @@
 import type { JsonObject } from "../../json.ts";
 import type { CompiledLimit, CompiledPolicySet, CompiledRule } from "../compile/compile.ts";
 import { matchNamesOf } from "./name-matches.ts";
-import { type PreviewedAction, renderPreview } from "./preview.ts";
+import { type PreviewedAction, type PreviewPart, renderPreview } from "./preview.ts";
 import { redactParams } from "./redact.ts";
 
 /** Maximum number of members that are displayed first. More members would push the others out of view. */
@@ -43,6 +43,11 @@ export function presentRequest(set: CompiledPolicySet, action: DecidedAction & P
         : renderPreview(preview, { ...action, params: redactParams(set, action, action.params as JsonObject) }),
     shown_first: found === null ? [] : listMembersShownFirst(found),
   };
+}
+
+/** Returns the parts of the deciding rule's preview; null if it has none, or if `set` no longer contains the rule. */
+export function findPreview(set: CompiledPolicySet, action: DecidedAction): readonly PreviewPart[] | null {
+  return findDecidingRule(set, action)?.deciding.preview ?? null;
 }
 
 /** The rule that decided, the earlier rules for the same operation, and the limits that apply. */
