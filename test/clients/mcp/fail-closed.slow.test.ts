@@ -350,6 +350,15 @@ rules:
       }
     });
 
+  test("gets the result that a server writes without a line break before it exits", async () => {
+    const other = await startStdioProxy(setup, { server: BROKEN });
+    try {
+      assert.equal(text(await run("answer-and-exit", other)), "done");
+    } finally {
+      await other.close();
+    }
+  });
+
   test("does not wait for a host that does not read its standard error", async () => {
     const transport = new StdioClientTransport({
       command: process.execPath,
@@ -380,6 +389,9 @@ rules:
       "no-envelope": () => result,
       empty: () => ({}),
       null: () => null,
+      "batch-in-batch": (id) => [[{ jsonrpc: "2.0", id, result }]],
+      "encoded-twice": (id) => JSON.stringify({ jsonrpc: "2.0", id, result }),
+      wrapped: (id) => ({ data: { jsonrpc: "2.0", id, result } }),
       "id-of-another": (id) => ({ jsonrpc: "2.0", id: id + 1000, result }),
       nothing: () => [],
     };
