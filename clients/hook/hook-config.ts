@@ -94,6 +94,8 @@ export function loadConfig(
   if (typeof url !== "string" || !isHttpUrl(url)) throw new HookConfigError("url must be an http or https URL");
   const apiKey = value("api_key");
   if (typeof apiKey !== "string") throw new MissingApiKeyError("the hook's configuration has no api_key");
+  if (!/^[\x21-\x7e]+$/.test(apiKey.trim()))
+    throw new HookConfigError("api_key has characters that no key has, such as a space or an invisible character");
   const agent = optionalString(value("agent"), "agent");
   const authority = optionalString(value("authority"), "authority");
   const subAgents = readSubAgents(value("sub_agents") ?? {});
@@ -148,17 +150,25 @@ function readConfigFile(path: string): JsonObject {
     bytes = readFileSync(path);
   } catch (error) {
     if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return {};
-    throw new HookConfigError(`${path} cannot be read`, { cause: error });
+    throw new HookConfigError(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
   }
-  // Editors and shells of Windows write a byte order mark, and some write UTF-16.
+  // Editors and shells of Windows write a byte order mark, and some write UTF-16, which has zero bytes.
   const mark = bytes.subarray(0, 2).toString("latin1");
-  if (mark === "\u00ff\u00fe" || mark === "\u00fe\u00ff")
+  if (mark === "\u00ff\u00fe" || mark === "\u00fe\u00ff" || bytes.subarray(0, 2).includes(0))
     throw new HookConfigError(`${path} is encoded in UTF-16; save it as UTF-8`);
+  const text = bytes.toString("utf8").replace(/^\uFEFF/, "");
+  if (text.trim() === "") throw new HookConfigError(`${path} is empty`);
   let value: unknown;
   try {
-    value = JSON.parse(bytes.toString("utf8").replace(/^\uFEFF/, ""));
-  } catch {
-    throw new HookConfigError(`${path} is not valid JSON`);
+    value = JSON.parse(text);
+  } catch (error) {
+    // Name only the position, because the message of the parser can contain a part of the key.
+    const before = text
+      .slice(0, Number(/position (\d+)/.exec((error as Error).message)?.[1] ?? text.length))
+      .split("\n");
+    throw new HookConfigError(
+      `${path} is not valid JSON: see line ${before.length}, column ${(before.at(-1) as string).length + 1}`,
+    );
   }
   if (!isObject(value)) throw new HookConfigError(`${path} must be a JSON object`);
   const unknownMember = Object.keys(value).find((name) => !KNOWN_MEMBERS.has(name));

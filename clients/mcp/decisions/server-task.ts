@@ -61,8 +61,8 @@ export async function followServerTask(
     for (let interval = created["pollIntervalMs"]; ;) {
       await pause(typeof interval === "number" ? interval : DEFAULT_POLL_MS, options.signal);
       const reply = await request("tasks/get", {});
-      if ("error" in reply)
-        throw new ResponseLostError(`the server "${name}" does not report on its task: ${reply.error.message}`);
+      // The reason gets the proxy's mark, so it must not have any text of the server.
+      if ("error" in reply) throw new ResponseLostError(`the server "${name}" does not report on its task`);
       const { status, result, error, inputRequests, statusMessage, pollIntervalMs } = reply.result;
       if (status === "completed" && isObject(result)) return { result };
       if (status === "failed" && isObject(error)) {
@@ -75,7 +75,7 @@ export async function followServerTask(
       }
       if (status === "input_required") forwardQuestions(inputRequests);
       else if (status !== "working")
-        throw new ResponseLostError(`the server "${name}" ended its task as ${JSON.stringify(status)}`);
+        throw new ResponseLostError(`the server "${name}" ended its task without a result`);
       if (isTask && typeof statusMessage === "string") caller.sendProgress({ message: statusMessage });
       interval = pollIntervalMs;
     }

@@ -13,7 +13,7 @@ import {
   type Message,
   type RequestId,
 } from "./rpc-message.ts";
-import { NotSentError, type Channel } from "./peer.ts";
+import { NotSentError, ResponseLostError, type Channel } from "./peer.ts";
 import { consumeErrorReply, consumeMessages } from "./http-messages.ts";
 import type { HttpTarget } from "../config/server-config.ts";
 
@@ -70,7 +70,7 @@ export async function openHttpChannel(
       message instanceof MessageError
         ? handleInvalid(message, requestId)
         : requestId !== null && isResponse(message) && toRequestNumber(message.id) !== requestId
-          ? handleInvalid(foreignReply(message.id), requestId)
+          ? handleInvalid(foreignReply(), requestId)
           : channel.onmessage(message),
     );
     if (facts !== undefined) facts.isStreamed = consumed.isStreamed;
@@ -124,15 +124,16 @@ export async function openHttpChannel(
         // The messages of a response that is not a stream have been handled.
         if (!facts.isStreamed) loseAnswer("responded without a reply to the request");
       } catch (error) {
-        const reason = `the server "${name}": ${describeError(error)}`;
+        const { code } = ((error as Error).cause ?? {}) as { code?: string };
+        const isNotSent = code !== undefined && CONNECT_ERRORS.has(code);
+        const reason = `the server "${name}": ${isNotSent ? describeError(error) : describeFailure(error, code)}`;
         // The server no longer knows the session and did not process the request. The next request opens a new session.
         if (error instanceof SdkHttpError && error.status === 404 && transport.sessionId !== undefined) {
           markClosed(`the server "${name}" has ended the session`);
           void transport.close().catch(() => {});
           throw new NotSentError(reason, { cause: error });
         }
-        const { code } = ((error as Error).cause ?? {}) as { code?: string };
-        if (code !== undefined && CONNECT_ERRORS.has(code)) throw new NotSentError(reason, { cause: error });
+        if (isNotSent) throw new NotSentError(reason, { cause: error });
         throw new Error(reason, { cause: error });
       } finally {
         sending.delete(reference);
@@ -164,10 +165,22 @@ export async function openHttpChannel(
   return channel;
 }
 
-const foreignReply = (id: RequestId): MessageError =>
-  new MessageError(`the reply has the id ${JSON.stringify(id)} of another request`, ERROR_CODE.invalidRequest, {
+const foreignReply = (): MessageError =>
+  new MessageError("the reply has the id of another request", ERROR_CODE.invalidRequest, {
     answers: "unknown",
   });
+
+/**
+ * Describes a failure for the model, without any text of the server, such as a header. The proxy marks what it says about a
+ * lost response, and a server must not write behind this mark. The log has the whole error.
+ */
+function describeFailure(error: unknown, code: string | undefined): string {
+  if (error instanceof ResponseLostError) return error.message;
+  if (error instanceof UnauthorizedError || error instanceof SdkHttpError) return describeError(error);
+  return code === undefined
+    ? "its response was not a response of MCP; the log of the proxy has the details"
+    : `the connection failed (${code})`;
+}
 
 function describeError(error: unknown): string {
   if (error instanceof UnauthorizedError) return "it rejected the credentials; set `headers` in its configuration";

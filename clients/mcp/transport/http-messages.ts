@@ -3,6 +3,7 @@
  * then waits for the reply that was in it.
  */
 import { MAX_LINE_BYTES } from "./line-channel.ts";
+import { ResponseLostError } from "./peer.ts";
 import {
   ERROR_CODE,
   isResponse,
@@ -66,7 +67,7 @@ async function readText(body: ReadableStream<Uint8Array>): Promise<string> {
     bytes += part.value.length;
     if (bytes <= MAX_LINE_BYTES) continue;
     await reader.cancel().catch(() => {});
-    throw new Error(`the response has more than ${MAX_LINE_BYTES} bytes`);
+    throw new ResponseLostError(`the response has more than ${MAX_LINE_BYTES} bytes`);
   }
   return Buffer.concat(chunks).toString();
 }
@@ -86,11 +87,13 @@ function createEventReader(onMessage: OnMessage): Transformer<Uint8Array, Uint8A
     const isMessage = fields.every((field) => !field.startsWith("event:") || /^event: ?message$/.test(field));
     const text = data.join("\n");
     // A server sends empty data with an id from which the client can resume the stream.
-    const messages = size > MAX_LINE_BYTES ? [tooLong()] : isMessage && text !== "" ? parseServerMessages(text) : [];
-    for (const message of messages) onMessage(message);
-    const [reply] = messages.flatMap((message) =>
+    const parsed = size > MAX_LINE_BYTES ? [tooLong()] : text === "" ? [] : parseServerMessages(text);
+    const replies = parsed.flatMap((message) =>
       message instanceof MessageError || !isResponse(message) ? [] : [message],
     );
+    // Events with other names, such as `ping`, keep the connection open.
+    for (const message of isMessage ? parsed : replies) onMessage(message);
+    const [reply] = replies;
     const seen = reply === undefined ? "" : JSON.stringify({ jsonrpc: "2.0", id: reply.id, result: {} });
     const lines = data.length === 0 ? fields : [...fields, `data: ${seen}`];
     [fields, data, size] = [[], [], 0];
@@ -99,7 +102,7 @@ function createEventReader(onMessage: OnMessage): Transformer<Uint8Array, Uint8A
 
   /** Returns text for the official transport. */
   function endLine(): string {
-    const text = line.join("").replace(/\r$/, "");
+    const text = line.join("");
     line = [];
     if (text === "") return endEvent();
     if (text.startsWith(":")) {
@@ -111,10 +114,16 @@ function createEventReader(onMessage: OnMessage): Transformer<Uint8Array, Uint8A
     return "";
   }
 
+  /** Whether the text so far ends with a carriage return, so that a line feed belongs to the same line break. */
+  let isAfterReturn = false;
+
   return {
     transform(chunk, controller) {
       let output = "";
-      for (const [i, part] of decoder.decode(chunk, { stream: true }).split("\n").entries()) {
+      const text = decoder.decode(chunk, { stream: true });
+      const rest = isAfterReturn && text.startsWith("\n") ? text.slice(1) : text;
+      if (text !== "") isAfterReturn = text.endsWith("\r");
+      for (const [i, part] of rest.split(/\r\n|\r|\n/).entries()) {
         if (i > 0) output += endLine();
         size += part.length;
         // Of an event that is too long, only the size is kept.
@@ -122,6 +131,10 @@ function createEventReader(onMessage: OnMessage): Transformer<Uint8Array, Uint8A
         else [line, data] = [[], []];
       }
       if (output !== "") controller.enqueue(encoder.encode(output));
+    },
+    // A server can end the response right after a reply.
+    flush(controller) {
+      controller.enqueue(encoder.encode(endLine() + endEvent()));
     },
   };
 }

@@ -137,6 +137,13 @@ export function createLineChannel({
     else handleLine(bytes);
   }
 
+  /** Whether the line is JSON, or too long to be read. */
+  const isComplete = (): boolean =>
+    lineBytes > MAX_LINE_BYTES ||
+    parse(Buffer.concat(line).toString()).every(
+      (message) => !(message instanceof MessageError) || message.code !== ERROR_CODE.parse,
+    );
+
   input.on("data", (chunk: Buffer) => {
     let start = 0;
     for (let newline = chunk.indexOf(10); newline >= 0; newline = chunk.indexOf(10, start)) {
@@ -146,21 +153,16 @@ export function createLineChannel({
     }
     if (start < chunk.length) addToLine(chunk.subarray(start));
     clearTimeout(unended);
-    if (onTooLong === "skip" && chunk.at(-1) === CLOSING_BRACE)
-      unended = setTimeout(() => isJson(Buffer.concat(line)) && endLine(), UNENDED_LINE_MS).unref();
+    if (onTooLong === "skip" && lineBytes > 0)
+      unended = setTimeout(() => isComplete() && endLine(), UNENDED_LINE_MS).unref();
   });
-  for (const event of ["end", "close", "error"]) input.on(event, () => markClosed(closeReason()));
+  for (const event of ["end", "close", "error"])
+    input.on(event, () => {
+      clearTimeout(unended);
+      // A server can end right after a reply without a line break.
+      if (!closed && onTooLong === "skip" && lineBytes > 0) endLine();
+      markClosed(closeReason());
+    });
   output.on("error", () => markClosed(closeReason()));
   return channel;
-}
-
-const CLOSING_BRACE = "}".charCodeAt(0);
-
-function isJson(bytes: Buffer): boolean {
-  try {
-    JSON.parse(bytes.toString());
-    return true;
-  } catch {
-    return false;
-  }
 }

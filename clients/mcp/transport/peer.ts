@@ -113,7 +113,7 @@ export class Peer {
         const pending = this.takePending(message.id);
         pending?.settle("result" in message ? { result: message.result } : { error: message.error });
         if (pending === undefined && !this.wasSent(message.id))
-          this.loseUnreadable("unknown", `its id ${JSON.stringify(message.id)} is of no request`);
+          this.loseUnreadable("unknown", "its id is of no request");
       } else if (isRequest(message)) {
         const answering = this.answer(message).finally(() => this.answering.delete(answering));
         this.answering.add(answering);

@@ -164,19 +164,29 @@ export function parseMessage(text: string): Message {
 }
 
 /**
- * Parses the messages of a server. Accepts inexact numbers, because no policy decides on a server's data, and batches,
- * which protocol revision 2025-03-26 allows.
+ * Separates JSON objects that are written without a line break between them. One JSON value cannot contain this sequence,
+ * because a quote after `}{` ends a string.
+ */
+const BETWEEN_OBJECTS = /(?<=\})\s*(?=\{\s*"\w)/;
+
+/**
+ * Parses the messages of a server. Accepts inexact numbers, because no policy decides on a server's data; batches, which
+ * protocol revision 2025-03-26 allows; byte order marks and NUL characters around messages; and several messages in one line.
  */
 export function parseServerMessages(text: string): (Message | MessageError)[] {
+  const line = text.replaceAll("\0", "").trim();
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(line);
   } catch {
-    return [new MessageError("the line is not JSON", ERROR_CODE.parse, { answers: findAnsweredIds(text) })];
+    const lines = line.split(BETWEEN_OBJECTS);
+    if (lines.length > 1) return lines.flatMap(parseServerMessages);
+    return [new MessageError("the line is not JSON", ERROR_CODE.parse, { answers: findAnsweredIds(line) })];
   }
-  const deep = isTooDeep(text);
+  const deep = isTooDeep(line);
   const batch: unknown[] = Array.isArray(value) ? value : [value];
-  if (batch.length === 0) return [new MessageError("the batch is empty", ERROR_CODE.invalidRequest)];
+  if (batch.length === 0)
+    return [new MessageError("the batch is empty", ERROR_CODE.invalidRequest, { answers: "unknown" })];
   return batch.map((each: unknown) => {
     try {
       if (deep) throw invalidMessage(each, `it is nested more than ${MAX_DEPTH} deep`);
@@ -201,16 +211,21 @@ function isTooDeep(text: string): boolean {
  * Returns the ids of the responses in a text that is not JSON: for example, a response that contains `NaN`, is formatted
  * over several lines, is written as an object of Python or JavaScript, or follows other output on its line.
  */
-export function findAnsweredIds(text: string): number[] {
+export function findAnsweredIds(text: string): MessageError["answers"] {
   // Accept single quotes, and names without quotes, only in a line that begins like an object. A line of a log can contain
   // `id: 7`, too.
-  const quote = text.trimStart().startsWith("{") ? `["']?` : `"`;
+  const isObjectLike = text.trimStart().startsWith("{");
+  const quote = isObjectLike ? `["']?` : `"`;
   const isMember = (names: string): boolean => new RegExp(`${quote}\\b(?:${names})${quote}\\s*:`, "i").test(text);
-  const isIdLine = /^\s*"id"\s*:\s*"?\d+"?\s*,?\s*$/i.test(text);
-  if (!isIdLine && (!isMember("result|error|jsonrpc") || isMember("method"))) return [];
-  const ids = new RegExp(`${quote}\\bid${quote}\\s*:\\s*["']?(\\d{1,15})(?!\\d)`, "gi");
-  return [...text.matchAll(ids)].map(([, id]) => Number(id));
+  if (ID_LINE.test(text)) return [Number(/\d+/.exec(text)?.[0])];
+  if (!isMember("result|error|jsonrpc") || isMember("method")) return [];
+  const pattern = new RegExp(`${quote}\\bid${quote}\\s*:\\s*["']?(\\d{1,15})(?!\\d)`, "gi");
+  const ids = [...text.matchAll(pattern)].map(([, id]) => Number(id));
+  return ids.length === 0 && isObjectLike && isMember("jsonrpc") && isMember("result|error") ? "unknown" : ids;
 }
+
+/** A line with only the id of a message that is formatted over several lines. */
+const ID_LINE = /^\s*(["'])id\1\s*:\s*["']?\d{1,15}["']?\s*,?\s*$/i;
 
 /** Removes `error: null` beside a result, and `result: null` beside an error, which some servers send. */
 function withoutNulls(value: unknown): unknown {
@@ -292,15 +307,30 @@ const isLogLine = (members: JsonObject): boolean =>
  */
 function answeredIds(value: unknown): MessageError["answers"] {
   const members = readMembers(value);
-  if (members === null) return [];
+  if (members === null) return findInnerReplies(value);
   const { id, error, jsonrpc } = members;
   if ("method" in members && !isReplyLike(members)) return [];
-  if (jsonrpc === undefined && isLogLine(members)) return [];
+  if (jsonrpc === undefined && isLogLine(members)) return findInnerReplies(value);
   if (isId(id) && toRequestNumber(id) !== null) return [id];
   // A server that replies to notifications says in this way that it does not support them.
   if (isObject(error) && error["code"] === ERROR_CODE.methodNotFound) return [];
   const isEmpty = Object.keys(members).length === 0;
-  return isEmpty || jsonrpc !== undefined || isReplyLike(members) || isBareResult(members) ? "unknown" : [];
+  return isEmpty || jsonrpc !== undefined || isReplyLike(members) || isBareResult(members)
+    ? "unknown"
+    : findInnerReplies(value);
+}
+
+/** Maximum depth of a reply inside another value. */
+const MAX_WRAPPERS = 4;
+
+/** Returns the ids of replies inside a list, a string or the members of another object, such as `{"data": {…}}`. */
+function findInnerReplies(value: unknown, depth: number = 0): RequestId[] {
+  if (typeof value === "string") return [findAnsweredIds(value)].flat().filter((id) => typeof id === "number");
+  if (typeof value !== "object" || value === null || depth > MAX_WRAPPERS) return [];
+  const members = readMembers(value) ?? {};
+  if ("method" in members) return [];
+  if (depth > 0 && isReplyLike(members) && isId(members["id"])) return [members["id"]];
+  return Object.values(value).flatMap((each) => findInnerReplies(each, depth + 1));
 }
 
 /** Reads id and method of an invalid message, so that a reply can be sent. */

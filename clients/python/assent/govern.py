@@ -121,7 +121,7 @@ def govern(
                 params = params_of(args, kwargs)
                 run = await in_thread(lambda caller: admitted(params, caller))
                 try:
-                    value = _begun(await _run(function, signature, params))
+                    value = _begun(await _run(function, signature, params, len(args)))
                 except BaseException as error:
                     other = await asyncio.to_thread(failed, run, error)
                     if other is None:
@@ -138,7 +138,7 @@ def govern(
             params = params_of(args, kwargs)
             run = admitted(params)
             try:
-                value = _begun(_run(function, signature, params))
+                value = _begun(_run(function, signature, params, len(args)))
             except BaseException as error:
                 other = failed(run, error)
                 if other is None:
@@ -218,11 +218,12 @@ def _flat(bound: inspect.BoundArguments) -> Dict[str, Any]:
     return params
 
 
-def _run(function: Callable[..., Any], signature: inspect.Signature, params: Dict[str, Any]) -> Any:
+def _run(function: Callable[..., Any], signature: inspect.Signature, params: Dict[str, Any], positional: int) -> Any:
+    """Runs the function. Passes as many arguments by position as the caller did, because decorators below can read them so."""
     args: List[Any] = []
     kwargs = dict(copy.deepcopy(params))
-    for name, parameter in signature.parameters.items():
-        if parameter.kind is inspect.Parameter.POSITIONAL_ONLY and name in kwargs:
+    for place, (name, parameter) in enumerate(signature.parameters.items()):
+        if (parameter.kind is inspect.Parameter.POSITIONAL_ONLY or place < positional) and name in kwargs:
             args.append(kwargs.pop(name))
     return function(*args, **kwargs)
 

@@ -49,6 +49,23 @@ class Governed(unittest.TestCase):
         refund(50, currency="USD")
         self.assertEqual(ran, [(50, {"currency": "USD"})])
 
+    def test_passes_arguments_by_position_or_by_name_as_the_caller_did(self):
+        @functools.singledispatch
+        def refund(amount, currency="USD", *, order):
+            return (amount, currency, order)
+
+        @functools.wraps(refund)
+        def wrapper(*args, **kwargs):
+            return args, kwargs
+
+        order = str(uuid.uuid4())
+        governed = [
+            govern(self.client, agent_id=AGENT, tool="stripe", operation="refund")(one) for one in (refund, wrapper)
+        ]
+        self.assertEqual(governed[0](50, order=order), (50, "USD", order))
+        self.assertEqual(governed[1](50, "USD", order=order), ((50, "USD"), {"order": order}))
+        self.assertEqual(governed[1](50, currency="USD", order=order), ((50,), {"currency": "USD", "order": order}))
+
     def test_runs_once_and_reports(self):
         order = str(uuid.uuid4())
         self.assertEqual(self.refund()(50, order=order), "done")

@@ -877,6 +877,32 @@ test("a configuration with a byte order mark is read, and the error of one in UT
   );
 });
 
+test("the error of a configuration that cannot be read names the cause and the position, and no part of the key", (t) => {
+  const folder = folderWith(t, {
+    "empty.json": "\n",
+    "comma.json": '{\n  "api_key": "secret",\n}',
+    "value.json": '{"api_key": "secret", "sessions": tru}',
+    "unended.json": '{"api_key": "secret"',
+    "key.json": '{"url": "http://127.0.0.1:9000", "api_key": "secret\u200b"}',
+  });
+  mkdirSync(join(folder, "folder.json"));
+  writeFileSync(join(folder, "wide.json"), Buffer.from('{"api_key":"secret"}', "utf16le"));
+  for (const [name, cause] of Object.entries({
+    empty: /is empty/,
+    comma: /is not valid JSON: see line 3, column 1$/,
+    value: /is not valid JSON: see line 1/,
+    unended: /is not valid JSON: see line 1, column 21$/,
+    key: /api_key has characters that no key has/,
+    folder: /cannot be read: EISDIR/,
+    wide: /is encoded in UTF-16/,
+  }))
+    assert.throws(
+      () => loadConfig({}, [join(folder, `${name}.json`)]),
+      ({ message }: Error) => cause.test(message) && !message.includes("secret"),
+      name,
+    );
+});
+
 describe("an approver's question", () => {
   const QUESTION = { number: 1, asked_by: "user:bob", question: "Which \u202ecustomer?", answer: null };
 

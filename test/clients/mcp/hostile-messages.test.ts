@@ -39,6 +39,10 @@ test("a wrong reply names the request that it answers, or says that it answers o
     { id: 7, result },
     { id: 7 },
     { id: 7, data: "done" },
+    [[{ id: 7, result }]],
+    JSON.stringify({ jsonrpc: "2.0", id: 7, result }),
+    { data: { jsonrpc: "2.0", id: 7, result } },
+    { level: 30, msg: JSON.stringify({ jsonrpc: "2.0", id: 7, result }) },
   ])
     assert.deepEqual(JSON.stringify(answersOf(value)).replace('"7"', "7"), "[7]", JSON.stringify(value));
   for (const value of [
@@ -58,10 +62,10 @@ test("a wrong reply names the request that it answers, or says that it answers o
     { METHOD: "notifications/progress", PARAMS: {} },
     { method: 1, id: 7 },
     { progress: 50 },
+    { level: 30, request: { jsonrpc: "2.0", id: 7, method: "tools/call", params: { id: 7, result } } },
     "done",
     7,
     null,
-    [],
   ])
     assert.deepEqual(answersOf(value), [], JSON.stringify(value));
 });
