@@ -1,10 +1,11 @@
 /** An agent can know its rules, and propose a change, which only a person can make. */
-import { canAdministerAgent, canSeeAgent, type CoreHost, defineCorePlugin, findFreeMembers } from "../../src/core.ts";
+import { canAdministerAgent, type CoreHost, defineCorePlugin, findFreeMembers } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal } from "../../src/plugin.ts";
 import { proposalAuditor } from "./audit.ts";
 import { describeAuthority } from "./describe.ts";
 import { PROPOSAL_ENTRY } from "./entry.ts";
 import {
+  canSeeProposal,
   conditionOf,
   dismiss,
   ERRORS,
@@ -91,7 +92,9 @@ function routes(host: CoreHost) {
         200: { description: "At most 200 proposals: open ones first, then the newest.", schema: schema.ProposalList },
       },
       async handle({ credential }) {
-        const visible = listProposals(await host.state(proposalState)).filter((proposal) => sees(credential, proposal));
+        const visible = listProposals(await host.state(proposalState)).filter((each) =>
+          canSeeProposal(credential, each),
+        );
         return { status: 200, json: { proposals: visible.slice(0, 200).map(render) } };
       },
     }),
@@ -113,8 +116,6 @@ function routes(host: CoreHost) {
     }),
   ];
 }
-
-const sees = (credential: Credential, { agent_id }: Proposal): boolean => canSeeAgent(credential, agent_id);
 
 /** Returns the agent of the request. Throws as a submission does if the key may not act for it. */
 function agentOf({ config }: CoreHost, credential: Credential, named: string | undefined): string {

@@ -1,6 +1,6 @@
 /** Proposed rules. They exist only as ledger entries: nothing applies a proposal, and a person writes the rule. */
 import {
-  canSeeAgent,
+  canSee,
   confirmCredential,
   type CoreHost,
   type LedgerTransaction,
@@ -103,12 +103,19 @@ function assertExactRule(proposal: RenderedProposal): void {
   if (fault !== undefined) throw new Refusal("VALIDATION_FAILED", `the proposed rule is not valid: ${fault}`);
 }
 
+/** Whether the credential can see actions of the proposal's agent and tool, because the evidence counts such actions. */
+export function canSeeProposal({ visibility, limits }: Credential, { agent_id, terms }: Proposal): boolean {
+  const within = "key_id" in visibility ? limits : visibility;
+  return canSee(within, { agent_id, tool: terms.tool, submitted_by: null });
+}
+
 /** Records that a person does not want the rule. */
 export function dismiss(host: CoreHost, credential: Credential, id: string, comment: string | null): Promise<Proposal> {
   return host.ledger.transact(async (tx) => {
     const caller = await confirmCredential(tx, credential, "policies:write");
-    const { agent_id, terms, evidence, dismissed } = findProposal(tx.state(proposalState), id);
-    if (!canSeeAgent(caller, agent_id)) throw proposalNotFound(id);
+    const proposal = findProposal(tx.state(proposalState), id);
+    const { agent_id, terms, evidence, dismissed } = proposal;
+    if (!canSeeProposal(caller, proposal)) throw proposalNotFound(id);
     if (dismissed === null) record(tx, { change: "dismissed", agent_id, proposal: terms, evidence, comment }, caller);
     return findProposal(tx.state(proposalState), id);
   });

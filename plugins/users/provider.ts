@@ -284,11 +284,15 @@ function statusOf(error: unknown): number {
   return cause instanceof Response ? cause.status : "status" in error ? Number(error.status) : 0;
 }
 
-/** Whether the provider did not respond, or responded with a server error. */
+/** Statuses of a provider that could not handle the request now: 408 Request Timeout, 425 Too Early, 429 Too Many Requests. */
+const BUSY = [408, 425, 429];
+
+/** Whether the provider did not respond, or responded that it could not handle the request now. */
 function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { cause } = error;
-  if (statusOf(error) >= 500) return true;
+  const status = statusOf(error);
+  if (status >= 500 || BUSY.includes(status)) return true;
   return [error, cause].some(
     (each) =>
       each instanceof Error &&

@@ -1,6 +1,6 @@
 /** Descriptions of the supported features, resources and attributes (RFC 7643, sections 5 to 7). */
 import type { JsonObject } from "../../../src/core.ts";
-import { GROUP_SCHEMA, USER_SCHEMA } from "./messages.ts";
+import { GROUP_SCHEMA, MAX_RESULTS, USER_SCHEMA } from "./messages.ts";
 
 const CORE = "urn:ietf:params:scim:schemas:core:2.0:";
 
@@ -8,7 +8,7 @@ export const SERVICE_PROVIDER_CONFIG: JsonObject = {
   schemas: [`${CORE}ServiceProviderConfig`],
   patch: { supported: true },
   bulk: { supported: false, maxOperations: 0, maxPayloadSize: 0 },
-  filter: { supported: true, maxResults: 1000 },
+  filter: { supported: true, maxResults: MAX_RESULTS },
   changePassword: { supported: false },
   sort: { supported: false },
   etag: { supported: false },

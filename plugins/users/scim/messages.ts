@@ -12,6 +12,8 @@ import { ERRORS } from "../user-errors.ts";
 
 export const CONTENT_TYPE = "application/scim+json";
 const CORE = "urn:ietf:params:scim:schemas:core:2.0:";
+/** Maximum size of a page. */
+export const MAX_RESULTS = 1000;
 const MESSAGES = "urn:ietf:params:scim:api:messages:2.0:";
 export const USER_SCHEMA = `${CORE}User`;
 export const GROUP_SCHEMA = `${CORE}Group`;
@@ -65,7 +67,8 @@ export function renderPage<T>(
   render: (each: T) => JsonObject,
 ): JsonObject {
   const first = Math.max(startIndex, 1);
-  const page = all.slice(first - 1, first - 1 + count).map(render);
+  const size = Math.min(Math.max(count, 0), MAX_RESULTS);
+  const page = all.slice(first - 1, first - 1 + size).map(render);
   return {
     schemas: [`${MESSAGES}ListResponse`],
     totalResults: all.length,
@@ -76,11 +79,11 @@ export function renderPage<T>(
 }
 
 /**
- * Throws USERS_SCIM_INVALID if two names differ only in case, because `active` and `Active` could have different
- * values.
+ * Throws USERS_SCIM_INVALID if two names differ only in case or in the schema's URN, because `active` and `Active` could
+ * have different values.
  */
 function assertDistinctNames(object: JsonObject): JsonObject {
-  const names = Object.keys(object).map((name) => name.toLowerCase());
+  const names = Object.keys(object).map(normalizeAttributePath);
   const twice = names.find((name, at) => names.indexOf(name) !== at);
   if (twice === undefined) return object;
   throw new Refusal(ERRORS.SCIM_INVALID, `the attribute ${twice.slice(0, 60)} appears twice`);
@@ -154,7 +157,7 @@ export function parseFilter(text: string, attributes: readonly string[]): Compar
 }
 
 /** Returns the path in lowercase and without the URN of its schema. */
-function normalizeAttributePath(path: string): string {
+export function normalizeAttributePath(path: string): string {
   return path
     .trim()
     .toLowerCase()

@@ -37,7 +37,7 @@ const LIST_QUERY = Type.Object(
       Type.String({ maxLength: 1000, description: 'Comparisons such as `userName eq "ada"`, joined by `and`.' }),
     ),
     startIndex: Type.Optional(Type.Integer({ description: "Index of the first resource, from 1." })),
-    count: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000, description: "Size of a page; default 100." })),
+    count: Type.Optional(Type.Integer({ description: "Size of a page, at most 1000; default 100." })),
     ...ATTRIBUTES,
   },
   { additionalProperties: false },

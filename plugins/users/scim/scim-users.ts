@@ -20,7 +20,14 @@ import { ERRORS } from "../user-errors.ts";
 import type { ProviderOptions } from "../user-options.ts";
 import { SCOPES } from "../user-scopes.ts";
 import type { Sessions } from "../sessions.ts";
-import { findAttribute, type PatchOperation, readActive, readText } from "./messages.ts";
+import {
+  findAttribute,
+  normalizeAttributePath,
+  type PatchOperation,
+  readActive,
+  readText,
+  USER_SCHEMA,
+} from "./messages.ts";
 import { ScimRecords, type ScimUserRecord } from "./records.ts";
 
 /** The attributes of a SCIM user that the plugin reads. An absent attribute leaves the value unchanged. */
@@ -229,7 +236,7 @@ export function readUser(body: JsonObject): UserChange {
   return Object.entries(body).reduce<UserChange>(
     (change, [name, value]) => ({
       ...change,
-      ...readAttribute({ op: "replace", path: name.toLowerCase(), value }, body),
+      ...readAttribute({ op: "replace", path: normalizeAttributePath(name), value }, body),
     }),
     {},
   );
@@ -256,6 +263,9 @@ function assertUserPath({ path }: PatchOperation): void {
 
 function readAttribute({ op, path, value }: PatchOperation, body: JsonObject): UserChange {
   if (path === null) return {};
+  // Ignoring it could leave a user active who has left the organization.
+  if (path === USER_SCHEMA.toLowerCase())
+    throw new Refusal(ERRORS.SCIM_PATH_INVALID, `send the attributes of ${USER_SCHEMA} without its name`);
   if (path === "name" || path === "name.formatted") {
     const formatted = path === "name" && isJsonObject(value) ? fullName(value) : value;
     // `displayName` takes precedence over the name.

@@ -60,6 +60,7 @@ let service: Service;
 let failRejections = (): void => undefined;
 let bot: string;
 let reader: string;
+const groups = { near: { members: [] as string[], tools: ["near"] } };
 before(async () => {
   const storage = (folder: string): Storage => {
     const store = sqliteStorage({ path: join(folder, "assent.db") });
@@ -70,7 +71,7 @@ before(async () => {
     };
     return store;
   };
-  service = await startService({ policy: POLICY, storage });
+  service = await startService({ policy: POLICY, storage, change: (config) => (config.groups = groups) });
   ({ key: bot } = await makeKey(service, {
     name: "bot",
     scopes: ["actions:submit", "actions:execute"],
@@ -280,6 +281,28 @@ test("a proposal is shown to people with its evidence, applies nothing, and does
   assert.equal((await call("POST", "/v1/authority/proposals", bot, { ...terms, operation: "x" })).status, 201);
   await service.restart();
   assert.equal((await call("GET", "/v1/authority/proposals", reader)).body.proposals.length, 6);
+});
+
+test("a reader who is limited to certain tools neither sees nor dismisses proposals for others, which count hidden actions", async () => {
+  const scopes = ["policies:read", "policies:write", "actions:read"];
+  const limited = await makeKey(service, { name: "limited", scopes });
+  groups.near.members.push(`key:${limited.id}`);
+  await service.restart();
+  const { key } = await makeKey(service, { name: "both", scopes: ["actions:submit"], agent_id: "bot" });
+  const terms = { operation: "refund", reason: "often asked" };
+  const [near, far] = [
+    (await call("POST", "/v1/authority/proposals", key, { ...terms, tool: "near" })).body.id,
+    (await call("POST", "/v1/authority/proposals", key, { ...terms, tool: "stripe" })).body.id,
+  ];
+  const { proposals } = (await call("GET", "/v1/authority/proposals", limited.key)).body;
+  assert.deepEqual(
+    proposals.map(({ id }: { id: string }) => id),
+    [near],
+  );
+  const dismiss = async (id: string): Promise<number> =>
+    (await call("POST", `/v1/authority/proposals/${id}/dismiss`, limited.key, {})).status;
+  assert.deepEqual([await dismiss(far), await dismiss(near)], [404, 200]);
+  await call("POST", `/v1/authority/proposals/${far}/dismiss`, service.admin, {});
 });
 
 test("a proposal is refused if its rule would be wider, or would not be a rule", async () => {

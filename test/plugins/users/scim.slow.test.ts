@@ -169,6 +169,8 @@ test("users are found by userName in any case, externalId and id, in pages", asy
   const page = json(await scim("GET", "/Users?startIndex=2&count=1"));
   assert.deepEqual([page.startIndex, page.itemsPerPage, page.Resources.length], [2, 1, 1]);
   assert.ok(page.totalResults >= 2);
+  assert.equal(json(await scim("GET", "/Users?count=100000")).itemsPerPage, page.totalResults);
+  assert.equal(json(await scim("GET", "/Users?count=-1")).itemsPerPage, 0);
   assert.deepEqual(await find(`userName eq "${userName}" and id eq "${id}" AND active eq true`), [id]);
   assert.deepEqual(await find(`userName eq "${userName}" and externalId eq "someone else"`), []);
   assert.deepEqual(await find(`userName eq "${userName}" and active eq False`), []);
@@ -364,9 +366,14 @@ test("changes of groups that could mean two things are refused", async () => {
     { op: "replace", value: { actve: false } },
     { op: "replace", path: 1, value: { active: false } },
     { op: "replace", path: "groups", value: [] },
+    { op: "replace", value: { [`${SCHEMA}User`]: { active: false } } },
   ])
     assert.equal((await patch(`/Users/${a.id}`, operation)).status, 400, JSON.stringify(operation));
+  for (const body of [{ [`${SCHEMA}User`]: { active: false } }, { active: true, [`${SCHEMA}User:active`]: false }])
+    assert.equal((await scim("PUT", `/Users/${a.id}`, body)).status, 400, JSON.stringify(body));
   assert.equal((await service.storage.head()).size, before.size, "nothing was recorded");
+  assert.equal((await scim("PUT", `/Users/${b.id}`, { [`${SCHEMA}User:active`]: "False" })).status, 200);
+  assert.notEqual((await read(b.id)).ended_at, null, "the name of the attribute with its schema");
   assert.equal((await patch(`/Groups/${id}`, { op: "Replace", path: "externalId", value: "g-1" })).status, 200);
   assert.equal(json(await scim("GET", `/Groups/${id}`)).externalId, "g-1");
 });
