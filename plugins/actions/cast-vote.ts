@@ -204,7 +204,7 @@ export async function prepareVote(
   const history = isFirstOnList ? { ...verified, approvals: [] } : verified;
   const { principal } = voter.actor;
   if (votes.some((vote) => vote.principal === principal)) {
-    throw new Refusal("ALREADY_VOTED", `${principal} has already voted on this action; a token is valid for one vote`);
+    throw new Refusal("ALREADY_VOTED", "you have already voted on this action; a token is valid for one vote");
   }
   if (isOverdue(row, tx.now)) return { row, ends: "expired" };
   assertPending(row);

@@ -194,8 +194,7 @@ export function chooseVotingCapacity(
     return explain(ineligible, capacities.length > fresh.length ? [...excluded, DELEGATOR_VOTED] : excluded);
   }
   const [capacity] = capacities;
-  if (capacity === undefined)
-    return { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", excluded.join("; ")), groups: [] };
+  if (capacity === undefined) return { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", excluded.join("; ")), groups: [] };
   return { refusal: samePersonError(people, capacity), groups: [] };
 }
 
@@ -274,7 +273,7 @@ export function describeVoting(
   const plans = requirement.approvers;
   if (self !== null && !maySelfConfirm(self, plans)) return refuse("SELF_APPROVAL", SELF_RELATION_REASONS[self]);
   if (approvals.some((vote) => vote.principal === principal))
-    return refuse("ALREADY_VOTED", `${principal} has already voted on this action`);
+    return refuse("ALREADY_VOTED", "you have already voted on this action");
   const block = isAlone ? host.guard.findApprovalBlock(row) : null;
   if (block !== null) return refuse(block.code, block.message);
   const voter = prospectiveVoterOf(credential, self);
