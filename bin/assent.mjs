@@ -2,12 +2,6 @@
 // The command `assent`, executable in a clone too: dist/ is not there before the first build, and npm links what is.
 import { existsSync } from "node:fs";
 
-// Import the program only after this check, because older versions of Node cannot load its modules.
-const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
-if (major < 20 || (major === 20 && minor < 14)) {
-  process.stderr.write(`assent needs Node 20.14 or later; this is Node ${process.versions.node}\n`);
-  process.exit(1);
-}
 const launcher = new URL("../src/cli/assent.mjs", import.meta.url);
 const isClone = existsSync(launcher);
 // "npm start" builds dist/ without the bundles, which contain the dependencies that the package does not install.

@@ -137,7 +137,7 @@ export {
 } from "./domain/tokens.ts";
 export { type GroupLimits, intersectLimits, isWithinLimits } from "./domain/groups.ts";
 export { type Visibility, canAdministerAgent, canSee, canSeeAgent, extendVisibility } from "./domain/visibility.ts";
-export { type PrincipalNames, readPrincipalNames } from "./identity/principal-names.ts";
+export { describePrincipal, type PrincipalNames, readPrincipalNames } from "./identity/principal-names.ts";
 export { rightsReader } from "./http/resource/rights-reader.ts";
 export { confirmCredential, withoutDelegations } from "./http/resource/confirm-credential.ts";
 

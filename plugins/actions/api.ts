@@ -11,6 +11,7 @@ export { readSession } from "./agent-sessions.ts";
 export {
   assertMeetsOversightMode,
   findVoteIneligibility,
+  isRequesterKnown,
   maySelfConfirm,
   readApproverEligibility,
   toCountedVotes,
@@ -121,5 +122,5 @@ export {
 } from "./visible-action.ts";
 export { principalsBehindCredential, principalsBehindVote, principalsOfKeys } from "./vote-principals.ts";
 export { assertNotSelf, assertToken, verifyTokenVoter, type Vote, type Voter } from "./voter.ts";
-export { findUserAsApprover, findVotingBlock, type PendingApprover } from "./voting-capacity.ts";
+export { describeUncovered, findUserAsApprover, findVotingBlock, type PendingApprover } from "./voting-capacity.ts";
 export { isAgentOfAction } from "./wait-tracker.ts";

@@ -111,6 +111,12 @@ function isIndependent(
   return !groups.some((group) => requester.has(group));
 }
 
+/** Whether each key that submitted the action, or gave its authority, has an owner. Without one, no vote is independent. */
+export function isRequesterKnown(row: SubmittedAction, { state }: VoteMoment): boolean {
+  const users = state(userState);
+  return listSubmitters(row).every((submitter) => users.has(userOfPrincipal(submitter.submitted_owner ?? "") ?? ""));
+}
+
 /**
  * Throws SELF_APPROVAL for a vote by the agent, by the person behind the agent, or by someone who might be that person.
  * There is one exception: if every rule has the mode `self_confirm`, the person behind the agent may vote with a passkey
@@ -145,24 +151,33 @@ export function maySelfConfirm(self: SelfRelation, plans: readonly ApproverPlan[
 /**
  * Returns why an approving vote would not count; null if it would count.
  * @param votes the earlier votes
+ * @param isRequesterKnown as `isRequesterKnown` returns for the action
  */
 export function findVoteIneligibility(
   { approvers, since }: ApprovalRequirement,
   votes: readonly CountedVote[],
   vote: CountedVote,
-  now: number,
+  { now, isRequesterKnown }: { now: number; isRequesterKnown: boolean },
 ): VoteIneligibility | null {
   if (countPlansAcceptingVote({ approvers, since }, votes, vote, now) > 0) return null;
   const open = approvers.map((plan) => ({ plan, groups: evaluatePlanProgress(plan, votes, since, now).open }));
   const groups = [...new Set(open.flatMap((each) => each.groups))];
   const names = groups.filter((group) => group !== null).map((group) => `"${group}"`);
   const excluded = !vote.independent && open.some(({ plan }) => plan.exclude_requester_groups);
+  if (excluded && !isRequesterKnown)
+    return {
+      refusal: new Refusal(
+        "APPROVER_NOT_ELIGIBLE",
+        "the rule excludes members of the requester's groups, which are unknown because the key that submitted the action has no owner, so no one can approve it. Create a key of the agent with an owner, and let the agent submit the action again",
+      ),
+      groups: [],
+    };
   const people = names.length === 0 ? "other people" : `members of ${names.join(", ")}`;
   const why = excluded
-    ? "the rule excludes members of the requester's groups, and you are one, or the submitting key has no owner"
+    ? "the rule excludes members of the requester's groups, and you, or the user for whom you would vote, are one"
     : names.length === 0
       ? "your vote would not count"
-      : "you are in none of the groups whose approval is missing, or your group does not cover this agent and tool";
+      : "you are in none of the groups that can approve now, or your group does not cover this agent and tool";
   const detail = `${why}; ${people} can approve this action now`;
   return { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", detail), groups };
 }

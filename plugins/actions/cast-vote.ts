@@ -45,8 +45,8 @@ import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } 
 import { coversChain, isSubmitter } from "./self-approval.ts";
 import {
   assertPersonHasNotVoted,
-  CHAIN_NOT_COVERED,
   chooseVotingCapacity,
+  describeUncovered,
   excludeEditor,
   findVotingCapacities,
   type VotingCapacity,
@@ -194,7 +194,7 @@ export async function prepareVote(
           { history: verified, set: tx.activePolicies.compiled },
         );
   if (vote.approve && !coversChain(voter.visibility, row))
-    throw new Refusal("APPROVER_NOT_ELIGIBLE", CHAIN_NOT_COVERED);
+    throw new Refusal("APPROVER_NOT_ELIGIBLE", describeUncovered(voter.visibility, row));
   if (vote.break_glass === true) assertMayApproveAlone(host, "link" in by ? null : by.caller, row, voter);
   const block = vote.approve && vote.list === undefined ? host.guard.findApprovalBlock(row) : null;
   if (block !== null) throw block;
@@ -204,7 +204,7 @@ export async function prepareVote(
   const history = isFirstOnList ? { ...verified, approvals: [] } : verified;
   const { principal } = voter.actor;
   if (votes.some((vote) => vote.principal === principal)) {
-    throw new Refusal("ALREADY_VOTED", `${principal} has already voted on this action; a token is valid for one vote`);
+    throw new Refusal("ALREADY_VOTED", "you have already voted on this action; a token is valid for one vote");
   }
   if (isOverdue(row, tx.now)) return { row, ends: "expired" };
   assertPending(row);

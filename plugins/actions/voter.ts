@@ -1,5 +1,6 @@
 /** Verifies who may vote on an action: the holder of a key with its token, or the recipient of a link. */
 import {
+  displayPrincipal,
   userState,
   type Actor,
   canSee,
@@ -225,24 +226,25 @@ async function readLinkRights(host: CoreHost, tx: LinkReader, row: ActionRow, to
   const { approver: principal, address } = readClaims(token);
   assertToken(checkToken("link", token, approvalTokenClaims(row, principal, null), createLinkMac(host)));
   const id = userOfPrincipal(principal) ?? "";
+  const recipient = displayPrincipal(principal, tx.state(userState).get(id)?.name);
   const addresses = host.channels.addressesOfUser(await readChannels(tx, row), id, tx.state(userState));
   if (addresses.length === 0)
     throw new Refusal(
       "TOKEN_INVALID",
-      `the link was sent to ${principal}, who is no longer in a channel of this decision; vote with a key, or ask the operator`,
+      `the link was sent to ${recipient}, who is no longer in a channel of this decision; vote with a key, or ask the operator`,
     );
   // The earlier address, such as a mailbox or a Slack account, can belong to another person by now.
   if (address !== undefined && !addresses.some(({ notifier, to }) => digestAddress(notifier, to) === address))
     throw new Refusal(
       "TOKEN_INVALID",
-      `the link was sent to an earlier address of ${principal}; use a newer message, or sign in and vote in the console`,
+      `the link was sent to an earlier address of ${recipient}; use a newer message, or sign in and vote in the console`,
     );
   const rights = await host.keys.rightsOf(tx, id);
-  if (rights === null) throw new Refusal("TOKEN_INVALID", `the link was sent to ${principal}, a deactivated user`);
+  if (rights === null) throw new Refusal("TOKEN_INVALID", `the link was sent to ${recipient}, a deactivated user`);
   if (!rights.hasScope("approvals:decide"))
-    throw new Refusal("APPROVER_NOT_ELIGIBLE", `${principal} has no role that may approve`);
+    throw new Refusal("APPROVER_NOT_ELIGIBLE", `${recipient} has no role that may approve`);
   if (!canSee(rights.visibility, row))
-    throw new Refusal("APPROVER_NOT_ELIGIBLE", `the groups of ${principal} do not cover this agent and tool`);
+    throw new Refusal("APPROVER_NOT_ELIGIBLE", `the groups of ${recipient} do not cover this agent and tool`);
   return rights;
 }
 

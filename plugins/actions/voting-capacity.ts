@@ -17,7 +17,9 @@ import {
   rightsReader,
   SELF_RELATION_REASONS,
   type SelfRelation,
+  userOfPrincipal,
   userState,
+  type Visibility,
 } from "../../src/core.ts";
 import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
@@ -25,6 +27,7 @@ import {
   toCountedVotes,
   countPlansAcceptingVote,
   findVoteIneligibility,
+  isRequesterKnown,
   type VoteIneligibility,
   maySelfConfirm,
   type VoteMoment,
@@ -57,6 +60,8 @@ interface VotingCapacities {
   capacities: VotingCapacity[];
   /** The reasons, as sentences for the approver. */
   excluded: string[];
+  /** False if no rule can know the requester's groups, because the submitting key has no owner. */
+  isRequesterKnown: boolean;
 }
 
 /** Returns the voter with this credential. */
@@ -84,7 +89,7 @@ export function findVotingCapacities(
   const capacities: VotingCapacity[] = seesItself
     ? [{ groups: own, independent: isIndependent, principals: principalsOfVote(host, voter, null), delegation: null }]
     : [];
-  const excluded: string[] = seesItself ? [] : [NOT_COVERED];
+  const excluded: string[] = session === null || seesItself ? [] : [describeUncovered(session.visibility, row)];
   for (const { delegation, user, groups: theirs, visibility } of self === null ? (session?.delegators ?? []) : []) {
     const from = principalOfUser(user.id);
     const why = coversChain(visibility, row)
@@ -103,20 +108,25 @@ export function findVotingCapacities(
       delegation: { id: delegation.id, from },
     });
   }
-  return { capacities, excluded };
+  return { capacities, excluded, isRequesterKnown: isRequesterKnown(row, moment) };
 }
 
-export const CHAIN_NOT_COVERED = "your groups do not cover each agent for which the action is done";
-const NOT_COVERED = "your own groups do not cover this agent and tool";
+/** Says why credentials with this visibility, which does not cover the chain of the action, cannot approve it. */
+export function describeUncovered(visibility: Visibility, row: ActionRow): string {
+  return canSee(visibility, row)
+    ? "your groups do not cover each agent for which the action is done"
+    : "your own groups do not cover this agent and tool";
+}
 
 /** Omits capacities that include the person who changed the request, because another person has to approve it. */
 export function excludeEditor(
   host: CoreHost,
-  { edit }: { edit: RecordedEdit | null },
+  { edit }: { edit: Pick<RecordedEdit, "by"> | null },
   voter: ProspectiveVoter,
-  { capacities, excluded }: VotingCapacities,
+  found: VotingCapacities,
 ): VotingCapacities {
-  if (edit === null || edit.by === null) return { capacities, excluded };
+  const { capacities, excluded } = found;
+  if (edit === null || edit.by === null) return found;
   const editor = principalsOfVote(host, edit.by, null);
   const reasons = new Set(excluded);
   const others = capacities.filter((capacity) => {
@@ -124,7 +134,7 @@ export function excludeEditor(
     reasons.add(describeEditorRelation(host, { by: edit.by as Actor, editor }, voter, capacity));
     return false;
   });
-  return { capacities: others, excluded: [...reasons] };
+  return { ...found, capacities: others, excluded: [...reasons] };
 }
 
 /** Says why a vote in this capacity would count as a vote of the person who changed the request. */
@@ -141,12 +151,22 @@ function describeEditorRelation(
     return "your key has no owner, so it may belong to the person who changed this request; sign in to approve it";
   if (delegation !== null && isNewPerson([editor], principalsOfVote(host, voter, null)))
     return "the user who delegated to you changed this request, so someone else must approve it";
-  return `you and the person who changed this request count as one: ${ONE_PERSON}. Someone else must approve it: ${OTHER_PERSON}`;
+  return `you and the person who changed this request count as one: ${describeOnePerson(editor, principals)}. Someone else must approve it: ${
+    shareUser(editor, principals)
+      ? "another user, or a key of another user"
+      : 'a user who signs in, or a key from another creator ("assent keys create" with --local). The operator can set approvals.trust_key_makers'
+  }`;
 }
 
-const ONE_PERSON = "one key created the other, both have a common creator, or both have the same owner";
-const OTHER_PERSON =
-  'a user who signs in, or a key from another creator ("assent keys create" with --local). The operator can set approvals.trust_key_makers';
+const shareUser = (a: readonly string[], b: readonly string[]): boolean =>
+  a.some((principal) => b.includes(principal) && userOfPrincipal(principal) !== null);
+
+/** Says why two credentials, which share a principal, count as one person. */
+function describeOnePerson(a: readonly string[], b: readonly string[]): string {
+  return shareUser(a, b)
+    ? "the same user signed in, owns the keys or created one of them, or one of you voted on behalf of the other"
+    : "one key created the other, or both have a common creator";
+}
 
 /** The members of a vote that are the same in every capacity. */
 type VoteTerms = Pick<CountedVote, "self" | "signed" | "break_glass" | "at">;
@@ -159,7 +179,7 @@ type VoteTerms = Pick<CountedVote, "self" | "signed" | "break_glass" | "at">;
 export function chooseVotingCapacity(
   requirement: ApprovalRequirement,
   earlier: readonly CountedVote[],
-  { capacities, excluded }: VotingCapacities,
+  { capacities, excluded, isRequesterKnown }: VotingCapacities,
   terms: VoteTerms,
 ): { capacity: VotingCapacity; vote: CountedVote } | VoteIneligibility {
   const people = earlier.map(({ principals }) => principals);
@@ -169,20 +189,21 @@ export function chooseVotingCapacity(
   const best = options[counted.indexOf(Math.max(...counted))];
   const vote = best?.vote ?? null;
   if (best !== undefined && vote !== null) {
-    const ineligible = findVoteIneligibility(requirement, earlier, vote, terms.at);
+    const ineligible = findVoteIneligibility(requirement, earlier, vote, { now: terms.at, isRequesterKnown });
     if (ineligible === null) return best;
     return explain(ineligible, capacities.length > fresh.length ? [...excluded, DELEGATOR_VOTED] : excluded);
   }
-  if (capacities.length === 0)
-    return { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", excluded.join("; ")), groups: [] };
-  return { refusal: samePersonError(), groups: [] };
+  const [capacity] = capacities;
+  if (capacity === undefined) return { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", excluded.join("; ")), groups: [] };
+  return { refusal: samePersonError(people, capacity), groups: [] };
 }
 
 /** Throws ALREADY_VOTED if every possible capacity includes a person who has already approved. */
 export function assertPersonHasNotVoted(earlier: readonly CountedVote[], { capacities }: VotingCapacities): void {
   const people = earlier.map(({ principals }) => principals);
-  if (capacities.length > 0 && capacities.every(({ principals }) => !isNewPerson(people, principals)))
-    throw samePersonError();
+  const [capacity] = capacities;
+  if (capacity !== undefined && capacities.every(({ principals }) => !isNewPerson(people, principals)))
+    throw samePersonError(people, capacity);
 }
 
 const DELEGATOR_VOTED = "a user who delegated to you has already voted, so your vote on their behalf would not count";
@@ -192,10 +213,22 @@ function explain({ refusal, groups }: VoteIneligibility, reasons: readonly strin
   return { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", [refusal.message, ...reasons].join("; ")), groups };
 }
 
-function samePersonError(): Refusal {
+/** @param people principals of the earlier votes */
+function samePersonError(people: readonly (readonly string[])[], { principals }: VotingCapacity): Refusal {
+  if (isOfUnknownPerson(principals))
+    return new Refusal(
+      "ALREADY_VOTED",
+      "your key has no owner, so an earlier vote may be of the same person. You can still deny. For a second approval, sign in, or use a key with an owner",
+    );
+  const earlier = people.find((each) => each.some((principal) => principals.includes(principal))) ?? [];
+  const isUser = shareUser(earlier, principals);
   return new Refusal(
     "ALREADY_VOTED",
-    "your vote and an earlier one count as one person: one key created the other, both have a common creator, one of you voted on behalf of the other, or your key has no owner. You can still deny. For a second approval, use a key from another creator or a link from a channel, or ask the operator about approvals.trust_key_makers",
+    `your vote and an earlier one count as one person: ${describeOnePerson(earlier, principals)}. You can still deny. For a second approval, ${
+      isUser
+        ? "another user must vote"
+        : "use a key from another creator or a link from a channel, or ask the operator about approvals.trust_key_makers"
+    }`,
   );
 }
 
@@ -225,7 +258,7 @@ export function describeVoting(
   }: {
     requirement: ApprovalRequirement;
     approvals: readonly RecordedApproval[];
-    edit: RecordedEdit | null;
+    edit: Pick<RecordedEdit, "by"> | null;
     self: SelfRelation | null;
   },
   moment: VoteMoment,
@@ -240,7 +273,7 @@ export function describeVoting(
   const plans = requirement.approvers;
   if (self !== null && !maySelfConfirm(self, plans)) return refuse("SELF_APPROVAL", SELF_RELATION_REASONS[self]);
   if (approvals.some((vote) => vote.principal === principal))
-    return refuse("ALREADY_VOTED", `${principal} has already voted on this action`);
+    return refuse("ALREADY_VOTED", "you have already voted on this action");
   const block = isAlone ? host.guard.findApprovalBlock(row) : null;
   if (block !== null) return refuse(block.code, block.message);
   const voter = prospectiveVoterOf(credential, self);
@@ -268,7 +301,10 @@ export function findVotingBlock(
   host: CoreHost,
   row: ActionRow,
   approver: PendingApprover,
-  { requirement, ...history }: Pick<VerifiedHistory, "requirement" | "approvals" | "edit">,
+  {
+    requirement,
+    ...history
+  }: Pick<VerifiedHistory, "requirement" | "approvals"> & { edit: Pick<RecordedEdit, "by"> | null },
   moment: VoteMoment,
   isAlone = true,
 ): VotingTerms["blocked"] {
@@ -276,7 +312,7 @@ export function findVotingBlock(
   if (requirement === null) return { ...none, detail: "the action needs no approval" };
   if (!approver.hasScope("approvals:decide")) return { ...none, detail: "it needs the scope approvals:decide" };
   if (!canSee(approver.visibility, row)) return { ...none, detail: "the action is hidden by the limits of groups" };
-  if (!coversChain(approver.visibility, row)) return { ...none, detail: CHAIN_NOT_COVERED };
+  if (!coversChain(approver.visibility, row)) return { ...none, detail: describeUncovered(approver.visibility, row) };
   const self = findSelfApproval(host, row, approver);
   return describeVoting(host, row, approver, { ...history, requirement, self }, moment, isAlone).blocked;
 }

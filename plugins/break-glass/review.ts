@@ -3,8 +3,10 @@ import {
   canSee,
   confirmCredential,
   type CoreHost,
+  describePrincipal,
   SELF_RELATION_REASONS,
   toActor,
+  userState,
   withoutDelegations,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
@@ -34,7 +36,7 @@ export function reviewBreakGlass(
     if (use.review !== null)
       throw new Refusal(
         ERRORS.reviewed,
-        `${use.review.by.principal} already reviewed this emergency approval, at ${toRfc3339(use.review.at)}`,
+        `${await describePrincipal(tx, tx.state(userState), use.review.by.principal)} already reviewed this emergency approval, at ${toRfc3339(use.review.at)}`,
       );
     const row = await tx.action(use.action_id);
     if (row === null) throw notFound(id);

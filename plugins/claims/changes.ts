@@ -2,6 +2,7 @@
 import {
   confirmCredential,
   type CoreHost,
+  describePrincipal,
   type LedgerTransaction,
   principalOfUser,
   readPrincipalNames,
@@ -51,14 +52,14 @@ export function claimAction(
     if (current !== null && current.holder !== caller.principal && take_over !== true)
       throw new Refusal(
         ERRORS.held,
-        `${current.holder} claimed the action until ${toRfc3339(current.until)}; you can still vote, or set \`take_over\``,
+        `${await describePrincipal(tx, tx.state(userState), current.holder)} claimed the action until ${toRfc3339(current.until)}; you can still vote, or set \`take_over\``,
       );
     const until = Math.min(tx.now + minutes * MS_PER_MINUTE, row.expires_at ?? Infinity);
     if (current?.holder === holder.principal && (current.until - tx.now) * 2 > until - tx.now) return current;
     if ((await countOtherClaims(tx, holder.principal, id)) >= MAX_CLAIMS)
       throw new Refusal(
         ERRORS.tooMany,
-        `${holder.principal} has ${MAX_CLAIMS} claims, which is the limit; vote on one of these requests or release it`,
+        `${await describePrincipal(tx, tx.state(userState), holder.principal)} has ${MAX_CLAIMS} claims, which is the limit; vote on one of these requests or release it`,
       );
     if ((await tx.entriesOfAction(id)).filter(({ type }) => type === CLAIM_ENTRY).length >= MAX_CHANGES)
       throw new Refusal(

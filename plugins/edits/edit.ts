@@ -18,7 +18,6 @@ import {
   listUses,
   isOfUnknownPerson,
   principalOfKey,
-  principalOfUser,
   toActor,
   displayPrincipal,
   userState,
@@ -32,10 +31,14 @@ import {
   assertPending,
   collectCurrentFacts,
   coversChain,
+  describeUncovered,
   decideByRules,
   findRejection,
+  findUserAsApprover,
+  findVotingBlock,
   findVoteIneligibility,
   isNewPerson,
+  isRequesterKnown,
   isOverdue,
   newSalt,
   noLongerAllowedError,
@@ -80,7 +83,7 @@ export async function editAction(host: CoreHost, credential: Credential, id: str
     assertPending(row);
     if (isOverdue(row, tx.now)) throw approvalExpiredError(row);
     assertMayEdit(host, tx, row, history, voter);
-    await assertOthersCanApprove(host, tx, voter.actor);
+    await assertOthersCanApprove(host, tx, row, history, voter.actor);
     const before = await reevaluateAction(host, tx, row, history.basis);
     const cause = { occasion: "edit", by: toActor(caller.key, caller.principal) } as const;
     if (before.decision.effect === "deny") return { row: await recordDenial(tx, row, before, cause), denied: true };
@@ -109,8 +112,8 @@ function assertMayEdit(
     })),
   );
   // A delegate can vote in the delegator's place, but cannot change the request.
-  if (!coversChain(session?.visibility ?? visibility, row))
-    throw new Refusal("APPROVER_NOT_ELIGIBLE", "your own groups do not cover this agent and tool");
+  const own = session?.visibility ?? visibility;
+  if (!coversChain(own, row)) throw new Refusal("APPROVER_NOT_ELIGIBLE", describeUncovered(own, row));
   const principals = principalsBehindVote(host, actor);
   if (isOfUnknownPerson(principals))
     throw editRefusal("your key has no owner, so no one else could approve the change; sign in to change the request");
@@ -127,7 +130,10 @@ function assertMayEdit(
     signed: true,
     at: tx.now,
   };
-  const ineligible = findVoteIneligibility(requirement, toCountedVotes(host, history.approvals), vote, tx.now);
+  const ineligible = findVoteIneligibility(requirement, toCountedVotes(host, history.approvals), vote, {
+    now: tx.now,
+    isRequesterKnown: isRequesterKnown(row, tx),
+  });
   if (ineligible !== null) throw ineligible.refusal;
 }
 
@@ -135,11 +141,22 @@ function assertMayEdit(
  * Throws if every credential that can approve counts as the person who changes the request: the changed request could
  * then only be rejected. Recipients of links can approve, too.
  */
-async function assertOthersCanApprove(host: CoreHost, tx: LedgerTransaction, actor: Voter["actor"]): Promise<void> {
+async function assertOthersCanApprove(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  row: ActionRow,
+  { requirement }: VerifiedHistory,
+  actor: Voter["actor"],
+): Promise<void> {
   if (host.channels.names().length > 0) return;
   const editor = principalsBehindVote(host, actor);
-  for (const user of tx.state(userState).values())
-    if (user.ended_at === null && hasEnrolled(user) && isNewPerson([editor], [principalOfUser(user.id)])) return;
+  for (const user of tx.state(userState).values()) {
+    const approver = hasEnrolled(user) ? await findUserAsApprover(host, tx, user.id) : null;
+    if (approver === null) continue;
+    const block = findVotingBlock(host, row, approver, { requirement, approvals: [], edit: { by: actor } }, tx);
+    // Someone else may be on call later.
+    if (block === null || block.groups.some((group) => group !== null && host.groups.rotas.has(group))) return;
+  }
   for (const { id, owner, scopes, revoked_at, expires_at } of await tx.keys()) {
     const mayVote = scopes.includes("approvals:decide") || scopes.includes("admin");
     if (!mayVote || revoked_at !== null || (expires_at ?? Infinity) <= tx.now) continue;
@@ -147,7 +164,7 @@ async function assertOthersCanApprove(host: CoreHost, tx: LedgerTransaction, act
     if (isNewPerson([editor], principalsBehindVote(host, vote))) return;
   }
   throw editRefusal(
-    'no one else could approve the changed request: no other user has enrolled, and each other key that can approve counts as the same person as you, because one key created the other or both have a common creator. Enrol a user, or create a key on the machine ("assent keys create" with --local), and change the request then; or reject it and say what to change',
+    'no one else could approve the changed request: no other user has enrolled who can approve it, and each other key that can approve counts as the same person as you, because of its owner or its creator, or has no owner. Enrol a user, or create a key on the machine ("assent keys create" with --local), and change the request then; or reject it and say what to change',
   );
 }
 

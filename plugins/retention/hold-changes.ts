@@ -107,7 +107,7 @@ export function releaseHold(host: CoreHost, credential: Credential, id: string, 
     if (!isNewPerson(people, releaser) && approvals < needed)
       throw new Refusal(
         "ALREADY_VOTED",
-        `${current.principal}, or a person who shares its vote through a key, has already requested to release the hold; ${needed} people are needed`,
+        `you, or a person who shares your vote through a key, have already requested to release the hold; ${needed} people are needed`,
       );
     const isReleased = approvals >= needed;
     const change = isReleased ? "released" : "release_asked";

@@ -105,7 +105,7 @@ export function liftStop(
     if (!isNewPerson(people, lifter) && approvals < needed)
       throw new Refusal(
         "ALREADY_VOTED",
-        `${caller.principal}, or a person who shares its vote through a key, has already requested to lift the stop; ${needed} people are needed`,
+        `you, or a person who shares your vote through a key, have already requested to lift the stop; ${needed} people are needed`,
       );
     const { agent, tool, policy, reason, until } = before;
     record(tx, {

@@ -152,14 +152,18 @@ export type Enrolled = Static<typeof Enrolled>;
 export const RecoveryCodes = Type.Object({ recovery_codes: Type.Array(Type.String()) }, closed);
 export type RecoveryCodes = Static<typeof RecoveryCodes>;
 
+/** An example of 32 bytes, base64url. */
+const RANDOM = "n4bQgYhMfWWaL-qgxVrQFaO_TxsrC4Is0V1sFbDwCgg";
 const TerminalVerifier = Type.String({
   pattern: "^[A-Za-z0-9_-]{43}$",
+  examples: [RANDOM],
   description: "32 random bytes of the terminal, base64url.",
 });
 export const TerminalSignInBody = Type.Object({ verifier: TerminalVerifier }, closed);
 const TERMINAL_CODE = {
   challenge: Type.String({
     pattern: "^[A-Za-z0-9_-]{43}$",
+    examples: [RANDOM],
     description: "SHA-256 of the terminal's verifier, base64url. The terminal's link has it.",
   }),
   code: Type.String({ minLength: 1, maxLength: 20, description: "What the terminal shows, typed by the user." }),
@@ -247,6 +251,7 @@ const OptionalAnswer = Type.Optional(
 const Token = Type.String({
   minLength: 10,
   maxLength: 100,
+  examples: [RANDOM],
   description: "Token of an enrolment link, or a recovery code.",
 });
 const PasskeyName = Type.Optional(

@@ -1,7 +1,7 @@
 /** Display names of principals, for messages and pages. A name identifies no one. */
 import type { StorageReader } from "../contract/storage.ts";
 import { findNameFault, foldName } from "../domain/names.ts";
-import { userOfPrincipal } from "../domain/principals.ts";
+import { displayPrincipal, userOfPrincipal } from "../domain/principals.ts";
 import type { Users } from "../domain/users.ts";
 
 /** Display names, keyed by principal. */
@@ -22,6 +22,15 @@ export async function readPrincipalNames(
     if (principal !== null && name !== null) names[principal] = name;
   }
   return names;
+}
+
+/** Returns the principal as it appears in sentences, with its name if it has one. */
+export async function describePrincipal(
+  reader: Pick<StorageReader, "key">,
+  users: Users,
+  principal: string,
+): Promise<string> {
+  return displayPrincipal(principal, await readName(reader, users, principal));
 }
 
 async function readName(reader: Pick<StorageReader, "key">, users: Users, principal: string): Promise<string | null> {

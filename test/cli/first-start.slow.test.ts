@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { createLogger, createRuntime, defaultConfig } from "../../src/index.ts";
 import { createAuthenticator } from "../support/authenticator.ts";
-import { assent, folderWith } from "../support/cli.ts";
+import { assent, folderWith, runProgram } from "../support/cli.ts";
 import { ASSENT, startCommand, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { FEW_POLICIES } from "../support/service.ts";
 import { until } from "../support/wait.ts";
@@ -271,6 +271,16 @@ plugins:
   assert.doesNotMatch(service.output(), /^\s+at /m);
   const [, agent = ""] = keysIn(service.output());
   assert.equal(await submit(service.url, agent, 50), "denied");
+});
+
+it("names the oldest Node that works on an older one, also without the launcher of the package", async () => {
+  const old = 'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "18.20.8" } })';
+  const { code, err } = await runProgram(process.execPath, [
+    `--import=data:text/javascript,${encodeURIComponent(old)}`,
+    ...ASSENT,
+    "serve",
+  ]);
+  assert.deepEqual([code, err], [1, "assent needs Node 20.14 or later; this is Node 18.20.8\n"]);
 });
 
 it("exits silently when the reader of its output has closed the pipe", async () => {

@@ -42,9 +42,10 @@ export class LocalService {
 
   constructor(folder: string, env: Variables) {
     this.folder = folder;
-    // Remove variables that configure another service, because they would also apply to this service.
+    // Remove variables that configure another service, because they would also apply to this service. Remove npm's
+    // variables, because a service that npm started stops with npm, and this one outlives `npx assent hook setup`.
     const inheritedVariables = Object.entries(env).filter(
-      ([name]) => !name.startsWith("ASSENT_") || name === "ASSENT_STATE",
+      ([name]) => !/^(?:ASSENT|npm)_/.test(name) || name === "ASSENT_STATE",
     );
     this.env = Object.fromEntries(inheritedVariables);
   }

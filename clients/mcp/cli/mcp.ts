@@ -19,9 +19,9 @@ and ASSENT_AUTHORITY the authority under which the agent acts.
 
 ${SERVERS}
   --listen [HOST:]PORT
-                     serve clients over HTTP, at /mcp; with --http on 127.0.0.1:8010 by default. Without --http,
-                     and without listen in the file, the client is on standard input and output. An address
-                     that other machines can reach needs ASSENT_MCP_TOKEN, which clients send as a bearer token
+                     serve clients over HTTP, at /mcp. Without it, and without listen in the file, the client is
+                     on standard input and output. An address that other machines can reach needs
+                     ASSENT_MCP_TOKEN, which clients send as a bearer token
   --agent ID         the agent that calls are submitted for; by default the one that the key is bound to
   --wait DURATION    how long a call waits for an approval before the model is asked to try again later
   --data FOLDER      folder of the accepted definitions; by default mcp in ASSENT_STATE, or in the state folder

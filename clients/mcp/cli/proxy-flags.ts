@@ -55,11 +55,8 @@ const MAX_WAIT = 86_400;
 const DEFAULT_PORT = 8010;
 
 /** Returns the address on which to listen for clients over HTTP; null for standard input and output. */
-export function parseListenAddress(
-  { http, listen }: Flags,
-  { config }: Setting,
-): { host: string; port: number } | null {
-  if (listen === undefined && config.listen === undefined && http === undefined) return null;
+export function parseListenAddress({ listen }: Flags, { config }: Setting): { host: string; port: number } | null {
+  if (listen === undefined && config.listen === undefined) return null;
   const [, flagHost, flagPort] = /^(?:(.+):)?(\d{1,5})$/.exec(listen ?? "") ?? [];
   if (listen !== undefined && !(Number(flagPort) <= 65_535))
     throw usageError(`--listen must be PORT or HOST:PORT; got "${listen}"`);

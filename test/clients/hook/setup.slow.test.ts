@@ -181,9 +181,13 @@ test("one command sets everything up, a second changes nothing, and it can be un
     assert.equal(reported.code, 1);
     assert.match(reported.err, /wrong/);
     writeFileSync(service, valid);
-    const started = await runProgram("sh", ["-c", command ?? "false"], { env });
+    const started = await runProgram("sh", ["-c", command ?? "false"], { env: { ...env, npm_command: "exec" } });
     assert.equal(started.code, 0, started.err);
     assert.match(started.out, new RegExp(`a service runs at ${url};`));
+    // The service outlives the npx that ran the command: with npm's variables, it would stop with npm.
+    const shown = await runProgram("ps", ["eww", "-o", "command=", "-p", readFileSync(pidFile, "utf8").trim()]);
+    assert.match(shown.out, / HOME=/);
+    assert.doesNotMatch(shown.out, / npm_/);
 
     const undone = await setup(["--undo"]);
     assert.equal(undone.code, 0, undone.err);

@@ -1,6 +1,8 @@
 /** `assent mcp install`, `uninstall` and `doctor`: every server of a client behind the proxy, or nothing changed. */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync, readdirSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { proxiedEntry, removeProxy, addProxy } from "../../../clients/mcp/cli/clients.ts";
@@ -195,6 +197,44 @@ describe("a client's servers behind the service", () => {
     assert.equal((await run("uninstall", "--client", "claude-code")).code, 0);
     assert.equal(readFileSync(settings(), "utf8"), original);
     assert.ok(!existsSync(join(state, backup)));
+  });
+
+  test("at an address, with headers, answer through the installed proxy", async (t) => {
+    const remote = createServer((request, response) => {
+      let text = "";
+      request.on("data", (chunk: Buffer) => (text += chunk.toString()));
+      request.on("end", () => {
+        if (request.headers.authorization !== "Bearer s3cret") return response.writeHead(401).end();
+        if (request.method !== "POST") return response.writeHead(405).end();
+        const { id, method } = JSON.parse(text) as { id?: number; method: string };
+        if (id === undefined) return response.writeHead(202).end();
+        const results: Record<string, object> = {
+          initialize: {
+            protocolVersion: "2025-11-25",
+            capabilities: { tools: {} },
+            serverInfo: { name: "r", version: "1" },
+          },
+          "tools/list": { tools: [{ name: "get", inputSchema: { type: "object" } }] },
+        };
+        const result = results[method];
+        const answer = result === undefined ? { error: { code: -32601, message: "Method not found" } } : { result };
+        return response
+          .writeHead(200, { "content-type": "application/json" })
+          .end(JSON.stringify({ jsonrpc: "2.0", id, ...answer }));
+      });
+    });
+    await new Promise<void>((resolve) => remote.listen(0, "127.0.0.1", resolve));
+    t.after(() => remote.close());
+    const url = `http://127.0.0.1:${(remote.address() as AddressInfo).port}/mcp`;
+    const entry = { type: "http", url, headers: { Authorization: "Bearer s3cret" } };
+    writeFileSync(settings(), JSON.stringify({ mcpServers: { remote: entry } }));
+    assert.equal((await login()).code, 0);
+    assert.match(
+      (await run("install", "--client", "claude-code")).err,
+      /"remote" is behind the proxy, which starts and offers 1 tools/,
+    );
+    const doctor = await run("doctor", "--client", "claude-code");
+    assert.match(doctor.out, /"remote" is behind the proxy, which starts and offers 1 tools/);
   });
 
   test("are not changed by a dry run, without settings, or if the file cannot be parsed", async () => {

@@ -78,7 +78,11 @@ test("votes of keys with a common creator, at any depth, and of the creator coun
   ] as const) {
     const id = await submit("two");
     assert.deepEqual(said(await vote(id, voter)), [200, "pending_approval"]);
-    for (const other of others) assert.deepEqual(said(await vote(id, other)), [409, "ALREADY_VOTED"]);
+    for (const other of others) {
+      const refused = await vote(id, other);
+      assert.deepEqual(said(refused), [409, "ALREADY_VOTED"]);
+      assert.match(refused.body.detail, /one person: one key created the other, or both have a common creator\./);
+    }
     assert.deepEqual(said(await vote(id, (await makeKey(ben)).key)), [200, "approved"]);
   }
 });
@@ -89,7 +93,10 @@ test("the creator of a key is its owner, whichever of the owner's keys created i
   const eve = await makeKey(ben, { owner: "eve" });
   const id = await submit("two");
   assert.deepEqual(said(await vote(id, puppet.key)), [200, "pending_approval"]);
-  assert.deepEqual(said(await vote(id, eve.key)), [409, "ALREADY_VOTED"]);
+  const refused = await vote(id, eve.key);
+  assert.deepEqual(said(refused), [409, "ALREADY_VOTED"]);
+  assert.match(refused.body.detail, /count as one person: the same user signed in, owns the keys or created one/);
+  assert.doesNotMatch(refused.body.detail, /common creator|trust_key_makers|no owner/);
 });
 
 test("a person who counts as the same as an earlier approver can still reject", async () => {
@@ -254,14 +261,14 @@ test(
       assert.deepEqual([status, body.code], [403, "EDIT_NOT_ALLOWED"]);
       assert.match(
         body.detail,
-        /no one else could approve the changed request: no other user has enrolled, and each other key/,
+        /no one else could approve the changed request: no other user has enrolled who can approve it, and each other key/,
       );
     }
     assert.equal((await approve(first, fresh.admin)).body.status, "approved", "the refused edit left no trace");
 
     const other = (await fresh.runtime.createAdminKey("other")).key;
     const ONE =
-      /you and the person who changed this request count as one: one key created the other, both have a common/;
+      /you and the person who changed this request count as one: one key created the other, or both have a common/;
     for (const [editor, voter, reason] of [
       [fresh.admin, fresh.admin, /^you changed this request, so someone else must approve it$/],
       [fresh.admin, child, ONE],

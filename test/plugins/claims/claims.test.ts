@@ -111,7 +111,9 @@ test("a claim can be handed over, taken over and released, and its entries name 
     "Dora is behind the agent, Linus does not see it",
   );
   await claim(id, "Bob");
-  assert.deepEqual(code(await claim(id, "Ada")), [409, "CLAIM_HELD"]);
+  const held = await claim(id, "Ada");
+  assert.deepEqual(code(held), [409, "CLAIM_HELD"]);
+  assert.match(held.body.detail, /^Bob claimed the action until/);
   assert.deepEqual(code(await release(id, "Ada")), [404, "CLAIM_NOT_FOUND"]);
   assert.equal((await claim(id, "Bob", { user_id: idOf("Ada") })).body.claimed_by, person("Bob"));
   await until("Ada is notified", () => pigeon.messages.some(({ kind }) => kind === "notice"));

@@ -201,6 +201,30 @@ describe("users", () => {
     assert.equal((await editAs(ann, id)).status, 200);
   });
 
+  test("a change that no other user could approve is refused, whoever else has enrolled", async (t) => {
+    const fresh = await startPeople({
+      policy: `policy: ask
+rules:
+  - { name: pay, effect: require_approval, approval: { approvers: [{ group: finance }], editable: [params.amount] } }
+`,
+    });
+    t.after(() => fresh.close());
+    const add = (name: string, role: string, groups: string[]) => invite(fresh, { name, roles: [role], groups });
+    const ann = await add("Ann", "approver", ["finance"]);
+    await add("Vic", "auditor", ["finance"]);
+    await add("Ben", "approver", ["support"]);
+    const key = (await makeKey(fresh, { name: "bot", owner: null, preset: "agent", agent_id: "bot" }, fresh.admin)).key;
+    const { id } = (await fresh.call("POST", "/v1/actions", { key, body: requestOf() })).body;
+    const { body } = await editAs(ann, id);
+    assert.equal(body.code, "EDIT_NOT_ALLOWED");
+    assert.match(body.detail, /no other user has enrolled who can approve it/);
+    const cleo = await add("Cleo", "approver", ["finance"]);
+    assert.equal((await editAs(ann, id)).status, 200);
+    const { approval_token: token } = (await cleo.call("GET", `/v1/actions/${id}`)).body;
+    const voted = await cleo.call("POST", `/v1/actions/${id}/approval`, { token, approve: true });
+    assert.equal(voted.body.status, "approved");
+  });
+
   test("a user who changed a request does not approve it with an own key, nor the other way round", async () => {
     const user = await invite(service, { name: "Bob", roles: ["approver"] });
     const byUser = await submit();

@@ -179,7 +179,12 @@ test("chains are not followed, and a key of the delegate does not vote for the d
 test("the requester's groups exclude the delegate and the delegator alike", async () => {
   const dora = await invite(service, { name: "Dora", roles: ["approver"], groups: ["clerks"] });
   const id = await submit("outside");
-  assert.equal((await terms(id, dora)).blocked.code, "APPROVER_NOT_ELIGIBLE");
+  const { blocked } = await terms(id, dora);
+  assert.equal(blocked.code, "APPROVER_NOT_ELIGIBLE");
+  assert.match(blocked.detail, /requester's groups, and you, or the user for whom you would vote, are one;/);
+  const { key } = await makeKey(service, { name: "agent of no one", owner: null, preset: "agent", agent_id: "bot" });
+  const unknown = await terms(await submit("outside", key), ann);
+  assert.match(unknown.blocked.detail, /the key that submitted the action has no owner, so no one can approve it/);
   await whileDelegated(ben, dora, {}, async () => {
     assert.equal((await terms(id, dora)).blocked.code, "APPROVER_NOT_ELIGIBLE");
   });
