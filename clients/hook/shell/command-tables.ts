@@ -126,7 +126,7 @@ const HARMLESS_VARIABLES: ReadonlySet<string> = new Set(HARMLESS_NAMES.split(" "
 
 /** Pattern of the variables whose values contain no secrets. */
 export const SHOWN_VARIABLES =
-  `${HARMLESS_NAMES} PATH SHELL TERM USER LOGNAME LANG LC_ALL EDITOR PWD OLDPWD HOME HOSTNAME`.replaceAll(" ", "|");
+  `${HARMLESS_NAMES} PATH SHELL TERM USER LOGNAME LANG LC_ALL EDITOR PWD OLDPWD HOSTNAME`.replaceAll(" ", "|");
 
 export const isShownVariable = (name: string): boolean => SHOWN_VARIABLES.split("|").includes(name);
 
