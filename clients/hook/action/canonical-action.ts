@@ -13,12 +13,7 @@ import { isObject, PayloadError, type JsonObject } from "../payload.ts";
 import { readPatchPaths } from "./patch-paths.ts";
 import { toAbsolute, isInside, LinkFollower, realPath } from "./followed-paths.ts";
 import { shellQuote } from "../shell/quote.ts";
-import {
-  changesWorktree,
-  hasFolderArgument,
-  readsFilesOutsideRepository,
-  usesWorkspaceGitSettings,
-} from "./git-repository.ts";
+import { changesWorktree, readsFilesOutsideRepository, usesWorkspaceGitSettings } from "./git-repository.ts";
 import { fileProperties, type OwnFiles } from "./file-properties.ts";
 import { WorkspaceFiles } from "./workspace-files.ts";
 import { hostsInProse } from "../shell/addresses.ts";
@@ -260,7 +255,6 @@ async function parseCommand(text: string, cwd: string, location: CallLocation): 
       if (readsFilesOutsideRepository(command, folders, [...places, ...(await followed(places))]))
         unclear.add("repository");
     }
-    if (command.name === "diff" && hasFolderArgument(command, folders, location.home)) unclear.add("folder");
   }
   // The line changes a file whose text was read above, so another text would run.
   const changesTask = [...project.readPaths].some((path) => changed.some((each) => isInside(path, each)));

@@ -96,7 +96,12 @@ export async function fileProperties(
   for (const search of searched)
     if (kinds.get(search.path) === "folder" && within(search.path))
       for (const path of await searchedFiles(search)) untracked.add(path);
-    else if (kinds.get(search.path) === "missing" && search.ignored !== "skipped" && !readsSource(search))
+    else if (
+      kinds.get(search.path) === "missing" &&
+      search.ignored !== "skipped" &&
+      search.isWord !== true &&
+      !readsSource(search)
+    )
       untracked.add(search.path);
   for (const path of copied)
     if (kindOf(path) === "folder" && within(path))
@@ -136,6 +141,8 @@ async function searchedFiles(search: Search): Promise<string[]> {
   if (ignored === "read" && isRoot) return [folder];
   const all = isRoot ? [] : await untrackedEntries(folder, "all");
   if (all === null) return [folder];
+  if (ignored === "tracked")
+    return all.some((entry) => entry.endsWith("/") && isInside(folder, entry.slice(0, -1))) ? [folder] : [];
   if (!isRoot && all.length === 0) return [];
   const [unignored, skipped] = await Promise.all([
     ignored === "read" ? Promise.resolve(all) : untrackedEntries(folder, "unignored"),

@@ -1,5 +1,5 @@
 /** Determines which repository, and therefore which git configuration, a git command would use. */
-import { lstatSync, readFileSync, statSync } from "node:fs";
+import { lstatSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { toAbsolute, isInside, realPath } from "./followed-paths.ts";
 import type { ShellCommand } from "../shell/shell-types.ts";
@@ -66,20 +66,6 @@ export function readsFilesOutsideRepository(
     const root = repositoryRoot(folder);
     return root === null || !isOwnedByUser(root) || (verb === "diff" && paths.some((path) => !isInside(path, root)));
   });
-}
-
-/** Returns true if an argument is a folder, relative to any of the folders in which the command may run. */
-export function hasFolderArgument({ args }: ShellCommand, folders: readonly string[], home: string | null): boolean {
-  return args.some((word) =>
-    folders.some((folder) => {
-      try {
-        return statSync(toAbsolute(word, folder, home), { throwIfNoEntry: false })?.isDirectory() === true;
-      } catch {
-        // Ignore the error: the command runs as the same user, so it cannot read the file either.
-        return false;
-      }
-    }),
-  );
 }
 
 function repositoryRoot(folder: string): string | null {

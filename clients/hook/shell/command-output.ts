@@ -2,7 +2,7 @@
 import type { CommandNode, ParsedScript, SyntaxNode } from "unbash";
 import { listedFiles } from "./listed-files.ts";
 import type { ProjectFiles } from "./tasks/task-body.ts";
-import { wordValue, type Known } from "./word-values.ts";
+import { PLAIN_VALUE, wordValue, type Known } from "./word-values.ts";
 
 const TEXT: Known = { kind: "text" };
 export const NEW_TEMPORARY_FILE = "/tmp/tmp.XXXXXXXXXX";
@@ -46,6 +46,10 @@ export function outputOf(script: ParsedScript, folders: readonly string[], proje
   if (isCount) return { kind: "number" };
   const line = words.join(" ");
   if (/^git rev-list (?=.*--count)(?!.*(stash|--left-right))[\w./^@~ -]+$/.test(line)) return { kind: "number" };
+  // A folder whose name needs quotes is text.
+  const [folder = "", ...alternatives] = folders;
+  if (line === "pwd" && commands.length === 1 && alternatives.length === 0 && PLAIN_VALUE.test(folder))
+    return { kind: "literal", text: folder };
   // A file or a folder that is new, and therefore missing. The name stands for the one that mktemp chooses.
   if (commands.length === 1 && /^mktemp( -d)?$/.test(line)) return { kind: "literal", text: NEW_TEMPORARY_FILE };
   if (commands.length === 1 && name === "git" && !/stash/.test(words.join(" ")) && NAMES_COMMIT.test(args.join(" ")))

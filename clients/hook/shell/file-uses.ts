@@ -2,6 +2,7 @@
  * How commands use the files that they name. A command that is in no list may display and change them: the lists only
  * exempt commands.
  */
+import type { KnownProgram } from "./program-options.ts";
 import type { ProgramUse, Search } from "./shell-types.ts";
 
 export interface FileUse {
@@ -9,6 +10,8 @@ export interface FileUse {
   opens: boolean;
   /** Whether it may create, change or delete a file. */
   changes: boolean;
+  /** If a file can be a folder, in which the command reads all files: what it does with those that git ignores. */
+  searches?: "skipped" | "read";
   /** Whether it overwrites the files, so that their contents are lost. */
   replaces?: boolean;
   /** Whether it may read settings or code from the files, which then decide what it does. */
@@ -19,6 +22,8 @@ export interface FileUse {
   deletes?: "files" | "folders";
   /** Which arguments are files that the command creates: the last, with contents of the others, or all. */
   creates?: "last" | "all";
+  /** Whether it copies folders with the files in them. */
+  copiesFolders?: boolean;
 }
 
 const words = (text: string): ReadonlySet<string> => new Set(text.split(" "));
@@ -39,6 +44,19 @@ const TOOLS = words(
 const FORMATTERS = words("prettier eslint biome oxlint oxfmt stylelint black isort ruff gofmt goimports rustfmt");
 const CHANGING_OPTION = /^(--fix.*|--write|-w|-i.*|--in-place.*|format|fmt|-[a-z]*w)$/;
 const RECURSIVE = /^-[a-zA-Z]*[rRd]|^--[rd]/;
+/** Programs that display words or lines of files that git ignores, if they are in a folder. */
+const SEARCHES_IGNORED = words("diff cspell markdownlint markdownlint-cli2 codespell bandit vale alex");
+/** Whether options make a program read files that git ignores. */
+const includesIgnored = (name: string, args: readonly string[]): boolean =>
+  SEARCHES_IGNORED.has(name) ||
+  args.some((arg) => arg === "--with-node-modules" || (name === "black" && arg.startsWith("--exclude"))) ||
+  (args.some((arg) => arg.startsWith("--ignore-path")) && !args.some((arg) => /(^|=)[.]gitignore$/.test(arg)));
+/** Programs whose first words are a subcommand. */
+const HAVE_SUBCOMMANDS = words(
+  "coverage golangci-lint phpstan next nuxt astro svelte-kit remix gatsby ng storybook mkdocs prisma",
+);
+/** Programs that work in a folder with the results of a build, which git ignores. */
+const BUILDERS = words("cmake ctest ninja meson");
 const GIT_CHANGES = words("mv rm checkout apply am clean init clone");
 
 /** Commands of git that display names of files, or remove files from the index. */
@@ -64,25 +82,27 @@ export const usesListedFiles = (name: string, args: readonly string[]): boolean 
  * @param inTask whether the command is part of a task, whose text the agent did not write in this line
  * @param known what the program is known to do with its options
  */
-export function fileUse(
-  name: string,
-  args: readonly string[],
-  inTask: boolean,
-  known: ProgramUse | undefined,
-): FileUse {
+export function fileUse(name: string, args: readonly string[], inTask: boolean, known: KnownProgram | null): FileUse {
   if (name === "rm")
     return { opens: false, changes: false, deletes: args.some((arg) => RECURSIVE.test(arg)) ? "folders" : "files" };
   // Whatever runs in a folder reads settings there.
   if ([".", "source", "cd", "pushd"].includes(name)) return { opens: false, changes: false, obeys: true };
   if (NAMES.has(name)) return { opens: displaysLines(name, args), changes: false };
+  if (name === "diff") return { opens: true, changes: false, searches: "read" };
   if (READS.has(name)) return { opens: true, changes: false };
   if (name === "touch" || name === "mktemp") return { opens: false, changes: true, creates: "all" };
-  if (name === "cp") return { opens: true, changes: true, creates: "last" };
+  if (name === "cp")
+    return {
+      opens: true,
+      changes: true,
+      creates: "last",
+      copiesFolders: args.some((arg) => /^-[a-zA-Z]*[rRa]|^--[ra]/.test(arg)),
+    };
   if (name === "mv") return { opens: true, changes: true, creates: "last" };
   if (name === "git") {
     const shows = showsContents(args);
     // "git apply --check" and the like read a patch, and no settings.
-    if (known === "reads" && args[0] === "apply") return { opens: true, changes: false };
+    if (known?.use === "reads" && args[0] === "apply") return { opens: true, changes: false };
     return { opens: shows, changes: GIT_CHANGES.has(args[0] ?? ""), obeys: shows };
   }
   if (name === "tee") return { opens: false, changes: true, replaces: true, creates: "all" };
@@ -92,12 +112,43 @@ export function fileUse(
   // Other options can follow or precede "i" in the same word.
   if (name === "sed" || name === "gsed")
     return { opens: true, changes: args.some((arg) => /^-[a-zA-Z]*i|^--in/.test(arg)) };
-  if (known === "reads") return { opens: true, changes: false };
+  const searches =
+    known === null && (TOOLS.has(name) || HAVE_SUBCOMMANDS.has(name))
+      ? {}
+      : { searches: includesIgnored(name, args) ? ("read" as const) : ("skipped" as const) };
+  if (known?.use === "reads") return { opens: true, changes: false, ...searches };
   const changes = TOOLS.has(name)
     ? changesSome
-    : known !== "checks" || args.some((arg) => /^(--fix|--write|-w)/.test(arg));
-  return { opens: true, changes, obeys: true, formats: FORMATTERS.has(name) };
+    : known?.use !== "checks" || args.some((arg) => /^(--fix|--write|-w)/.test(arg));
+  return { opens: true, changes, obeys: true, formats: FORMATTERS.has(name), ...searches };
 }
+
+/**
+ * Returns which files a word of a command stands for, if it is a folder or a pattern that the program expands: `"src/*.ts"`, `./...`.
+ * Returns nothing for a pattern that excludes files.
+ * @param text the word; empty if it is no pattern
+ */
+export function wordSearch(path: string, text: string, ignored: "skipped" | "read", followsLinks: boolean): Search[] {
+  // The folder in front of the word can contain such characters, too.
+  const start = Math.max(path.length - text.length, 0);
+  const offset = path.slice(start).search(/[*?[{(!\\]|(?<=\/)[.]{3}$/);
+  const at = offset < 0 ? -1 : start + offset;
+  const word = { followsLinks, isWord: true };
+  if (at < 0) return [{ path, ignored, globs: [], ...word }];
+  const folder = path.slice(0, path.lastIndexOf("/", at));
+  const pattern = path.slice(folder.length + 1);
+  if (pattern === "...") return [{ path: folder, ignored, globs: [], ...word }];
+  if (/^!(?!\()/.test(pattern)) return [];
+  if (ignored === "read") return [{ path: folder, ignored, globs: [pattern], ...word }];
+  // The pattern of a folder: "priv*" of "priv*/**".
+  const [prefix = ""] = pattern.split(/\/?\*\*/);
+  const folders = prefix.split("/").map((_, depth, parts) => parts.slice(0, depth + 1).join("/"));
+  return [{ path: folder, ignored: "matched", globs: [pattern, ...folders.filter((each) => each !== "")], ...word }];
+}
+
+/** Whether a program also reads files of its working folder that it does not name. */
+export const readsWorkingFolder = (name: string, known: ProgramUse | undefined): boolean =>
+  known === "checks" && !BUILDERS.has(name);
 
 /** Extensions of the file types of rg that agents use. Other types are not known, so such a search counts as one of all files. */
 const TYPE_GLOBS: Readonly<Record<string, string>> = {

@@ -27,7 +27,7 @@ import { outputOf } from "./command-output.ts";
 import { hostsIn } from "./addresses.ts";
 import { matchFiles } from "./file-patterns.ts";
 import { knownProgram } from "./program-options.ts";
-import { fileUse, findSearch, usesListedFiles, type FileUse } from "./file-uses.ts";
+import { fileUse, findSearch, readsWorkingFolder, usesListedFiles, wordSearch, type FileUse } from "./file-uses.ts";
 import type { ProjectFiles, TaskBody } from "./tasks/task-body.ts";
 import { isHarmlessAssignment, isPrivateVariable } from "./command-tables.ts";
 
@@ -41,6 +41,7 @@ const MAX_LENGTH = 32_768;
 const MAX_COMMANDS = 64;
 const MAX_WORDS = 512;
 const MAX_PATHS = 128;
+const MAX_COPIED = 500;
 /** Maximum nesting of commands such as `sh -c "sh -c '…'"`. */
 const MAX_DEPTH = 8;
 
@@ -67,7 +68,7 @@ export function readShellText(
   const reading = new ShellReader(place);
   if (HIDDEN_CHARACTERS.test(text)) reading.note("characters");
   reading.readScript(text, [], 0);
-  return { parsed: reading.result(), folders: reading.workingFolders.all(), uses: reading.uses };
+  return { parsed: reading.result(), folders: reading.workingFolders.allVisited(), uses: reading.uses };
 }
 
 class ShellReader {
@@ -192,7 +193,8 @@ class ShellReader {
       const named = args.map((each) => (each.commit === undefined ? each : literalArgument(each.commit)));
       return this.recordCommand(name, named, via);
     }
-    this.words += args.length + 1;
+    const named = args.flatMap((argument) => this.fileNames(argument) ?? [argument.text]);
+    this.words += named.length + 1;
     if (this.commands.length >= MAX_COMMANDS || this.words > MAX_WORDS) return this.note("size");
     const plain = this.workingFolders.commandName(name);
     if (name.isNumber === true || name.isText === true || name.isSplitText === true) this.note("name");
@@ -200,10 +202,10 @@ class ShellReader {
     const known = knownProgram(plain, args);
     this.commands.push({
       name: plain,
-      args: words,
+      args: named,
       via: [...via],
       ...(this.task === undefined ? {} : { task: this.task }),
-      ...(known === null ? {} : { use: known.use }),
+      ...(known?.use === undefined ? {} : { use: known.use }),
     });
     if (args.some((each, at) => (each.isText ?? each.isSplitText) === true && !acceptsText(plain, args, at)))
       this.note("expansion");
@@ -211,21 +213,26 @@ class ShellReader {
     const texts = [...textArguments(plain, args), ...args.filter((_, at) => known?.texts.has(at))];
     this.texts.push(...texts);
     // A program can write to any file that it gets as an argument.
-    const use = fileUse(plain, words, this.task !== undefined, known?.use);
-    const named = files.filter((argument) => !texts.includes(argument));
+    const use = fileUse(plain, words, this.task !== undefined, known);
+    const paths = files.filter((argument) => !texts.includes(argument));
     const last = args.findLast(({ text }) => !text.startsWith("-"));
-    for (const argument of named) {
+    for (const argument of paths) {
       for (const host of hostsIn(argument.text)) this.hosts.add(host);
       if (known?.outputs.has(args.indexOf(argument)) === true) {
         this.writesTo(argument);
         continue;
       }
+      if (use.searches !== undefined && known?.others.has(args.indexOf(argument)) !== true)
+        this.searchWord(optionValue(argument), use.searches, plain === "diff");
       // A move out of the workspace deletes files in it, so its target is not free.
       this.path(argument, plain === "mv" && argument === last ? { ...use, obeys: true } : use);
     }
-    for (const argument of sendsTexts(plain) ? files : named)
+    for (const argument of sendsTexts(plain) ? files : paths)
       for (const host of hostsIn(argument.text)) this.hosts.add(host);
     if (plain.includes("/")) this.path(name, { ...READS, obeys: true });
+    if (use.searches !== undefined && readsWorkingFolder(plain, known?.use))
+      for (const path of this.workingFolders.all())
+        this.uses.searched.push({ path, ignored: "tracked", globs: [], isWord: true });
     this.recordTargets(args, use);
     const search = findSearch(plain, words);
     if (search === null) return;
@@ -239,23 +246,38 @@ class ShellReader {
     for (const path of [...places, ...implied]) this.uses.searched.push({ path, ...scope });
   }
 
+  /** Returns the names of the files that a variable contains; null for another word, and for too many files. */
+  private fileNames({ text, matches }: ShellArgument): string[] | null {
+    const [folder, ...others] = this.workingFolders.all();
+    if (matches === undefined || matches.length === 0 || matches.length > MAX_PATHS || !/^"?\$/.test(text)) return null;
+    const prefix = folder !== undefined && others.length === 0 ? `${folder}/` : "";
+    return matches.map((path) => (path.startsWith(prefix) ? path.slice(prefix.length) : path));
+  }
+
+  private searchWord(argument: ShellArgument, ignored: "skipped" | "read", followsLinks: boolean): void {
+    const { text, matches } = argument;
+    for (const path of matches ?? this.workingFolders.filePaths(argument))
+      this.uses.searched.push(...wordSearch(path, matches === undefined ? text : "", ignored, followsLinks));
+  }
+
   /** Records a file that an option names, and that the command writes. */
   private writesTo(argument: ShellArgument): void {
     this.path(argument, { opens: false, changes: true, replaces: true });
-    const [, name = ""] = /^-[^=]*=(.*)$/s.exec(argument.text) ?? [];
-    const target = argument.text.startsWith("-") ? { ...argument, text: name } : argument;
-    for (const path of this.workingFolders.filePaths(target)) this.uses.created.add(path);
+    for (const path of this.workingFolders.filePaths(optionValue(argument))) this.uses.created.add(path);
   }
 
   /** Records the files that a command such as `cp` or `touch` creates, also within a folder. */
-  private recordTargets(args: readonly ShellArgument[], { creates }: FileUse): void {
+  private recordTargets(args: readonly ShellArgument[], { creates, copiesFolders }: FileUse): void {
     const operands = args.filter(({ text }) => !text.startsWith("-"));
     const target = operands.at(-1);
     if (creates === undefined || target === undefined) return;
     const targets = creates === "all" ? operands : [target];
     // A folder is copied or moved with the files in it.
-    for (const each of operands.slice(0, -1))
+    for (const each of operands.slice(0, -1)) {
       for (const path of each.matches ?? this.workingFolders.filePaths(each)) this.uses.copied.add(path);
+      // Some versions of cp follow links.
+      if (copiesFolders === true) this.searchWord(each, "read", true);
+    }
     for (const path of targets.flatMap((each) => this.workingFolders.filePaths(each))) {
       this.uses.created.add(path);
       const sources = operands.slice(0, -1).flatMap((each) => each.matches ?? [each.text]);
@@ -265,8 +287,25 @@ class ShellReader {
         this.uses.changed.add(inFolder);
         // If it exists, it is replaced.
         this.uses.copied.add(inFolder);
+        // The files in a copied folder are merged with those of the target.
+        if (copiesFolders === true)
+          for (const name of this.filesIn(source))
+            for (const target of [`${path}/${name}`, `${inFolder}/${name}`]) {
+              this.uses.changed.add(target);
+              this.uses.copied.add(target);
+            }
       }
     }
+  }
+
+  /** Returns the names of the files in a folder, relative to it. */
+  private filesIn(source: string): readonly string[] {
+    const folders = source.startsWith("/")
+      ? [source]
+      : this.workingFolders.all().map((folder) => `${folder}/${source}`);
+    const names = folders.map((folder) => this.project.files(folder, "", true)).filter((each) => each !== null);
+    if (names.length === 0 || names.flat().length > MAX_COPIED) this.note("size");
+    return names.flat().slice(0, MAX_COPIED);
   }
 
   listFiles(name: string, args: readonly ShellArgument[]): readonly string[] | null {
@@ -304,9 +343,10 @@ class ShellReader {
           this.walk(each, via, depth);
           if (isChain && isPlainCd(each)) this.workingFolders.dropLeft();
         };
-        if (first !== undefined) walk(first);
-        this.within(others, isChain, () => others.forEach(walk));
-        return this.workingFolders.restoreAll();
+        return this.workingFolders.withinList(() => {
+          if (first !== undefined) walk(first);
+          this.within(others, isChain, () => others.forEach(walk));
+        });
       }
       case "Statement":
         // In zsh, "&!" and "&|" are operators. In fish, "a&b" is one word.
@@ -421,7 +461,7 @@ class ShellReader {
     };
     const isList = values.length <= MAX_VALUES && values.every(({ kind }) => kind === "literal");
     if (isList) for (const value of values) readBody(value);
-    else readBody(this.joinValues(values));
+    else this.workingFolders.withinLoop(() => readBody(this.joinValues(values)));
   }
 
   private loopValue(word: Word, via: readonly string[], depth: number): Known {
@@ -457,7 +497,7 @@ class ShellReader {
     const [only, ...others] = node.clause.commands;
     const command = others.length === 0 ? only?.command : undefined;
     const names = command?.type === "Command" ? readNames(command) : null;
-    this.variables.within([...assignedNames([node]), ...(names ?? []).map((name) => ({ name, counts: false }))], () => {
+    const read = (): void => {
       const before = this.isSequential;
       this.isSequential = true;
       if (names === null) this.walk(node.clause, via, depth);
@@ -469,7 +509,9 @@ class ShellReader {
       }
       this.walk(node.body, via, depth);
       this.isSequential = before;
-    });
+    };
+    const assigned = [...assignedNames([node]), ...(names ?? []).map((name) => ({ name, counts: false }))];
+    this.variables.within(assigned, () => this.workingFolders.withinLoop(read));
   }
 
   private argument(word: Word, via: readonly string[], depth: number): ShellArgument {
@@ -667,6 +709,12 @@ function alternativesOf({ text, parts }: Word): string[] | null {
   const names = list?.split(",").map((each) => start + each + end) ?? [];
   return names.length > 0 && names.every((name) => /^[^-]/.test(name)) && !text.includes("..") ? names : null;
 }
+
+/** Returns the value of `--option=value`, and any other word as it is. */
+const optionValue = (argument: ShellArgument): ShellArgument => ({
+  ...argument,
+  text: argument.text.replace(/^-[^=]*=/, ""),
+});
 
 const isPlainCd = (node: SyntaxNode): boolean =>
   node.type === "Command" && node.name?.text === "cd" && node.prefix.length === 0 && node.redirects.length === 0;

@@ -3,7 +3,10 @@ import { PROGRAM_TABLE } from "./program-table.ts";
 import type { ProgramUse, ShellArgument } from "./shell-types.ts";
 
 export interface KnownProgram {
-  use: ProgramUse;
+  /** Absent if an option or an operand is not in the table. */
+  use?: ProgramUse;
+  /** Arguments that name no file that the program displays: subcommands, and the folder of a build. */
+  others: ReadonlySet<number>;
   /** Arguments that are text, and no names of files or hosts. */
   texts: ReadonlySet<number>;
   /** Arguments with the name of a file that the program writes. */
@@ -12,7 +15,7 @@ export interface KnownProgram {
 
 interface Option {
   value: "none" | "attached" | "required";
-  content: "text" | "output" | "other";
+  content: "text" | "output" | "build" | "other";
   pattern: RegExp | null;
 }
 interface Options {
@@ -39,7 +42,7 @@ function addOption(token: string, { letters, names, patterns }: Options): void {
   const [, dashes = "", name = "", value, content = ""] = /^(--|-|~)([^=[]+)(\[=\]|=)?(.*)$/.exec(token) ?? [];
   const option: Option = {
     value: value === undefined ? "none" : value === "=" ? "required" : "attached",
-    content: content.startsWith("~") ? "text" : content === ">" ? "output" : "other",
+    content: content.startsWith("~") ? "text" : content === ">" ? "output" : content === "^" ? "build" : "other",
     pattern: /^~?\//.test(content) ? whole(content.replace(/^~?\/|\/$/g, "")) : null,
   };
   if (dashes === "-") for (const letter of name) letters.set(letter, option);
@@ -88,7 +91,7 @@ const GLOBAL_OPTIONS: Readonly<Record<string, readonly [RegExp, RegExp]>> = {
   cargo: [/^(-q|-v|--quiet|--verbose|--locked|--offline|--frozen)$/, /^--color$/],
 };
 
-/** Returns what a command is known to do; null if the program, or one of its options, is not in the table. */
+/** Returns what a command is known to do; null if the program is not in the table. */
 export function knownProgram(name: string, args: readonly ShellArgument[]): KnownProgram | null {
   table ??= readTable();
   const words: { text: string; at: number }[] = args.map(({ text }, at) => ({ text, at }));
@@ -108,8 +111,12 @@ export function knownProgram(name: string, args: readonly ShellArgument[]): Know
     }
   }
   for (let length = 2; length >= 0; length--) {
-    const program = table.get([first, ...words.slice(0, length).map(({ text }) => text)].join(" "));
-    if (program !== undefined && length <= words.length) return readOptions(program, words.slice(length), args);
+    const verbs = words.slice(0, length);
+    const program = table.get([first, ...verbs.map(({ text }) => text)].join(" "));
+    if (program === undefined || length > words.length) continue;
+    const none: ReadonlySet<number> = new Set();
+    const options = readOptions(program, words.slice(length), args) ?? { texts: none, outputs: none, others: none };
+    return { ...options, others: new Set([...options.others, ...verbs.map(({ at }) => at)]) };
   }
   return null;
 }
@@ -121,6 +128,7 @@ function readOptions(
 ): KnownProgram | null {
   const texts = new Set<number>();
   const outputs = new Set<number>();
+  const others = new Set<number>();
   const operands: string[] = [];
   const given: string[] = [];
   let options: Options | null = program;
@@ -146,6 +154,7 @@ function readOptions(
     if (value === undefined || place === undefined || option.pattern?.test(value) === false) return null;
     if (option.content === "text") texts.add(place);
     if (option.content === "output" && value !== "/dev/null") outputs.add(place);
+    if (option.content === "build") others.add(place);
   }
   const { first, operands: pattern, needed, min, max } = program;
   // A pattern of file names can stand for several operands.
@@ -153,7 +162,7 @@ function readOptions(
   if (operands.length < min || operands.length > max) return null;
   if (operands.some((each, at) => (at === 0 ? (first ?? pattern) : pattern)?.test(each) === false)) return null;
   if (needed !== null && !given.some((text) => needed.test(text))) return null;
-  return { use: program.use, texts, outputs };
+  return { use: program.use, texts, outputs, others };
 }
 
 /** Returns the option of a word, and its value if that is in the same word; null for an unknown option. */

@@ -1,3 +1,9 @@
+import { SHOWN_VARIABLES } from "./command-tables.ts";
+
+/** Settings of git that contain no credentials. */
+const GIT_SETTINGS =
+  "(user|core|init|branch|pull|push|fetch|merge|rebase|diff|color|commit|tag|log|status|rerere|advice|column|stash|worktree|safe|feature)" +
+  "[.][\\w./-]+";
 /**
  * Options of programs that neither start a program of the caller's choice nor act outside the workspace. An option that is not listed
  * writes to a file, loads code, sends data, or is too rare: the command then requires approval.
@@ -7,13 +13,15 @@
  *
  * - `-ab`: letters without a value; `-ab=`: letters with a value, attached or in the next word; `-a[=]`: with a value only if attached
  * - `--name`, `--name=`, `--name[=]`: the same for long options; `~name`: with one dash or two
- * - after `=`: `~` for a value that is text, `>` for a file that the program writes, `/x/` for what the value must match (`~/x/` for text)
+ * - after `=`: `~` for a value that is text, `>` for a file that the program writes, `^` for the folder of a build, which git ignores, `/x/` for what the value must match (`~/x/` for text)
  * - `*`: any option; `/x/`: any option that matches
  * - `operands/x/`: what each operand must match, after the first if there is `first/x/`; `max1`, `min1`: their number; `needs/x/`: what some option
  *   must match
  * - `--`: what follows are the options after `--`
  */
 export const PROGRAM_TABLE = String.raw`
+# Variables whose values are no secrets
+printenv reads: -0 --null min1 operands/${SHOWN_VARIABLES}/
 # https://www.gnu.org/software/coreutils/manual/coreutils.html
 sort reads: -bdfgiMhnRrVcCmsuz0123456789 -kSt= --key= --field-separator= --buffer-size= --parallel= --batch-size= --sort= --check[=] --reverse --numeric-sort --general-numeric-sort --human-numeric-sort --version-sort --month-sort --random-sort --dictionary-order --ignore-case --ignore-leading-blanks --ignore-nonprinting --unique --stable --merge --zero-terminated --debug
 uniq reads: -cdDiuz -fsw= --count --repeated --all-repeated[=] --group[=] --unique --ignore-case --skip-fields= --skip-chars= --check-chars= --zero-terminated max1
@@ -27,7 +35,7 @@ jobs reads: -lnprs
 shopt reads: -su operands/globstar|nullglob|dotglob/
 mktemp reads: -dqut -p= --directory --suffix= --tmpdir[=]
 rmdir local: -pv --parents --verbose --ignore-fail-on-non-empty
-cp local: -fpvnuiT --force --preserve[=] --verbose --no-clobber --update[=]
+cp local: -fpvnuiTrR --force --preserve[=] --verbose --no-clobber --update[=] --recursive
 mv local: -fvnuiT --force --verbose --no-clobber --update[=]
 chmod local: -vcf min2 first/0?(644|755|600|700|640|664|750)|[ua]?[+][rx]+|[ugoa]*-x/
 # Other operands name processes that this line did not start.
@@ -83,6 +91,11 @@ git add local: -vnuANp --verbose --dry-run --update --all --no-all --intent-to-a
 git commit local: -aqvsopiz -mCcF= -u[=] --amend --no-edit --edit --signoff --no-signoff --allow-empty --allow-empty-message --all --message=~ --file= --fixup= --squash= --reset-author --reuse-message= --dry-run --short --long --porcelain --branch --status --no-status --only --include --quiet --verbose --trailer=~ --no-gpg-sign --cleanup= --untracked-files[=] --patch
 git mv local: -vnk --verbose --dry-run
 git rm local: -rqn --quiet --dry-run --ignore-unmatch
+git rm --cached local: -qn --quiet --dry-run --ignore-unmatch
+git symbolic-ref reads: -q --quiet --short --no-recurse min1 max1
+# https://git-scm.com/docs/git-config#_variables: the sections that contain no credentials
+git config reads: -z --get --get-all --global --local --system --worktree --show-origin --show-scope --null --name-only --path --bool --int --type=/[a-z-]+/ needs/--get(-all)?/ min1 max1 operands/${GIT_SETTINGS}/
+git config get reads: -z --all --global --local --system --worktree --show-origin --show-scope --null --show-names --type=/[a-z-]+/ min1 max1 operands/${GIT_SETTINGS}/
 git branch reads: -arvliq --list --all --remotes --show-current --verbose --sort= --format=~ --contains[=] --no-contains[=] --merged[=] --no-merged[=] --points-at= --column[=] --no-column --color[=] --no-color --abbrev= --no-abbrev --ignore-case --omit-empty operands/[\w*][\w.*\/~^@-]*/ max2
 git tag reads: -lia -n[=] -m=~ --list --annotate --message=~ --sort= --format=~ --contains[=] --no-contains[=] --merged[=] --no-merged[=] --points-at= --column[=] --color[=] --ignore-case operands/[\w*][\w.*\/~^@-]*/
 git merge local: -qv -m=~ -s=/ort|recursive|resolve|octopus|ours|subtree/ -X=/[a-z-]+/ --strategy=/ort|recursive|resolve|octopus|ours|subtree/ --strategy-option=/[a-z-]+/ --no-ff --ff --ff-only --no-edit --squash --no-commit --commit --abort --continue --quit --message=~ --stat --no-stat --log[=] --autostash --no-autostash --quiet operands/\w[\w.\/~^@{}-]*/
@@ -108,6 +121,8 @@ git fsck reads: --full --no-dangling --unreachable --no-progress --connectivity-
 gh pr view, gh pr list, gh pr checks, gh pr diff, gh pr status, gh issue view, gh issue list, gh issue status, gh run view, gh run list, gh run watch, gh release view, gh release list, gh workflow view, gh workflow list, gh label list, gh cache list reads: -cv -q=~/(?!.*[eE][nN][vV]).*/ -t=~ -LslaABHSjbuem= --json= --jq=~/(?!.*[eE][nN][vV]).*/ --template=~ --limit= --state= --label= --assignee= --author= --base= --head= --search=~ --milestone= --mention= --app= --draft --comments --checks --required --watch --fail-fast --interval= --name-only --patch --color= --log --log-failed --verbose --exit-status --job= --attempt= --workflow= --branch= --user= --event= --status= --commit= --created= --conflict-status --compact --yaml --ref= --exclude-drafts --order= --sort= --all operands/#?[\w][\w.\/-]*/
 gh api reads: -q=~/(?!.*[eE][nN][vV]).*/ --jq=~/(?!.*[eE][nN][vV]).*/ --paginate --slurp --cache= operands/\/?repos\/\{owner\}\/\{repo\}\/(pulls|issues|commits|compare|branches|tags|releases|labels|milestones|check-runs|actions\/runs|actions\/workflows|contributors)([\/?][\w\/?&=.,:%-]*)?/ min1 max1
 gh auth status reads: max0
+# Short queries, which only GitHub sees, as those of a web search
+gh search issues, gh search prs, gh search repos, gh search commits, gh search code reads: -LR= --repo=/[\w.-]{1,40}\/[\w.-]{1,60}/ --owner=/[\w-]{1,40}/ --limit= --state=/open|closed/ --label=/[\w\s:.-]{1,40}/ --language=/\w+/ --sort=/[a-z-]+/ --order=/asc|desc/ --json=/[\w,]+/ --match=/[a-z,]+/ --author=/[\w@-]{1,40}/ --merged --archived --draft min1 max3 operands/.{1,60}/
 gh repo view reads: -b= -q=~/(?!.*[eE][nN][vV]).*/ -t=~ --json= --jq=~/(?!.*[eE][nN][vV]).*/ --template=~ --branch= max0
 # https://docs.docker.com/reference/cli/docker: a format can display only the state, because the configuration contains the environment
 docker ps, docker container ls reads: -aqlsn --all --quiet --no-trunc --latest --size --last= -f= --filter= --format=/(?!.*(Env|Config|Labels)).*/ --digests --no-stream --verbose max0
@@ -136,6 +151,8 @@ tsc, vue-tsc checks: -bwvh -p= --noEmit --project= --build --watch --pretty --sk
 eslint checks: -hv -f=/stylish|json|compact|unix|html|junit|checkstyle|tap|visualstudio|json-with-metadata/ -o=> --ext= --fix --fix-dry-run --fix-type= --quiet --max-warnings= --format=/stylish|json|compact|unix|html|junit|checkstyle|tap|visualstudio|json-with-metadata/ --output-file=> --cache --no-cache --cache-strategy= --color --no-color --ignore-pattern= --no-ignore --no-error-on-unmatched-pattern --no-warn-ignored --pass-on-no-patterns --report-unused-disable-directives --report-unused-disable-directives-severity= --rule=~ --global= --env= --no-inline-config --print-config= --debug --stats --exit-on-fatal-error --env-info --concurrency= --version
 # https://prettier.io/docs/cli
 prettier checks: -cwlu --check --write --list-different --no-color --color --log-level= --ignore-unknown --no-error-on-unmatched-pattern --ignore-path= --tab-width= --print-width= --single-quote --no-semi --trailing-comma= --prose-wrap= --parser=/[a-z-]+/ --end-of-line= --use-tabs --cache --no-cache --cache-strategy= --stdin-filepath= --file-info= --find-config-path= --support-info --with-node-modules --no-config --no-editorconfig --arrow-parens= --quote-props= --no-bracket-spacing --version
+# https://oxc.rs/docs/guide/usage/formatter/cli
+oxfmt checks: --check --list-different --threads=
 # https://vitest.dev/guide/cli
 vitest, vitest run, vitest related, vitest list checks: -uwh -t=~ --testNamePattern=~ --test-name-pattern=~ --run --watch[=] --update --coverage[=] --no-coverage /--coverage[.](enabled|all|provider|reporter|include|exclude|skipFull|thresholds[.]\w+)(=[^\/]*)?/ --reporter=/default|verbose|dot|json|tap|tap-flat|junit|hanging-process|github-actions|basic|list|tree/ --outputFile=> --bail[=] --retry= --silent[=] --hideSkippedTests --no-color --color --pool=/forks|threads|vmThreads|vmForks/ --isolate --no-isolate --fileParallelism --no-file-parallelism --maxWorkers= --minWorkers= --testTimeout= --hookTimeout= --sequence.shuffle[=] --sequence.seed= --passWithNoTests --changed[=] --shard= --project=~ --dir= --exclude= --environment=/node|jsdom|happy-dom/ --logHeapUsage --allowOnly --typecheck[=] --typecheck.only --globals --disableConsoleIntercept --json --filesOnly --printConsoleTrace --expandSnapshotDiff --slowTestThreshold=
 # https://jestjs.io/docs/cli
@@ -230,11 +247,11 @@ cargo machete, cargo deny check, cargo audit, cargo outdated checks: -qR -d= --q
 mix test, mix compile, mix credo checks: --trace --only= --exclude= --include= --stale --failed --seed= --max-failures= --cover --slowest= --warnings-as-errors --force --color --no-color --timeout= --strict --all --format=/\w+/
 mix format local: --check-formatted --dry-run
 # Native builds. An agent needs approval to change their build files. Targets that are not listed here can install or publish.
-cmake checks: -SBG= -t=/all|tests?|check|clean|lint|format/ -j[=] -D=/(CMAKE_BUILD_TYPE|CMAKE_EXPORT_COMPILE_COMMANDS|BUILD_TESTING|BUILD_SHARED_LIBS)(:\w+)?=\w+/ --build= --target=/all|tests?|check|clean|lint|format/ --config= --parallel[=] --verbose --clean-first --fresh --list-presets operands/[.]{1,2}(\/[\w.-]+)*\/?|\d+/
-ctest checks: -VQNF -j[=] -RELC=~ --test-dir= --output-on-failure --parallel[=] --rerun-failed --stop-on-failure --verbose --timeout= --tests-regex=~ --exclude-regex=~ --build-config=~ max0
-ninja checks: -vnd -Cjkl= --verbose --quiet operands/all|tests?|check|clean|lint|format/
-meson test checks: -vq -Cj= --suite=~ --list --no-rebuild --print-errorlogs --verbose --quiet --num-processes= --timeout-multiplier= operands/[\w-]+/
-meson compile checks: -v -Cj= --clean --verbose operands/all|tests?|check|clean|lint|format/
+cmake checks: -SG= -B=^ -t=/all|tests?|check|clean|lint|format/ -j[=] -D=/(CMAKE_BUILD_TYPE|CMAKE_EXPORT_COMPILE_COMMANDS|BUILD_TESTING|BUILD_SHARED_LIBS)(:\w+)?=\w+/ --build=^ --target=/all|tests?|check|clean|lint|format/ --config= --parallel[=] --verbose --clean-first --fresh --list-presets operands/[.]{1,2}(\/[\w.-]+)*\/?|\d+/
+ctest checks: -VQNF -j[=] -RELC=~ --test-dir=^ --output-on-failure --parallel[=] --rerun-failed --stop-on-failure --verbose --timeout= --tests-regex=~ --exclude-regex=~ --build-config=~ max0
+ninja checks: -vnd -C=^ -jkl= --verbose --quiet operands/all|tests?|check|clean|lint|format/
+meson test checks: -vq -C=^ -j= --suite=~ --list --no-rebuild --print-errorlogs --verbose --quiet --num-processes= --timeout-multiplier= operands/[\w-]+/
+meson compile checks: -v -C=^ -j= --clean --verbose operands/all|tests?|check|clean|lint|format/
 rake checks: -tq --trace --quiet min1 operands/(test|spec|lint|rubocop)(:(?!\w*(deploy|release|push|publish|prod))\w+)?/
 zig build checks: --summary= -j= operands/test/
 swift build, swift test checks: -vq -c= --configuration= --filter=~ --skip=~ --parallel --enable-code-coverage --target= --product= --build-tests --verbose --quiet max0

@@ -38,8 +38,6 @@ const UNCLEAR_REASONS = [
    * have added commands to it.
    */
   "repository",
-  /** An argument is a folder, so the files that the command uses are unknown. */
-  "folder",
   /** The command is for a shell other than bash or sh, or has a different meaning in another shell. */
   "shell",
 ] as const;
@@ -106,9 +104,9 @@ export interface Search {
   path: string;
   /**
    * Whether the search reads files that git ignores: `skipped`, `read`, or `matched`, with which rg reads the files that
-   * match a pattern, but no ignored folders.
+   * match a pattern, but no ignored folders. With `tracked`, it reads no untracked files, unless git tracks nothing in the folder.
    */
-  ignored: "skipped" | "matched" | "read";
+  ignored: "tracked" | "skipped" | "matched" | "read";
   /** Patterns for the names of the files that the search reads; empty for all files. */
   globs: readonly string[];
   /** Names of folders that the search skips. */
@@ -117,6 +115,8 @@ export interface Search {
   followsLinks?: boolean;
   /** Whether the search reads the whole repository that contains the path. */
   isWholeRepository?: boolean;
+  /** Whether the path is a word of a command, and may be no folder. */
+  isWord?: boolean;
 }
 
 export interface ShellContext {

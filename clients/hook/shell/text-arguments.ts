@@ -55,7 +55,7 @@ export function fileArguments(name: string, args: readonly ShellArgument[]): rea
  * Programs that run a script of the project by its name. Their plain arguments count as text instead of paths: the
  * script can read any file, so checking its arguments would protect nothing.
  */
-const SCRIPT_RUNNERS = new Set(["npm", "pnpm", "yarn", "bun", "go", "cargo", "pytest", "make"]);
+const SCRIPT_RUNNERS = new Set(["npm", "pnpm", "yarn", "bun", "go", "cargo", "make"]);
 
 /** Which arguments of a program are text by the program's own syntax. */
 interface TextSyntax {

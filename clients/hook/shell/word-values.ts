@@ -178,7 +178,7 @@ function unclearReason(part: WordPart): UnclearReason {
 const literal = (text: string): Known => ({ kind: "literal", text });
 
 /** Text that a shell neither splits nor expands when a variable with this value is used without quotes. */
-const PLAIN_VALUE = /^[\w./@:+,=%-]+$/;
+export const PLAIN_VALUE = /^[\w./@:+,=%-]+$/;
 
 function partValue(part: WordPart, scripts: ParsedScript[], scope: Scope, isQuoted: boolean): Known | null {
   const value = knownValue(part, scripts, scope);

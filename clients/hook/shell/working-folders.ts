@@ -11,16 +11,21 @@ export class WorkingFolders {
    * others, except within a list such as `cd src && ls`.
    */
   private folders: Set<string>;
-  /** All folders in which a part of the line may have run. */
+  /** Folders in which the current list may have run, such as those of `cd src && ls`. */
   private seen: Set<string>;
+  /** All folders in which a part of the line may have run. */
+  private readonly visited: Set<string>;
   /** Folders to which the last `cd` may have changed. */
   private entered = new Set<string>();
+  /** Whether a `cd` in front of this part of the line succeeded, so that `cd -` returns to a folder of the line. */
+  private hasChanged = false;
   private readonly home: string | null;
   private readonly note: (reason: UnclearReason) => void;
 
   constructor({ cwds, home }: ShellContext, note: (reason: UnclearReason) => void) {
     this.folders = new Set(cwds);
     this.seen = new Set(cwds);
+    this.visited = new Set(cwds);
     this.home = home;
     this.note = note;
   }
@@ -29,6 +34,11 @@ export class WorkingFolders {
   changeFolder(args: readonly ShellArgument[]): void {
     this.entered = new Set(this.folders);
     const [target, ...others] = args.filter(({ text }) => !/^-[Le@]+$/.test(text) && text !== "--");
+    if (target?.text === "-" && others.length === 0 && this.hasChanged) {
+      this.restoreAll();
+      this.entered = new Set(this.visited);
+      return;
+    }
     if (others.length > 0 || target?.isLiteral === false || /^[-+]/.test(target?.text ?? ""))
       return this.note("directory");
     // In zsh, `cd old new` replaces `old` by `new` in the path of the current folder, so a pattern must match one folder.
@@ -39,7 +49,10 @@ export class WorkingFolders {
         : (target.matches ?? [...this.folders].map((place) => this.resolve(target, target.text, place)));
     // `cd` removes ".." from the text of the path, and does not follow links for it.
     const entered = targets.flatMap((path) => (path === null ? [] : [resolve(path)]));
-    for (const path of entered) this.seen.add(path);
+    for (const path of entered) {
+      this.seen.add(path);
+      this.visited.add(path);
+    }
     if (entered.length < targets.length || this.seen.size > MAX_FOLDERS) return this.note("directory");
     for (const path of entered) this.folders.add(path);
     this.entered = new Set(entered);
@@ -48,25 +61,51 @@ export class WorkingFolders {
   /** Keeps only the folders to which the last `cd` may have changed. The next commands must run only if it succeeded. */
   dropLeft(): void {
     this.folders = this.entered;
+    this.hasChanged = true;
   }
 
-  /** Lets every folder of the line count again, because it is unknown which of the earlier commands ran. */
+  /** Reads a list such as `cd src && ls`. Afterwards, all its folders count, because it is unknown which of its commands ran. */
+  withinList(read: () => void): void {
+    const { folders, seen, hasChanged } = this;
+    this.seen = new Set(folders);
+    read();
+    this.hasChanged = hasChanged;
+    this.folders = this.seen;
+    this.seen = new Set([...seen, ...this.folders]);
+  }
+
+  /** Reads a loop. A turn runs in the folder that the turn in front of it entered, and that folder is unknown. */
+  withinLoop(read: () => void): void {
+    const { size } = this.folders;
+    this.withinList(read);
+    if (this.folders.size > size) this.note("directory");
+  }
+
+  /** Lets every folder of the line count again, because an earlier command may have run in it. */
   restoreAll(): void {
-    this.folders = new Set(this.seen);
+    this.folders = new Set(this.visited);
+    this.seen = new Set(this.visited);
   }
 
   /** Runs `read` for a command line that starts in the folder. Its own changes of the folder have no effect afterwards. */
   within(folder: string, read: () => void): void {
-    const { folders, seen } = this;
+    const { folders, seen, hasChanged } = this;
     this.folders = new Set([folder]);
     this.seen = new Set([folder]);
+    this.hasChanged = false;
+    this.visited.add(folder);
     read();
+    this.hasChanged = hasChanged;
     this.folders = folders;
     this.seen = seen;
   }
 
   all(): string[] {
     return [...this.folders];
+  }
+
+  allVisited(): string[] {
+    return [...this.visited];
   }
 
   /** Returns all paths to which a word may refer. Some of them may not be paths. */
