@@ -236,7 +236,7 @@ export {
 export { Evaluation } from "./domain/policy/decide/evaluation.ts";
 export { hasUnrecordedInputs } from "./domain/policy/decide/unrecorded-inputs.ts";
 export { type PreviewPart, renderPreview, renderValue } from "./domain/policy/decide/preview.ts";
-export { findPreview, presentRequest } from "./domain/policy/decide/request-presentation.ts";
+export { findPresentation, presentRequest } from "./domain/policy/decide/request-presentation.ts";
 export { approvalValidityMs, rejectionHoldMs } from "./domain/policy/decide/validity.ts";
 export { diffPolicies } from "./domain/policy/diff/diff.ts";
 export { MAX_FILE_LENGTH } from "./domain/policy/parse/parse.ts";

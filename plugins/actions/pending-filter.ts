@@ -72,7 +72,8 @@ export function createGroupIds(): GroupIds {
   const known = new Map<string, string>();
   return ({ tool, operation, policy, rule }) => {
     const key = JSON.stringify([tool, operation, policy, rule]);
-    const id = known.get(key) ?? sha256Hex(utf8(key)).slice(0, 16);
+    // An agent may choose the operation, so the id is long enough that no two names with the same id can be found.
+    const id = known.get(key) ?? sha256Hex(utf8(key)).slice(0, 32);
     known.set(key, id);
     return id;
   };

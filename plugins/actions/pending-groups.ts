@@ -6,7 +6,7 @@ import { findHeadline } from "../../src/browser.ts";
 import {
   type CompiledPolicySet,
   effectiveRequest,
-  findPreview,
+  findPresentation,
   type PreviewPart,
   redactRow,
   renderPreview,
@@ -14,16 +14,22 @@ import {
 import type { ActionRow } from "../../src/storage/index.ts";
 import { compareSortKeys, createGroupIds, RISKS, type SortKey } from "./pending-filter.ts";
 
-/** A number, perhaps with its unit. Texts in a preview have quotation marks, so they do not match. */
-const NUMBER = /^(-?\d+(?:\.\d+)?)( .{1,12})?$/;
-/** Maximum number of different texts that are counted. */
-const MAX_TEXTS = 100;
+/** A number as JSON renders it, perhaps with its unit. Texts in a preview have quotation marks, so they do not match. */
+const NUMBER = /^(-?\d+(?:\.\d+)?(?:e[+-]\d+)?)( [\p{L}%°²³/]{1,12})?$/u;
+/** Maximum number of different values that are counted. */
+const MAX_VALUES = 100;
+/** Maximum number of agents that are counted. */
+const MAX_AGENTS = 100;
+/** Maximum number of ranges in a sentence, one for each unit. */
+const MAX_RANGES = 3;
+/** Stand for a value that an action does not have, and for a request that cannot be read. */
+const [NOT_GIVEN, UNREADABLE] = ["(not given)", "(cannot be read)"];
 
 /** Pending actions that the same rule decided for the same tool and operation. */
 export interface PendingGroup extends Pick<ActionRow, "tool" | "operation" | "policy" | "rule"> {
   id: string;
   count: number;
-  /** Names of the agents, at most `MAX_TEXTS`. */
+  /** Names of the agents, at most `MAX_AGENTS`. */
   agents: Set<string>;
   /** The highest risk; null if none is rated. */
   risk_level: string | null;
@@ -33,6 +39,8 @@ export interface PendingGroup extends Pick<ActionRow, "tool" | "operation" | "po
   first: { id: string; key: SortKey };
   /** The parts of the rule's preview; null without one. */
   parts: readonly PreviewPart[] | null;
+  /** JSON pointers of the members that determine the headline. */
+  shownFirst: readonly string[];
   /** The values of the preview, one for each part, or the headline's value if there is no preview. */
   values: readonly MergedValue[];
 }
@@ -54,7 +62,7 @@ export class PendingGroups {
     const id = this.#idOf(row);
     const group = this.#groups.get(id) ?? this.#create(id, row, key);
     group.count += 1;
-    if (group.agents.size < MAX_TEXTS) group.agents.add(row.agent_id);
+    if (group.agents.size < MAX_AGENTS) group.agents.add(row.agent_id);
     if (rankOf(row.risk_level) > rankOf(group.risk_level)) group.risk_level = row.risk_level;
     group.expires_at = Math.min(group.expires_at, row.expires_at ?? Infinity);
     if (compareSortKeys(key, group.first.key) < 0) group.first = { id: row.id, key };
@@ -68,7 +76,7 @@ export class PendingGroups {
 
   #create(id: string, row: ActionRow, key: SortKey): PendingGroup {
     const { tool, operation, policy, rule } = row;
-    const parts = findPreview(this.#set, row);
+    const { preview: parts, shown_first: shownFirst } = findPresentation(this.#set, row);
     const group: PendingGroup = {
       id,
       tool,
@@ -76,6 +84,7 @@ export class PendingGroups {
       policy,
       rule,
       parts,
+      shownFirst,
       count: 0,
       agents: new Set(),
       risk_level: null,
@@ -87,50 +96,88 @@ export class PendingGroups {
     return group;
   }
 
-  #addValues({ parts, values }: PendingGroup, row: ActionRow): void {
-    let request;
-    try {
-      request = effectiveRequest(redactRow(this.#set, row));
-    } catch {
-      // Someone altered the store. Opening the request reports it.
+  #addValues({ parts, shownFirst, values }: PendingGroup, row: ActionRow): void {
+    const request = this.#readRequest(row);
+    if (parts === null) {
+      const headline = request === null ? null : findHeadline({ ...request, shown_first: shownFirst });
+      values[0]?.add(request === null ? UNREADABLE : (headline?.value ?? NOT_GIVEN));
+      return;
     }
-    if (request === null || request === undefined) return;
-    const action = { ...row, params: request.params, context: request.context };
-    if (parts === null) values[0]?.add(findHeadline(action)?.value ?? "");
-    else for (const [i, part] of parts.entries()) values[i]?.add(renderPreview([part], action));
+    for (const [i, part] of parts.entries()) {
+      if ("text" in part) values[i]?.add(part.text);
+      else values[i]?.add(request === null ? UNREADABLE : renderPreview([part], { ...row, ...request }));
+    }
+  }
+
+  /** Returns the redacted request; null if someone altered the store. Opening the request reports that. */
+  #readRequest(row: ActionRow) {
+    try {
+      return effectiveRequest(redactRow(this.#set, row));
+    } catch {
+      return null;
+    }
   }
 }
 
 const rankOf = (risk: string | null): number => RISKS.indexOf(risk as (typeof RISKS)[number]);
 
-/** The values of one member in several actions, as one text: `20 to 480`, `"EUR" or "USD"`, `"cus_1" and 13 others`. */
+/** The numbers of one unit. The texts are as the requests have them. */
+interface Range {
+  smallest: { number: number; text: string };
+  largest: { number: number; text: string };
+}
+
+/**
+ * The values of one member in several actions, as one text: `20 to 480`, `"EUR" or "USD"`, `"cus_1" and 13 others`.
+ * Numbers come first, as one range for each unit, so that neither a text nor another unit hides the largest amount.
+ */
 class MergedValue {
+  /** Keyed by unit. */
+  readonly #ranges = new Map<string, Range>();
   readonly #texts = new Set<string>();
   #isMore = false;
-  #smallest: [number, string] | null = null;
-  #largest: [number, string] | null = null;
-  /** The unit of all values; null if they are no numbers or differ in their units. */
-  #unit: string | null | undefined;
 
   add(text: string): void {
-    if (this.#texts.size < MAX_TEXTS) this.#texts.add(text);
-    else if (!this.#texts.has(text)) this.#isMore = true;
     const [, digits, unit = ""] = NUMBER.exec(text) ?? [];
-    if (digits === undefined || (this.#unit !== undefined && this.#unit !== unit)) {
-      this.#unit = null;
+    const range = this.#ranges.get(unit);
+    if (digits === undefined) return this.#addText(text);
+    const value = { number: Number(digits), text: digits };
+    if (range === undefined) {
+      if (this.#hasRoom()) this.#ranges.set(unit, { smallest: value, largest: value });
+      else this.#isMore = true;
       return;
     }
-    this.#unit = unit;
-    const number = Number(digits);
-    if (this.#smallest === null || number < this.#smallest[0]) this.#smallest = [number, digits];
-    if (this.#largest === null || number > this.#largest[0]) this.#largest = [number, digits];
+    const { smallest, largest } = range;
+    if (value.number < smallest.number) range.smallest = value;
+    else if (value.number > largest.number) range.largest = value;
+    // Digits that `Number` cannot distinguish, such as those of two long account numbers.
+    else if ([smallest, largest].some(({ number, text: other }) => number === value.number && other !== digits))
+      this.#addText(text);
+  }
+
+  /** Whether there is no value. */
+  get isEmpty(): boolean {
+    return this.#ranges.size === 0 && [...this.#texts].every((text) => text === NOT_GIVEN);
   }
 
   toString(): string {
-    const [first = "", second = ""] = this.#texts;
-    if (this.#texts.size < 2) return first;
-    if (typeof this.#unit === "string") return `${this.#smallest?.[1]} to ${this.#largest?.[1]}${this.#unit}`;
-    if (this.#texts.size === 2) return `${first} or ${second}`;
-    return `${first} and ${this.#isMore ? "more than " : ""}${this.#texts.size - 1} others`;
+    const values = [...[...this.#ranges].map(renderRange), ...this.#texts];
+    const shown = Math.min(Math.max(this.#ranges.size, 1), MAX_RANGES);
+    const left = values.length - shown;
+    if (left <= 1 && !this.#isMore) return values.join(" or ");
+    return `${values.slice(0, shown).join(" or ")} and ${this.#isMore ? "more than " : ""}${left} others`;
   }
+
+  #addText(text: string): void {
+    if (this.#hasRoom()) this.#texts.add(text);
+    else if (!this.#texts.has(text)) this.#isMore = true;
+  }
+
+  #hasRoom(): boolean {
+    return this.#ranges.size + this.#texts.size < MAX_VALUES;
+  }
+}
+
+function renderRange([unit, { smallest, largest }]: [string, Range]): string {
+  return smallest.number === largest.number ? `${smallest.text}${unit}` : `${smallest.text} to ${largest.text}${unit}`;
 }

@@ -168,7 +168,8 @@ export function pendingGroupsRoute(host: CoreHost, tag: string) {
   });
 }
 
-function renderGroup({ agents, expires_at, first, parts, values, ...group }: PendingGroup): Static<typeof Group> {
+function renderGroup(collected: PendingGroup): Static<typeof Group> {
+  const { agents, expires_at, first, parts, shownFirst: _, values, ...group } = collected;
   const sentence = values.join("");
   return {
     ...group,
@@ -176,7 +177,7 @@ function renderGroup({ agents, expires_at, first, parts, values, ...group }: Pen
     agent_count: agents.size,
     expires_at: expires_at === Infinity ? null : toRfc3339(expires_at),
     preview: parts === null ? null : sentence,
-    headline: parts === null && sentence !== "" ? sentence : null,
+    headline: parts === null && values.some(({ isEmpty }) => !isEmpty) ? sentence : null,
     first: first.id,
   };
 }

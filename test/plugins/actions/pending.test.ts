@@ -18,6 +18,7 @@ rules:
   - { name: soon, operation: soon, effect: require_approval, approval: { expires_in: 1m } }
   - { name: paid, operation: paid, effect: require_approval, approval: { expires_in: 3h, preview: "Pay {params.amount} {params.currency} to {params.to}" } }
   - { name: risky, operation: risky, effect: require_approval, risk: high, approval: { expires_in: 1h } }
+  - { name: shown, operation: shown, effect: require_approval, approval: { expires_in: 1h, show: [params.refund_amount] } }
   - { name: two, operation: two, effect: require_approval, approval: { quorum: 2, expires_in: 2h } }
   - { name: later, effect: require_approval, approval: { expires_in: 1h } }
 `,
@@ -181,6 +182,35 @@ describe("pending actions", () => {
       (await groups("view=mine&q=other-bot")).map(({ operation, count }) => [operation, count]),
       [["paid", 2]],
     );
+  });
+
+  it("have a sentence for each group that hides no largest amount and no request without a value", async () => {
+    const sentence = async (operation: string, all: readonly object[]): Promise<string> => {
+      for (const params of all) await submit({ agent_id: "sentence-bot", tool: "merged", operation, params });
+      const path = `/v1/approvals/groups?tool=merged&operation=${operation}`;
+      const { body } = await service.call("GET", path, { key: service.admin });
+      assert.deepEqual([body.total, body.groups.length], [all.length, 1], operation);
+      return body.groups[0].preview ?? body.groups[0].headline;
+    };
+    const pay = (amount: unknown, currency = "EUR"): object => ({ amount, currency, to: "x" });
+    assert.equal(
+      await sentence(
+        "paid",
+        [20, "5", 480_000, 1e21, -5, 1e-7, null, [1]].map((amount) => pay(amount)),
+      ),
+      'Pay -5 to 1e+21 and 3 others "EUR" to "x"',
+    );
+    const amounts = [pay(20), pay(100_000, "USD"), pay(480)];
+    assert.equal(await sentence("units", amounts), "20 to 480 EUR or 100000 USD");
+    assert.equal(await sentence("missing", [{ amount: 3 }, {}]), "3 or (not given)");
+    const [small, large] = ["9007199254740992", "9007199254740993"];
+    assert.equal(await sentence("long", [{ to: small }, { to: large }]), `${small} or ${large}`);
+    // The agent adds a member that would be the headline, but the rule shows another one first.
+    const added = [
+      { amount: 1, refund_amount: 90_000 },
+      { amount: 2, refund_amount: 6 },
+    ];
+    assert.equal(await sentence("shown", added), "6 to 90000");
   });
 
   it("reject an invalid cursor, and parameters of other lists", async () => {

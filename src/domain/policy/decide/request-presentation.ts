@@ -34,20 +34,26 @@ interface Presentation {
  * @example presentRequest(set, { ...row, params, context }).preview // 'Refund 120 "EUR" to "cus_1"'
  */
 export function presentRequest(set: CompiledPolicySet, action: DecidedAction & PreviewedAction): Presentation {
-  const found = findDecidingRule(set, action);
-  const preview = found?.deciding.preview ?? null;
+  const { preview, shown_first } = findPresentation(set, action);
   return {
     preview:
       preview === null
         ? null
         : renderPreview(preview, { ...action, params: redactParams(set, action, action.params as JsonObject) }),
-    shown_first: found === null ? [] : listMembersShownFirst(found),
+    shown_first,
   };
 }
 
-/** Returns the parts of the deciding rule's preview; null if it has none, or if `set` no longer contains the rule. */
-export function findPreview(set: CompiledPolicySet, action: DecidedAction): readonly PreviewPart[] | null {
-  return findDecidingRule(set, action)?.deciding.preview ?? null;
+/**
+ * Returns the parts of the deciding rule's preview, or null if it has none, and the members that approvers see first.
+ * The list of members is empty if `set` no longer contains the rule.
+ */
+export function findPresentation(
+  set: CompiledPolicySet,
+  action: DecidedAction,
+): { preview: readonly PreviewPart[] | null; shown_first: string[] } {
+  const found = findDecidingRule(set, action);
+  return { preview: found?.deciding.preview ?? null, shown_first: found === null ? [] : listMembersShownFirst(found) };
 }
 
 /** The rule that decided, the earlier rules for the same operation, and the limits that apply. */
