@@ -139,6 +139,66 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await page.close();
   });
 
+  it("sorts the groups of another query, and shows all of them", async () => {
+    await submit({ operation: "one", params: { amount: 1 } });
+    const urgent = await submit({ operation: "soon", params: { amount: 2 } });
+    const { page } = await console_.visit(ada, "#/approvals?q=stripe+one");
+    await page.getByText("1 matches", { exact: true }).waitFor();
+    await page.getByRole("searchbox", { name: "Search all pending requests" }).fill("");
+    await page.getByText("2 pending", { exact: true }).waitFor();
+    assert.equal((await idsIn(page))[0], urgent);
+    await page.evaluate(() => void (location.hash = "#/approvals?sort=oldest"));
+    await page.waitForFunction(
+      (id) => document.querySelectorAll("[data-id]")[1]?.getAttribute("data-id") === id,
+      urgent,
+    );
+    await page.close();
+  });
+
+  it("votes on nothing while the open request is being loaded, and keeps the reason of each group apart", async () => {
+    const [slow] = await submitMany(10, "slow");
+    await submitMany(10, "other");
+    const { page } = await console_.visit(ada, "#/approvals");
+    await page.locator("[data-group]", { hasText: "slow" }).click();
+    const pane = page.getByRole("region", { name: "Group of requests" });
+    await pane.getByRole("button", { name: "Approve 10", exact: true }).waitFor();
+    await pane.getByLabel("Reason").fill("about the slow ones");
+    const address = await pane.locator("tbody a").first().getAttribute("href");
+    assert.match(address ?? "", /group=/);
+    await page.locator("[data-group]", { hasText: "other" }).click();
+    await page.locator("[data-group][aria-expanded=true]", { hasText: "other" }).waitFor();
+    assert.equal(await pane.getByLabel("Reason").inputValue(), "");
+    // The keys of a person who is faster than the service must not act on the whole group. The reload forgets the
+    // requests of the first group.
+    await page.reload();
+    await pane.getByRole("button", { name: "Approve 10", exact: true }).waitFor();
+    await page.route(`**/v1/actions/${slow}`, () => undefined);
+    await page.evaluate((id) => void (location.hash = `#/approvals/${id}`), slow);
+    await page.getByRole("region", { name: "Group of requests" }).waitFor({ state: "detached" });
+    await page.keyboard.press("a");
+    await page.keyboard.press("Control+Enter");
+    assert.match(page.url(), new RegExp(slow as string));
+    assert.equal(await page.getByLabel("Votes not recorded yet").count(), 0);
+    await page.close();
+  });
+
+  it("casts no held vote after another person signed in, and reports votes that a sign-out drops", async () => {
+    const [id] = await submitMany(10, "handover");
+    const { page } = await console_.visit(ada, "#/approvals");
+    const pane = page.getByRole("region", { name: "Group of requests" });
+    await pane.getByRole("button", { name: "Approve 10", exact: true }).click();
+    await page.evaluate((key) => sessionStorage.setItem("assent.key", key), console_.service.admin);
+    await recordNow(page);
+    await page.getByRole("alert").getByText("someone signed in again in another tab").waitFor();
+    assert.deepEqual((await read(id as string)).approvals, []);
+    // Another tab signs out.
+    await page.evaluate(() =>
+      new BroadcastChannel("assent.session").postMessage({ type: "out", key: sessionStorage["assent.key"], why: "" }),
+    );
+    await page.getByText("10 votes may not be recorded.").waitFor();
+    await page.close();
+  });
+
   it("removes a group that another person emptied while it was open, once another group is opened", async () => {
     const emptied = await submitMany(10, "emptied");
     const other = await submit({ operation: "other" });

@@ -108,7 +108,8 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
     if (id !== null) open(null, group?.id);
   };
   const choose = (approve: boolean) => (): void => {
-    if (selection.chosen.length === 0 && item !== null) return canVote ? voteBar.current?.choose(approve) : undefined;
+    // While the open request is being loaded, the keys must not act on its group.
+    if (selection.chosen.length === 0 && id !== null) return canVote ? voteBar.current?.choose(approve) : undefined;
     if (group === null || group.count < 2) return;
     choice.set(approve);
     showCovered();
@@ -177,6 +178,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
             onMore={showMore}
           />
         )}
+        {queue.isComplete ? null : <p class="quiet none">{TEXTS.incomplete}</p>}
         <Held queue={queue} />
       </section>
       {!hasPane ? null : id === null && group !== null ? (
@@ -186,6 +188,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
           items={covered}
           isSelection={selection.chosen.length > 0}
           handle={groupBar}
+          addressOf={(of) => queueAddress(of, { ...query, group: group.id } as ListQuery)}
           onClear={selection.clear}
           onBack={() => setPaneOpen(false)}
           onVoted={() => {

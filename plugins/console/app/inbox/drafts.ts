@@ -5,7 +5,7 @@
 
 const nameOf = (subject: string): string => `assent.reason.${subject}`;
 
-/** @param subject id of an action, or "selection" for the selected requests */
+/** @param subject id of an action, or see `groupDraft` */
 export function readDraft(subject: string): string {
   return sessionStorage.getItem(nameOf(subject)) ?? "";
 }

@@ -5,7 +5,7 @@
 import { signal } from "@preact/signals";
 import type { Action } from "../core/api-types.ts";
 import { serviceNow } from "../core/api.ts";
-import { watchSession } from "../core/session.ts";
+import { currentCredential, watchSession } from "../core/session.ts";
 import { writeDraft } from "./drafts.ts";
 import { castVotes, type VoteResult } from "./vote.ts";
 
@@ -16,10 +16,12 @@ export const MAX_HELD = 50;
 /** A request that expires sooner is voted on at once. Milliseconds. */
 const TOO_LATE_MS = 60_000;
 
-/** Identifies the draft of the reason for a vote on several requests. */
-export const GROUP_DRAFT = "selection";
+/** Identifies the draft of the reason for a vote on several requests of a group. */
+export const groupDraft = (group: string): string => `group.${group}`;
 
 const UNKNOWN = "this page failed; the vote may have been recorded";
+const OTHER_CREDENTIAL =
+  "someone signed in again in another tab after this vote was given, so it was not sent; undo it and vote again";
 const LATE = "the request was settled, or expired, before this vote arrived";
 
 export interface HeldVote {
@@ -27,8 +29,12 @@ export interface HeldVote {
   action: Action;
   approve: boolean;
   reason: string;
+  /** The credential of the person who gave the vote. No other credential casts it. */
+  credential: string | null;
   /** Votes that were given together have the same number, and are undone together. */
   batch: number;
+  /** The draft that gets the reason back if votes that were given together are undone. */
+  draft: string;
   state: "held" | "casting" | "failed" | "late";
   /** Why the vote is not recorded; null unless `state` is `failed` or `late`. */
   fault: string | null;
@@ -36,6 +42,8 @@ export interface HeldVote {
 
 /** The votes, in the order in which they were given. */
 export const heldVotes = signal<readonly HeldVote[]>([]);
+/** Number of votes that were dropped when the person was signed out, until the next sign-in. */
+export const droppedVotes = signal(0);
 /** Time at which the held votes are cast, by the browser's clock. Milliseconds; null if no cast is scheduled. */
 export const castAt = signal<number | null>(null);
 
@@ -58,13 +66,29 @@ function expiresSoon({ expires_at }: Action): boolean {
  * Holds the same vote on each request, and postpones the held votes. Casts these first if they would become too many, or
  * if one of them cannot wait. Casts all votes at once if one of the requests soon expires.
  * @param actions at most `MAX_HELD`
+ * @param draft the draft of the reason. Default: that of the first request
  */
-export function holdVotes(actions: readonly Action[], approve: boolean, reason: string): void {
+export function holdVotes(
+  actions: readonly Action[],
+  approve: boolean,
+  reason: string,
+  draft = actions[0]?.id ?? "",
+): void {
   const held = heldVotes.value.filter(({ state }) => state === "held");
   if (held.length + actions.length > MAX_HELD || held.some((vote) => expiresSoon(vote.action))) void castHeldVotes();
   const others = heldVotes.value.filter((vote) => !actions.some(({ id }) => id === vote.action.id));
   const batch = ++batches;
-  const votes = actions.map((action) => ({ action, approve, reason, batch, state: "held" as const, fault: null }));
+  const credential = currentCredential();
+  const votes = actions.map((action) => ({
+    action,
+    approve,
+    reason,
+    credential,
+    batch,
+    draft,
+    state: "held" as const,
+    fault: null,
+  }));
   heldVotes.value = [...others, ...votes];
   restart();
   if (actions.some(expiresSoon)) void castHeldVotes();
@@ -73,7 +97,8 @@ export function holdVotes(actions: readonly Action[], approve: boolean, reason: 
 /**
  * Takes votes back and keeps their reason as a draft. Returns none if there is no such vote, or if it is being cast.
  * @param id the action; if omitted, takes back the last vote
- * @param isWhole whether to also take back the votes that were given together with it and are in the same state
+ * @param isWhole whether to also take back the votes that were given together with it and are in the same state, for
+ *   the same reason
  */
 export function undoVotes(id?: string, isWhole = id === undefined): readonly HeldVote[] {
   const vote = heldVotes.value.findLast(
@@ -81,10 +106,11 @@ export function undoVotes(id?: string, isWhole = id === undefined): readonly Hel
   );
   if (vote === undefined) return [];
   const isUndone = (other: HeldVote): boolean =>
-    other === vote || (isWhole && other.batch === vote.batch && other.state === vote.state);
+    other === vote ||
+    (isWhole && other.batch === vote.batch && other.state === vote.state && other.fault === vote.fault);
   const undone = heldVotes.value.filter(isUndone);
   heldVotes.value = heldVotes.value.filter((other) => !isUndone(other));
-  writeDraft(undone.length > 1 ? GROUP_DRAFT : vote.action.id, vote.reason);
+  writeDraft(undone.length > 1 ? vote.draft : vote.action.id, vote.reason);
   restart();
   return undone;
 }
@@ -108,9 +134,13 @@ export async function castHeldVotes(): Promise<void> {
   castAt.value = null;
   // One signature at a time: votes given meanwhile are cast after it.
   if (heldVotes.value.some(({ state }) => state === "casting")) return;
-  heldVotes.value = heldVotes.value.map((vote) =>
-    vote.state === "held" ? { ...vote, state: "casting" as const } : vote,
-  );
+  // A user who signs in on the page `/sign-in` in another tab is also signed in here.
+  const credential = currentCredential();
+  heldVotes.value = heldVotes.value.map((vote) => {
+    if (vote.state !== "held") return vote;
+    if (vote.credential !== credential) return { ...vote, state: "failed" as const, fault: OTHER_CREDENTIAL };
+    return { ...vote, state: "casting" as const };
+  });
   const ballots = heldVotes.value
     .filter(({ state }) => state === "casting")
     .map(({ action, approve, reason }) => ({ shown: action, vote: { approve, reason } }));
@@ -136,6 +166,7 @@ export async function castHeldVotes(): Promise<void> {
 
 // The next person who signs in must not cast them.
 watchSession((credential) => {
+  droppedVotes.value = credential === null ? heldVotes.value.filter(({ state }) => state !== "late").length : 0;
   if (credential !== null) return;
   heldVotes.value = [];
   restart();

@@ -10,7 +10,7 @@ import { RiskBadge } from "../ui/request-view.tsx";
 import { GroupSentence } from "./list.tsx";
 import type { Group, QueueItem } from "./queue-state.ts";
 import { groupByShape } from "./group-requests.ts";
-import { GROUP_DRAFT, holdVotes } from "./held-votes.ts";
+import { groupDraft, holdVotes } from "./held-votes.ts";
 import { TEXTS } from "./strings.ts";
 import { RequestGroupTable } from "./table.tsx";
 import { VoteBar, type VoteBarHandle } from "./vote-bar.tsx";
@@ -21,6 +21,8 @@ interface Props {
   items: readonly QueueItem[];
   isSelection: boolean;
   handle: Ref<VoteBarHandle>;
+  /** Returns the address of a request. */
+  addressOf(id: string): string;
   onClear(): void;
   /** Shows the list, if it has no room next to this pane. */
   onBack(): void;
@@ -31,8 +33,9 @@ interface Props {
  * Renders the requests that a vote covers. Holds a separate vote on each request, so some votes may be recorded while
  * others fail.
  */
-export function GroupPane({ group, items, isSelection, handle, onClear, onBack, onVoted }: Props) {
+export function GroupPane({ group, items, isSelection, handle, addressOf, onClear, onBack, onVoted }: Props) {
   const hasVoted = useRef(false);
+  const draft = groupDraft(group.id);
   const { covered, others, update } = useCovered(items, isSelection, hasVoted);
   const key = covered.map(({ id, request_hash }) => `${id} ${request_hash}`).join();
   const shapes = useMemo(() => groupByShape(covered), [key]);
@@ -41,7 +44,7 @@ export function GroupPane({ group, items, isSelection, handle, onClear, onBack, 
   const critical = covered.length - approvable.length;
   const cast = (approve: boolean, reason: string): Promise<boolean> => {
     hasVoted.current = true;
-    holdVotes(approve ? approvable : covered, approve, reason);
+    holdVotes(approve ? approvable : covered, approve, reason, draft);
     onVoted();
     return Promise.resolve(true);
   };
@@ -79,14 +82,14 @@ export function GroupPane({ group, items, isSelection, handle, onClear, onBack, 
           </button>
         )}
         {shapes.map((shape, i) => (
-          <RequestGroupTable key={shape.key} group={shape} position={i + 1} />
+          <RequestGroupTable key={shape.key} group={shape} position={i + 1} addressOf={addressOf} />
         ))}
       </div>
       {hasScope("approvals:decide") && covered.length > 0 ? (
         <div class="pane-foot">
           {critical === 0 ? null : <Notice kind="busy">{TEXTS.critical(critical, isSelection)}</Notice>}
           <VoteBar
-            subject={GROUP_DRAFT}
+            subject={draft}
             count={covered.length}
             approvable={approvable.length}
             isSelection={isSelection}
@@ -113,12 +116,15 @@ function useCovered(items: readonly QueueItem[], isSelection: boolean, hasVoted:
   const findListed = (id: string): Action | undefined => listed.current.find((action) => action.id === id);
   const isCleared = wasSelection.current && !isSelection && !hasVoted.current;
   wasSelection.current = isSelection;
-  const update = (): void => {
-    listed.current = [...waiting.values()];
+  const list = (actions: readonly Action[]): void => {
+    listed.current = actions;
     hasVoted.current = false;
   };
+  const update = (): void => list([...waiting.values()]);
   const isChosen = isSelection && [...waiting.keys()].some((id) => findListed(id) === undefined);
-  if (listed.current.length === 0 || isChosen || isCleared) update();
+  if (listed.current.length === 0 || isCleared) update();
+  // A request that has changed stays as it is listed, so that selecting another one does not replace it unnoticed.
+  else if (isChosen) list([...waiting].map(([id, action]) => findListed(id) ?? action));
   return {
     covered: listed.current.filter(({ id }) => waiting.has(id)),
     others: [...waiting.values()].filter(({ id, request_hash }) => findListed(id)?.request_hash !== request_hash)

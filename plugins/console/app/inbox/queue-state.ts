@@ -35,6 +35,10 @@ export interface QueueState {
   groups: readonly Group[];
   /** New groups that belong further up, until the person asks for them. */
   heldGroups: readonly Group[];
+  /** The query that returned the groups; null before the first read. */
+  groupsQuery: ListQuery | null;
+  /** Whether the service counted all pending requests and listed all groups. */
+  isComplete: boolean;
   /** The query that returned the rows of the open group. */
   query: ListQuery;
   items: ReadonlyMap<string, QueueItem>;
@@ -52,6 +56,8 @@ export interface QueueState {
 export const EMPTY_QUEUE: QueueState = {
   groups: [],
   heldGroups: [],
+  groupsQuery: null,
+  isComplete: true,
   query: {},
   items: new Map(),
   order: [],
@@ -78,8 +84,16 @@ const ORDERS = {
 const orderOf = ({ query }: QueueState) => ORDERS[query.sort ?? "deadline"];
 
 export function storeAction(state: QueueState, action: Action, more: Partial<QueueItem> = {}): QueueState {
-  const old = state.items.get(action.id) ?? { action, outcome: null, isFull: false, error: null };
-  const items = new Map(state.items).set(action.id, { ...old, ...more, action: { ...old.action, ...action } });
+  return storeActions(state, [action], more);
+}
+
+/** Stores the requests of a page. Copies the map once, because thousands of requests may be loaded. */
+function storeActions(state: QueueState, actions: readonly Action[], more: Partial<QueueItem> = {}): QueueState {
+  const items = new Map(state.items);
+  for (const action of actions) {
+    const old = items.get(action.id) ?? { action, outcome: null, isFull: false, error: null };
+    items.set(action.id, { ...old, ...more, action: { ...old.action, ...action } });
+  }
   return { ...state, items };
 }
 
@@ -88,16 +102,25 @@ export function changeItem(state: QueueState, id: string, more: Partial<QueueIte
   return old === undefined ? state : { ...state, items: new Map(state.items).set(id, { ...old, ...more }) };
 }
 
-/** Adds a pending request at the end of the list. Adds it to the held requests instead if it belongs further up. */
-function place(state: QueueState, action: Action): QueueState {
-  if (state.order.includes(action.id) || state.held.includes(action.id)) return storeAction(state, action);
-  const last = state.items.get(state.order.at(-1) ?? "")?.action;
-  if (last === undefined || orderOf(state)(action, last) > 0) {
+/** Adds pending requests at the end of the list. Adds those that belong further up to the held requests instead. */
+function placeActions(state: QueueState, actions: readonly Action[]): QueueState {
+  const known = new Set([...state.order, ...state.held]);
+  const compare = orderOf(state);
+  const [order, held] = [[...state.order], [...state.held]];
+  let last = state.items.get(order.at(-1) ?? "")?.action;
+  const stored = actions.filter((action) => {
+    if (known.has(action.id)) return true;
+    if (last !== undefined && compare(action, last) <= 0) {
+      held.push(action.id);
+      return true;
+    }
     // The request is on a page that has not been loaded yet.
-    if (last !== undefined && state.cursor !== null) return state;
-    return { ...storeAction(state, action), order: [...state.order, action.id] };
-  }
-  return { ...storeAction(state, action), held: [...state.held, action.id] };
+    if (last !== undefined && state.cursor !== null) return false;
+    order.push(action.id);
+    last = action;
+    return true;
+  });
+  return { ...storeActions(state, stored), order, held };
 }
 
 interface Page {
@@ -119,16 +142,27 @@ type IsMine = (vote: Action["approvals"][number]) => boolean;
 const isDone = ({ action, outcome }: QueueItem, isMine: IsMine): boolean =>
   outcome !== null || deadlineOf(action) <= serviceNow() || action.approvals.some(isMine);
 
+interface CountedGroups {
+  groups: readonly Group[];
+  total: number | null;
+  complete: boolean;
+}
+
 /**
- * Stores the groups that the service counted. Groups do not move: new ones that belong further up are held. The open
- * group stays while its requests show their outcomes, and so does one whose only request shows its outcome.
+ * Stores the groups that the service counted for the query. Groups of the same query do not move: new ones that belong
+ * further up are held. The open group stays while its requests show their outcomes, and so does one whose only request
+ * shows its outcome. The groups of another query replace all groups, because the query can have another order.
  */
 export function storeGroups(
   state: QueueState,
-  { groups, total }: { groups: readonly Group[]; total: number | null },
+  query: ListQuery,
+  { groups, total, complete }: CountedGroups,
   open: string | null,
   isMine: IsMine,
 ): QueueState {
+  const counts = { groupsQuery: query, isComplete: complete, total, loading: false, error: null };
+  if (state.groupsQuery === null || !isSameQuery(state.groupsQuery, query))
+    return { ...state, ...counts, groups, heldGroups: [] };
   const latest = new Map(groups.map((group) => [group.id, group]));
   const isKept = ({ id, count, first }: Group): boolean => {
     const only = count === 1 ? state.items.get(first) : undefined;
@@ -145,33 +179,25 @@ export function storeGroups(
     ...state,
     groups: [...known, ...added.filter(isBelow)],
     heldGroups: added.filter((group) => !isBelow(group)),
-    total,
-    loading: false,
-    error: null,
+    ...counts,
   };
 }
 
 export function storeFirstPage(state: QueueState, query: ListQuery, { actions, next_cursor }: Page): QueueState {
   let next: QueueState = { ...state, query, error: null };
   if (state.order.length === 0 || !isSameQuery(state.query, query)) {
-    for (const action of actions) next = storeAction(next, action);
-    return { ...next, order: actions.map(({ id }) => id), held: [], cursor: next_cursor };
+    return { ...storeActions(next, actions), order: actions.map(({ id }) => id), held: [], cursor: next_cursor };
   }
   if (next_cursor === null) next = { ...next, cursor: null };
-  for (const action of actions) next = place(next, action);
-  return next;
+  return placeActions(next, actions);
 }
 
 export const isSameQuery = (a: ListQuery, b: ListQuery): boolean => JSON.stringify(a) === JSON.stringify(b);
 
 export function storeNextPage(state: QueueState, { actions, next_cursor }: Page): QueueState {
-  let next: QueueState = { ...state, error: null, cursor: next_cursor };
-  for (const action of actions) {
-    next = storeAction(next, action);
-    if (!next.order.includes(action.id) && !next.held.includes(action.id))
-      next = { ...next, order: [...next.order, action.id] };
-  }
-  return next;
+  const known = new Set([...state.order, ...state.held]);
+  const added = actions.map(({ id }) => id).filter((id) => !known.has(id));
+  return { ...storeActions(state, actions), error: null, cursor: next_cursor, order: [...state.order, ...added] };
 }
 
 /** Stores a request that was read individually. */

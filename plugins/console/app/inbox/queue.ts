@@ -101,7 +101,7 @@ function createQueueReads(
     const counted = await request("GET /v1/approvals/groups", { query: asked, signal });
     const { group, ...latest } = newest().query;
     // The person changed the query during the read. A separate read loads the groups for the new query.
-    if (isSameQuery(latest, asked)) setState((old) => storeGroups(old, counted, group ?? null, isOwnVote));
+    if (isSameQuery(latest, asked)) setState((old) => storeGroups(old, asked, counted, group ?? null, isOwnVote));
   }
 
   async function loadPage(signal?: AbortSignal): Promise<void> {

@@ -24,6 +24,7 @@ export const TEXTS = {
   empty: "No requests are waiting.",
   noneForYou: "No request waits for your vote.",
   showOthers: (count: number) => `Show ${formatCounted(count, "pending request")} for others`,
+  incomplete: "More is pending than this list shows. Search or filter to find the others.",
   noMatch: "No pending request matches.",
   tabs: "Which requests",
   search: "Search all pending requests",

@@ -2,7 +2,6 @@
  * Renders requests of the same shape as a table. Its columns are the parameters that differ. Its first rows are the
  * outliers.
  */
-import { encodeSegment } from "../core/api.ts";
 import type { Action } from "../core/api-types.ts";
 import { Badge, MarkedValue, TimeLeft } from "../ui/elements.tsx";
 import { formatCounted, renderPlain } from "../ui/format.ts";
@@ -17,9 +16,11 @@ interface Props {
   group: RequestGroup<Action>;
   /** Position of the table among those of the pane, from 1, for its label. */
   position: number;
+  /** Returns the address of a request. */
+  addressOf(id: string): string;
 }
 
-export function RequestGroupTable({ group, position }: Props) {
+export function RequestGroupTable({ group, position, addressOf }: Props) {
   const { tool, operation, columns, moreColumns, common, rows } = group;
   return (
     <section class="group">
@@ -48,7 +49,7 @@ export function RequestGroupTable({ group, position }: Props) {
               <tr key={action.id}>
                 <td>{action.risk_level === null ? "not rated" : <Badge value={action.risk_level} />}</td>
                 <td class="headline" title={describeRequest(action)}>
-                  <a href={`#/approvals/${encodeSegment(action.id)}`} aria-label={`Open ${uniqueRequestLabel(action)}`}>
+                  <a href={addressOf(action.id)} aria-label={`Open ${uniqueRequestLabel(action)}`}>
                     <RequestHeadline action={action} />
                   </a>
                 </td>

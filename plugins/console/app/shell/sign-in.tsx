@@ -4,7 +4,9 @@ import { request } from "../core/api.ts";
 import { storeMe } from "../core/me.ts";
 import { hasPanels } from "../core/parts.ts";
 import { signIn } from "../core/session.ts";
-import { ErrorNotice } from "../ui/elements.tsx";
+import { droppedVotes } from "../inbox/held-votes.ts";
+import { ErrorNotice, Notice } from "../ui/elements.tsx";
+import { formatCounted } from "../ui/format.ts";
 import { Panels } from "../ui/panels.tsx";
 
 /** @param props.why why the person was signed out; empty if they chose to sign out */
@@ -19,6 +21,12 @@ export function SignIn({ why }: { why: string }) {
       <h1>Assent</h1>
       <p class="quiet">Sign in to vote on requests and to see what agents do.</p>
       {why === "" ? null : <ErrorNotice error={new Error(`You were signed out: ${why}`)} />}
+      {droppedVotes.value === 0 ? null : (
+        <Notice kind="bad">
+          {formatCounted(droppedVotes.value, "vote")} may not be recorded. Sign in and check the requests under
+          Approvals.
+        </Notice>
+      )}
       <Panels place="sign-in" />
       {isKeyOpen ? (
         <KeyForm />
