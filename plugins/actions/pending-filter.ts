@@ -14,6 +14,8 @@ import { findVotingBlock, type PendingApprover } from "./voting-capacity.ts";
 /** Maximum number of pending actions that one request reads, starting with the earliest deadline. */
 const MAX_READ = 20_000;
 const SLICE = 200;
+/** Number of characters of requests that a visitor may parse before decisions run. */
+const MAX_VISITED = 1_000_000;
 
 export const RISKS = ["low", "medium", "high", "critical"] as const;
 
@@ -115,12 +117,13 @@ export async function findMatchingActions(
   filter: PendingFilter,
   now: number,
   approver: PendingApprover = credential,
-  visit: (row: ActionRow, key: SortKey) => void = () => undefined,
+  visit?: (row: ActionRow, key: SortKey) => void,
 ): Promise<Matches> {
   const matches: Match[] = [];
   const moment = { ...(await host.snapshot()), now };
   let after: PendingCursor = { expires_at: now, decision_seq: Number.MAX_SAFE_INTEGER };
   const groupOf = createGroupIds();
+  let visited = 0;
   const words = splitWords(filter.q);
   const { compiled: set } = await host.policies.current();
   // A group member's search must not take longer because of actions that the member cannot see.
@@ -139,7 +142,12 @@ export async function findMatchingActions(
       if (filter.view === "mine" && !(await canApprove(host, approver, row, moment))) continue;
       const key = sortKey(filter, row);
       matches.push({ id: row.id, key });
+      if (visit === undefined) continue;
       visit(row, key);
+      visited += row.request.length + (row.effective?.length ?? 0);
+      if (visited < MAX_VISITED) continue;
+      visited = 0;
+      await host.waitForReadSlot(credential.key.id);
     }
     const last = rows.at(-1);
     if (last === undefined || rows.length < SLICE) return { matches: matches.sort(byKey), isComplete: true };
