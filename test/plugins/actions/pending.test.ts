@@ -72,6 +72,16 @@ describe("pending actions", () => {
     await submit(ASKED);
     const { body } = await service.call("GET", "/v1/approvals", { key: bound.key });
     assert.deepEqual([idsOf(body), body.total], [[own], 1]);
+    // The other agent's request is in the same group.
+    const groupsOf = async (key: string, query = "") =>
+      (await service.call("GET", `/v1/approvals/groups?operation=${ASKED.operation}${query}`, { key })).body;
+    const [shared] = (await groupsOf(service.admin)).groups;
+    assert.ok(shared.count > 1);
+    for (const query of ["", `&group=${shared.id}`, `&q=${ASKED.operation}`]) {
+      const { groups, total } = await groupsOf(bound.key, query);
+      const [{ id, count, agents, agent_count, first }] = groups;
+      assert.deepEqual([id, count, agents, agent_count, first, total], [shared.id, 1, ["own-bot"], 1, own, 1], query);
+    }
   });
 
   it("are filtered, searched and sorted by the service, with the number of those that pass", async () => {

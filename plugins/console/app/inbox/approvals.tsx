@@ -58,7 +58,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
   const openGroup = (next: Group): void => {
     // A group of one request is that request, unless it is open and lists others that are settled.
     if (next.count === 1 && (next.id !== group?.id || rows.length === 0)) return openFirst(next);
-    const isClosing = next.id === group?.id && id === null;
+    const isClosing = next.id === query.group && id === null;
     open(null, isClosing ? undefined : next.id);
   };
   const openFirst = ({ id: of, first }: Group): void => open(findHeldVote(first) === null ? first : null, of);

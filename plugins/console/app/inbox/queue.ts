@@ -137,11 +137,16 @@ export function useQueue(open: string | null, asked: ListQuery): Queue {
   const [state, setState] = useState(EMPTY_QUEUE);
   const [live, setLive] = useState({ state: "starting", why: "" });
   const openItem = open === null ? null : (state.items.get(open) ?? null);
+  // Stays open when another group arrives, because the person may be voting on it.
+  const onlyGroup = useRef<string | null>(null);
   const group =
     state.groups.find(({ id }) => id === asked.group) ??
     findGroup(state.groups, openItem?.action) ??
-    (asked.group === undefined && state.groups.length === 1 ? state.groups[0] : undefined) ??
+    (asked.group === undefined
+      ? state.groups.find(({ id }, _, { length }) => length === 1 || id === onlyGroup.current)
+      : undefined) ??
     null;
+  onlyGroup.current = asked.group === undefined && open === null ? (group?.id ?? null) : null;
   const { group: _, ...view } = asked;
   const query: ListQuery = group === null ? view : { ...view, group: group.id };
   const newest = useRef<Newest>({ state, query, open });
