@@ -146,6 +146,13 @@ export function wordSearch(path: string, text: string, ignored: "skipped" | "rea
   return [{ path: folder, ignored: "matched", globs: [pattern, ...folders.filter((each) => each !== "")], ...word }];
 }
 
+/** Whether a word is the file of `docker build -f`. A name such as `Dockerfile.dev` is also that of a host. */
+export const isBuildFile = (name: string, args: readonly string[], at: number): boolean =>
+  ["docker", "podman"].includes(name) &&
+  args[0] === "build" &&
+  ["-f", "--file"].includes(args[at - 1] ?? "") &&
+  /^([\w-]+\/)*Dockerfile[.][\w-]+$/.test(args[at] ?? "");
+
 /** Whether a program also reads files of its working folder that it does not name. */
 export const readsWorkingFolder = (name: string, known: ProgramUse | undefined): boolean =>
   known === "checks" && !BUILDERS.has(name);

@@ -27,7 +27,15 @@ import { outputOf } from "./command-output.ts";
 import { hostsIn } from "./addresses.ts";
 import { matchFiles } from "./file-patterns.ts";
 import { knownProgram } from "./program-options.ts";
-import { fileUse, findSearch, readsWorkingFolder, usesListedFiles, wordSearch, type FileUse } from "./file-uses.ts";
+import {
+  fileUse,
+  findSearch,
+  isBuildFile,
+  readsWorkingFolder,
+  usesListedFiles,
+  wordSearch,
+  type FileUse,
+} from "./file-uses.ts";
 import type { ProjectFiles, TaskBody } from "./tasks/task-body.ts";
 import { isHarmlessAssignment, isPrivateVariable } from "./command-tables.ts";
 
@@ -217,7 +225,6 @@ class ShellReader {
     const paths = files.filter((argument) => !texts.includes(argument));
     const last = args.findLast(({ text }) => !text.startsWith("-"));
     for (const argument of paths) {
-      for (const host of hostsIn(argument.text)) this.hosts.add(host);
       if (known?.outputs.has(args.indexOf(argument)) === true) {
         this.writesTo(argument);
         continue;
@@ -228,7 +235,8 @@ class ShellReader {
       this.path(argument, plain === "mv" && argument === last ? { ...use, obeys: true } : use);
     }
     for (const argument of sendsTexts(plain) ? files : paths)
-      for (const host of hostsIn(argument.text)) this.hosts.add(host);
+      if (!isBuildFile(plain, words, args.indexOf(argument)))
+        for (const host of hostsIn(argument.text)) this.hosts.add(host);
     if (plain.includes("/")) this.path(name, { ...READS, obeys: true });
     if (use.searches !== undefined && readsWorkingFolder(plain, known?.use))
       for (const path of this.workingFolders.all())

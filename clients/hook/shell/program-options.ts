@@ -28,6 +28,8 @@ interface Program extends Options {
   first: RegExp | null;
   operands: RegExp | null;
   needed: RegExp | null;
+  /** Letters of options in the first word, with or without a dash. */
+  bundle: RegExp | null;
   min: number;
   max: number;
   /** Options after `--`. */
@@ -63,15 +65,17 @@ function readTable(): Map<string, Program> {
       first: null,
       operands: null,
       needed: null,
+      bundle: null,
       min: 0,
       max: Infinity,
       after: null,
     };
     for (const token of tokens.split(" ")) {
-      const [, rule, source = ""] = /^(first|operands|needs|min|max)(.*)$/.exec(token) ?? [];
+      const [, rule, source = ""] = /^(first|operands|needs|bundle|min|max)(.*)$/.exec(token) ?? [];
       if (token === "--") program.after = noOptions();
       else if (rule === "first" || rule === "operands") program[rule] = whole(source.slice(1, -1), "i");
       else if (rule === "needs") program.needed = whole(source.slice(1, -1));
+      else if (rule === "bundle") program.bundle = whole(source.slice(1, -1));
       else if (rule === "min" || rule === "max") program[rule] = Number(source);
       else addOption(token, program.after ?? program);
     }
@@ -134,6 +138,11 @@ function readOptions(
   let options: Options | null = program;
   for (let index = 0; index < words.length; index++) {
     const { text, at } = words[index] as { text: string; at: number };
+    if (index === 0 && program.bundle?.test(text.replace(/^-/, "")) === true) {
+      given.push(text.replace(/^-?/, "-"));
+      others.add(at);
+      continue;
+    }
     if (text === "--" && options === program) {
       options = program.after;
       continue;

@@ -17,6 +17,7 @@ const GIT_SETTINGS =
  * - `*`: any option; `/x/`: any option that matches
  * - `operands/x/`: what each operand must match, after the first if there is `first/x/`; `max1`, `min1`: their number; `needs/x/`: what some option
  *   must match
+ * - `bundle/x/`: the letters of options in the first word, which needs no dash: `tar tf`
  * - `--`: what follows are the options after `--`
  */
 export const PROGRAM_TABLE = String.raw`
@@ -62,7 +63,10 @@ iconv reads: -cls -ft= --from-code= --to-code= --list
 gzip, gunzip reads: -ltv --list --test needs/-[lv]*[lt][lv]*|--(list|test)/
 # https://infozip.sourceforge.net/UnZip.html
 unzip reads: -lvtZ1qp needs/-[lvtZ1qp]*[lvtZp][lvtZ1qp]*/
-jar reads: /-?t[vf]+/ needs/-?t[vf]+/
+# https://www.gnu.org/software/tar/manual/html_node/Short-Option-Clustering.html, https://docs.oracle.com/en/java/javase/21/docs/specs/man/jar.html
+# "host:file" is a file of another machine, and "@file" contains options.
+tar reads: bundle/[zjJv]*t[zjJvf]*/ needs/-[zjJv]*t[zjJvf]*/ operands/[^:]*/
+jar reads: bundle/t[vf]+/ needs/-t[vf]+/ operands/[^@].*/
 patch reads: -pi= -RNs --dry-run --verbose needs/--dry-run/
 # https://gnome.pages.gitlab.gnome.org/libxml2/xmllint.html
 xmllint reads: --noout --format --xpath=~ --pretty= --html --recover --nonet --c14n --nowarning --noblanks --version
