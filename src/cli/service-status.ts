@@ -2,6 +2,7 @@
 import { createAssent } from "../../clients/typescript/index.ts";
 import { EXIT_CODES, parseArguments, toPrintable, usageError, printJson, type Command } from "./command.ts";
 import { findAvailableKey, serviceUrl } from "./credentials.ts";
+import { programCommand } from "./invocation.ts";
 import { describeFailedChecks, readReadiness, type Readiness } from "./readiness.ts";
 import { withServiceErrors, type Me } from "./remote.ts";
 
@@ -57,7 +58,7 @@ examples:
 };
 
 function describeKey(me: Me | null): string[] {
-  if (me === null) return ['key       none; run "assent login" or set ASSENT_API_KEY'];
+  if (me === null) return [`key       none; run "${programCommand()} login" or set ASSENT_API_KEY`];
   const { name, agent_id: agent, expires_at: expiry } = me.key;
   const details = [
     name,

@@ -301,7 +301,7 @@ describe("against a running service", () => {
     assert.deepEqual([admin.ready, typeof admin.pending], [true, "number"]);
     assert.match(
       (await as("", ["status"])).out,
-      /key {7}none; run "assent login" or set ASSENT_API_KEY\npolicies {2}\d+ active, policy set [0-9a-f]{12}\nsource {4}policy-files: applied\n/,
+      /key {7}none; run "[^"]*assent[^"]* login" or set ASSENT_API_KEY\npolicies {2}\d+ active, policy set [0-9a-f]{12}\nsource {4}policy-files: applied\n/,
     );
     assert.equal((await as("assent_wrong", ["status"])).code, EXIT_CODES.failure);
     Object.assign(process.env, { ASSENT_URL: "http://127.0.0.1:9" });

@@ -6,6 +6,7 @@ import {
   type Output,
   parseArguments,
   printJson,
+  programCommand,
   readLogin,
   type StoredLogin,
   toPrintable,
@@ -44,7 +45,10 @@ async function readKey(): Promise<{ login: StoredLogin | null; fault: string | n
   try {
     const login = readLogin();
     if (login === null)
-      return { login, fault: 'no key is stored for the proxy; run "assent login" with a key of the agent' };
+      return {
+        login,
+        fault: `no key is stored for the proxy; run "${programCommand()} login" with a key of the agent`,
+      };
     const { faults } = await checkKey({ ...login, agent: null });
     return faults.length === 0
       ? { login, fault: null }

@@ -48,7 +48,7 @@ export async function checkServers(
       const { tools, fault } = await start(entry);
       if (fault !== null) report("problem", `${server} is behind the proxy, which does not work: ${fault}`);
       else {
-        const offers = `${server} is behind the proxy, which starts and offers ${tools.length} tools`;
+        const offers = `${server} is behind the proxy, which starts and offers ${tools.length} ${tools.length === 1 ? "tool" : "tools"}`;
         const denied = login === null ? [] : await deniedTools(login, agent, name, tools);
         if (denied.length === 0) report("ok", offers);
         else if (denied.length < tools.length)

@@ -5,6 +5,7 @@ import {
   findAvailableKey,
   type Output,
   parseSeconds,
+  programCommand,
   serviceUrl,
   stateFolder,
   usageError,
@@ -72,7 +73,9 @@ export function readProxySetting(values: Flags, command: string[], io: Output): 
   const url = serviceUrl();
   const apiKey = findAvailableKey(url);
   if (apiKey === null)
-    throw usageError('no key to submit calls with: run "assent login" with a key of the agent, or set ASSENT_API_KEY');
+    throw usageError(
+      `no key to submit calls with: run "${programCommand()} login" with a key of the agent, or set ASSENT_API_KEY`,
+    );
   const { config, base } = loadProxyConfig(values, command);
   const wait = values.wait === undefined ? config.wait : parseSeconds("--wait", values.wait, MAX_WAIT);
   const agent = values.agent ?? config.agent;
