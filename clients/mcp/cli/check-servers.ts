@@ -56,7 +56,7 @@ export async function checkServers(
         else
           report(
             "problem",
-            `${offers}, but the policies deny every call of them: write a policy for ${toolOf(name)} (docs/mcp.md, "Set up")`,
+            `${offers}, but the policies deny every call: write a policy for ${toolOf(name)} (docs/mcp.md, "Set up")`,
           );
       }
     }

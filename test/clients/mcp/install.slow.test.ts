@@ -231,10 +231,10 @@ describe("a client's servers behind the service", () => {
     assert.equal((await login()).code, 0);
     assert.match(
       (await run("install", "--client", "claude-code")).err,
-      /"remote" is behind the proxy, which starts and offers 1 tools/,
+      /"remote" is behind the proxy, which starts and offers 1 tool\b/,
     );
     const doctor = await run("doctor", "--client", "claude-code");
-    assert.match(doctor.out, /"remote" is behind the proxy, which starts and offers 1 tools/);
+    assert.match(doctor.out, /"remote" is behind the proxy, which starts and offers 1 tool\b/);
   });
 
   test("are not changed by a dry run, without settings, or if the file cannot be parsed", async () => {
