@@ -173,7 +173,7 @@ describe("a client's servers behind the service", () => {
     assert.equal(statSync(join(state, backup)).mode & 0o777, 0o600);
     // No default policy names this server, and both commands say so.
     const allDenied =
-      /^problem .*"demo" .* offers \d+ tools, but the policies deny every call .*policy for mcp\.demo /m;
+      /^problem .*"demo" .* offers \d+ tools, but the policies deny every call: .*policy for mcp\.demo /m;
     assert.match(installed.err, allDenied);
     const denied = await run("doctor", "--client", "claude-code");
     assert.equal(denied.code, 1);
