@@ -111,7 +111,10 @@ function isIndependent(
   return !groups.some((group) => requester.has(group));
 }
 
-/** Whether each key that submitted the action, or gave its authority, has an owner. Without one, no vote is independent. */
+/**
+ * Whether the action's key, and each key that gave an authority for it, has an owner. If one has none, it is unknown
+ * which votes are independent of the requester, so none is.
+ */
 export function isRequesterKnown(row: SubmittedAction, { state }: VoteMoment): boolean {
   const users = state(userState);
   return listSubmitters(row).every((submitter) => users.has(userOfPrincipal(submitter.submitted_owner ?? "") ?? ""));

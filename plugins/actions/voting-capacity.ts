@@ -118,10 +118,15 @@ export function describeUncovered(visibility: Visibility, row: ActionRow): strin
     : "your own groups do not cover this agent and tool";
 }
 
+/** Who changed the request; null if nobody did. */
+interface Edited {
+  edit: Pick<RecordedEdit, "by"> | null;
+}
+
 /** Omits capacities that include the person who changed the request, because another person has to approve it. */
 export function excludeEditor(
   host: CoreHost,
-  { edit }: { edit: Pick<RecordedEdit, "by"> | null },
+  { edit }: Edited,
   voter: ProspectiveVoter,
   found: VotingCapacities,
 ): VotingCapacities {
@@ -258,9 +263,8 @@ export function describeVoting(
   }: {
     requirement: ApprovalRequirement;
     approvals: readonly RecordedApproval[];
-    edit: Pick<RecordedEdit, "by"> | null;
     self: SelfRelation | null;
-  },
+  } & Edited,
   moment: VoteMoment,
   isAlone = true,
 ): VotingTerms {
@@ -301,10 +305,7 @@ export function findVotingBlock(
   host: CoreHost,
   row: ActionRow,
   approver: PendingApprover,
-  {
-    requirement,
-    ...history
-  }: Pick<VerifiedHistory, "requirement" | "approvals"> & { edit: Pick<RecordedEdit, "by"> | null },
+  { requirement, ...history }: Pick<VerifiedHistory, "requirement" | "approvals"> & Edited,
   moment: VoteMoment,
   isAlone = true,
 ): VotingTerms["blocked"] {

@@ -55,7 +55,7 @@ const includesIgnored = (name: string, args: readonly string[]): boolean =>
 const HAVE_SUBCOMMANDS = words(
   "coverage golangci-lint phpstan next nuxt astro svelte-kit remix gatsby ng storybook mkdocs prisma",
 );
-/** Programs that work in a folder with the results of a build, which git ignores. */
+/** Programs that work in the folder with the results of a build. Git usually ignores this folder. */
 const BUILDERS = words("cmake ctest ninja meson");
 const GIT_CHANGES = words("mv rm checkout apply am clean init clone");
 
@@ -146,7 +146,7 @@ export function wordSearch(path: string, text: string, ignored: "skipped" | "rea
   return [{ path: folder, ignored: "matched", globs: [pattern, ...folders.filter((each) => each !== "")], ...word }];
 }
 
-/** Whether a word is the file of `docker build -f`. A name such as `Dockerfile.dev` is also that of a host. */
+/** Whether a word is the file of `docker build -f`. Without this check, a name such as `Dockerfile.dev` counts as a host. */
 export const isBuildFile = (name: string, args: readonly string[], at: number): boolean =>
   ["docker", "podman"].includes(name) &&
   args[0] === "build" &&

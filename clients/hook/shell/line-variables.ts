@@ -1,6 +1,6 @@
 /** Values of the variables that a line assigns. */
 import { forEachChild, type SyntaxNode } from "unbash";
-import { isShownVariable } from "./command-tables.ts";
+import { SHOWN_VARIABLES } from "./command-tables.ts";
 import { isNumber, isNumeric, type Known } from "./word-values.ts";
 import type { WorkingFolders } from "./working-folders.ts";
 
@@ -21,7 +21,7 @@ export class LineVariables {
     const [folder, ...others] = this.folders.all();
     if (name === "PWD" && folder !== undefined && others.length === 0) return { kind: "literal", text: folder };
     if (name === "HOME" && this.home !== null) return { kind: "literal", text: this.home };
-    return isShownVariable(name) ? { kind: "text" } : null;
+    return SHOWN_VARIABLES.has(name) ? { kind: "text" } : null;
   }
 
   set(name: string, value: Known | null): void {

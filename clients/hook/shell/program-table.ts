@@ -13,7 +13,7 @@ const GIT_SETTINGS =
  *
  * - `-ab`: letters without a value; `-ab=`: letters with a value, attached or in the next word; `-a[=]`: with a value only if attached
  * - `--name`, `--name=`, `--name[=]`: the same for long options; `~name`: with one dash or two
- * - after `=`: `~` for a value that is text, `>` for a file that the program writes, `^` for the folder of a build, which git ignores, `/x/` for what the value must match (`~/x/` for text)
+ * - after `=`: `~` for a value that is text, `>` for a file that the program writes, `^` for the folder of a build, `/x/` for what the value must match (`~/x/` for text)
  * - `*`: any option; `/x/`: any option that matches
  * - `operands/x/`: what each operand must match, after the first if there is `first/x/`; `max1`, `min1`: their number; `needs/x/`: what some option
  *   must match
@@ -22,7 +22,7 @@ const GIT_SETTINGS =
  */
 export const PROGRAM_TABLE = String.raw`
 # Variables whose values are no secrets
-printenv reads: -0 --null min1 operands/${SHOWN_VARIABLES}/
+printenv reads: -0 --null min1 operands/${[...SHOWN_VARIABLES].join("|")}/
 # https://www.gnu.org/software/coreutils/manual/coreutils.html
 sort reads: -bdfgiMhnRrVcCmsuz0123456789 -kSt= --key= --field-separator= --buffer-size= --parallel= --batch-size= --sort= --check[=] --reverse --numeric-sort --general-numeric-sort --human-numeric-sort --version-sort --month-sort --random-sort --dictionary-order --ignore-case --ignore-leading-blanks --ignore-nonprinting --unique --stable --merge --zero-terminated --debug
 uniq reads: -cdDiuz -fsw= --count --repeated --all-repeated[=] --group[=] --unique --ignore-case --skip-fields= --skip-chars= --check-chars= --zero-terminated max1

@@ -61,7 +61,7 @@ export async function followServerTask(
     for (let interval = created["pollIntervalMs"]; ;) {
       await pause(typeof interval === "number" ? interval : DEFAULT_POLL_MS, options.signal);
       const reply = await request("tasks/get", {});
-      // The reason gets the proxy's mark, so it must not have any text of the server.
+      // The proxy puts its mark in front of the reason, so the reason must not quote the server.
       if ("error" in reply) throw new ResponseLostError(`the server "${name}" does not report on its task`);
       const { status, result, error, inputRequests, statusMessage, pollIntervalMs } = reply.result;
       if (status === "completed" && isObject(result)) return { result };

@@ -171,8 +171,8 @@ const foreignReply = (): MessageError =>
   });
 
 /**
- * Describes a failure for the model, without any text of the server, such as a header. The proxy marks what it says about a
- * lost response, and a server must not write behind this mark. The log has the whole error.
+ * Describes a failure for the model. The proxy puts its mark in front of the description, so the description must not
+ * quote the server: a header, for example, could contain a sentence that reads as the proxy's. The log has the whole error.
  */
 function describeFailure(error: unknown, code: string | undefined): string {
   if (error instanceof ResponseLostError) return error.message;

@@ -79,8 +79,8 @@ export function renderPage<T>(
 }
 
 /**
- * Throws USERS_SCIM_INVALID if two names differ only in case or in the schema's URN, because `active` and `Active` could
- * have different values.
+ * Throws USERS_SCIM_INVALID if two names stand for one attribute, such as `active`, `Active` and
+ * `urn:ietf:params:scim:schemas:core:2.0:User:active`, because they could have different values.
  */
 function assertDistinctNames(object: JsonObject): JsonObject {
   const names = Object.keys(object).map(normalizeAttributePath);

@@ -352,8 +352,8 @@ function countText({ total }: Queue, isFiltered: boolean): string {
 }
 
 /**
- * Returns the next line after the request `id` that leads to a request on which the person can vote. Continues at the
- * start of the list; undefined if there is none.
+ * Searches the lines below the request `id`, and then those above it, for a line that leads to a request on which the
+ * person can vote. Lines of the same group come first. Returns undefined if there is none.
  */
 function nextOpen(lines: readonly Line[], id: string): Line | undefined {
   const place = lines.findIndex((line) => line.kind === "request" && line.item.action.id === id);
@@ -394,7 +394,7 @@ interface Selection {
   clear(): void;
 }
 
-/** @param group the open group; another group has its own selection */
+/** @param group the open group. When it changes, the selection becomes empty */
 function useSelection(rows: readonly QueueItem[], group: string | undefined): Selection {
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
   const anchor = useRef<string | null>(null);

@@ -42,7 +42,7 @@ export interface HeldVote {
 
 /** The votes, in the order in which they were given. */
 export const heldVotes = signal<readonly HeldVote[]>([]);
-/** Number of votes that were dropped when the person was signed out, until the next sign-in. */
+/** Number of votes that were dropped when the person was signed out. The next sign-in sets it to 0. */
 export const droppedVotes = signal(0);
 /** Time at which the held votes are cast, by the browser's clock. Milliseconds; null if no cast is scheduled. */
 export const castAt = signal<number | null>(null);

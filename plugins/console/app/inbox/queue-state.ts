@@ -102,7 +102,7 @@ export function changeItem(state: QueueState, id: string, more: Partial<QueueIte
   return old === undefined ? state : { ...state, items: new Map(state.items).set(id, { ...old, ...more }) };
 }
 
-/** Adds pending requests at the end of the list. Adds those that belong further up to the held requests instead. */
+/** Adds pending requests at the end of the list. Holds those that belong further up. */
 function placeActions(state: QueueState, actions: readonly Action[]): QueueState {
   const known = new Set([...state.order, ...state.held]);
   const compare = orderOf(state);
