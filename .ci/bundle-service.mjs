@@ -16,7 +16,7 @@ const ENTRIES = ["clients/hook/worker.js", "clients/hook/daemon.js", "src/polici
  * commands, the heap settings, and the hook.
  */
 const SEPARATE =
-  /^src\/(?:cli\/(?:main|serve-command)|serve\/heap-growth)\.js$|^(?:plugins|clients)\/[\w-]+\/commands\/[\w-]+\.js$|^clients\/hook\/launcher\.js$/;
+  /^src\/(?:cli\/(?:main|serve-command)|serve\/v8-flags)\.js$|^(?:plugins|clients)\/[\w-]+\/commands\/[\w-]+\.js$|^clients\/hook\/launcher\.js$/;
 /**
  * Roots of the bundles. A bundle contains its roots and their imports, and imports the previous bundles. So a client
  * command or a ledger test does not load all bundles.

@@ -2,11 +2,11 @@
  * Runs the whole service for a measurement, on an empty SQLite store or on `DATABASE_URL`. Prints one JSON line: `{url,
  * key}`.
  */
-import { limitYoungGeneration, prepareHeapForRequests } from "../src/serve/heap-growth.ts";
+import { allowOptimization, prepareForLoading, prepareForRequests } from "../src/serve/v8-flags.ts";
 import { answerCounts, countedSqlite } from "./counters.ts";
 
 // Before other modules are loaded, as the command line does it.
-limitYoungGeneration();
+prepareForLoading();
 const { createLogger, createRuntime, loadConfig } = await import("../src/index.ts");
 const { stopOnSignals, serve, ServerResponse } = await import("../src/serve/index.ts");
 
@@ -35,10 +35,11 @@ const runtime = await createRuntime(config, {
   log: createLogger("info", () => {}),
   Response: ServerResponse,
 });
+allowOptimization();
 await runtime.start();
 await runtime.createFirstKeys((keys) => (key = keys.agent));
 const { url, stop } = await serve(runtime.fetch, config.server);
-prepareHeapForRequests();
+prepareForRequests();
 // Node writes the profile of --cpu-prof only on a graceful exit.
 stopOnSignals(async () => {
   await stop();

@@ -18,14 +18,14 @@ const EMPTY = sql.lit("");
 export function prepareActionWrites(db: Kysely<Tables>) {
   return {
     insertAction: prepareInsert(db, "actions", [...ACTION_COLUMNS, "agent_fold"]),
-    noteAsked: prepare(
+    noteAsked: prepare(() =>
       db
         .updateTable("actions")
         .set(params<object>(["asked_at", "waits"]))
         .where("id", "=", param("id", "uuid")),
     ),
     updateAction: actionUpdates(db),
-    eraseAction: prepare(
+    eraseAction: prepare(() =>
       db
         .updateTable("actions")
         .set({
@@ -47,7 +47,7 @@ export function prepareActionWrites(db: Kysely<Tables>) {
     erasePart: Object.fromEntries(
       ERASABLE_PARTS.map((part) => [
         part,
-        prepare(
+        prepare(() =>
           db
             .updateTable("actions")
             .set({ [part]: sql`null` })
@@ -137,7 +137,7 @@ function actionUpdates(db: Kysely<Tables>): (guard: ActionGuard, change: ActionC
       if (guards.includes("expires_after")) query = query.where("expires_at", ">", param("expires_after"));
       if (guards.includes("expired_by")) query = query.where("expires_at", "<=", param("expired_by"));
       if (guards.includes("approved_after")) query = query.where("approved_until", ">", param("approved_after"));
-      statement = prepare(query);
+      statement = prepare(() => query);
       statements.set(shape, statement);
     }
     return statement;

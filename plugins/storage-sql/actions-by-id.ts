@@ -25,8 +25,8 @@ export function prepareActionsById(
       dialect,
     );
   return {
-    actionsById: prepare(rowsOf("actions", "id").select(ACTION_COLUMNS as never)),
-    approvalsOfActions: prepare(rowsOf("approvals", "action_id").select(APPROVAL_COLUMNS as never)),
+    actionsById: prepare(() => rowsOf("actions", "id").select(ACTION_COLUMNS as never)),
+    approvalsOfActions: prepare(() => rowsOf("approvals", "action_id").select(APPROVAL_COLUMNS as never)),
   };
 }
 

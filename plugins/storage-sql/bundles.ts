@@ -48,13 +48,13 @@ export interface BundleReader {
 
 export function prepareBundleReads(db: Kysely<Tables>) {
   return {
-    bundle: prepare(db.selectFrom("entry_bundles").select("bytes").where("start", "=", param("start"))),
-    lastBundle: prepare(db.selectFrom("entry_bundles").select((eb) => eb.fn.max("start").as("start"))),
+    bundle: prepare(() => db.selectFrom("entry_bundles").select("bytes").where("start", "=", param("start"))),
+    lastBundle: prepare(() => db.selectFrom("entry_bundles").select((eb) => eb.fn.max("start").as("start"))),
     /**
      * Reads bundles, each with the number of its 256 entries that are stored correctly. A followed
      * entry keeps its bytes in its row, because every process reads it when it starts; other entries do not.
      */
-    bundledEntries: prepare(
+    bundledEntries: prepare(() =>
       db
         .selectFrom(
           db
@@ -78,10 +78,10 @@ export function prepareBundleReads(db: Kysely<Tables>) {
 
 export function prepareBundleWrites(db: Kysely<Tables>) {
   return {
-    insertBundle: prepare(
+    insertBundle: prepare(() =>
       db.insertInto("entry_bundles").values({ start: param<number>("start"), bytes: param<Uint8Array>("bytes") }),
     ),
-    emptyEntries: prepare(
+    emptyEntries: prepare(() =>
       db
         .updateTable("entries")
         // Also set `seq`. Otherwise SQLite shortens each row in place and does not free any pages.

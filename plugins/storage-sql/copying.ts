@@ -69,13 +69,13 @@ export function prepareStorageCopying(db: Kysely<Tables>) {
   ) as Record<CopiedTable, TableStatements>;
   return {
     tables,
-    head: prepare(
+    head: prepare(() =>
       db
         .updateTable("ledger_head")
         .set(params<object>(["size", "root", "edge", "policy_set", "epoch", "followed_digest", "seal"]))
         .where("id", "=", sql.lit(1)),
     ),
-    checkpoint: prepare(
+    checkpoint: prepare(() =>
       db
         .updateTable("checkpoint")
         .set(params<object>(["size", "note"]))
@@ -106,11 +106,11 @@ function statementsOf(
       .doUpdateSet(Object.fromEntries(rest.map((column) => [column, sql.ref(`excluded.${column}`)])) as never),
   );
   return {
-    first: prepare(ordered.limit(param<number>("limit"))),
-    after: prepare(ordered.where(behind).limit(param<number>("limit"))),
-    last: prepare(backwards.limit(sql.lit(1))),
-    count: prepare(db.selectFrom(table as "meta").select((eb) => eb.fn.countAll<number>().as("n"))),
-    write: prepare(changes ? replacing : insert),
+    first: prepare(() => ordered.limit(param<number>("limit"))),
+    after: prepare(() => ordered.where(behind).limit(param<number>("limit"))),
+    last: prepare(() => backwards.limit(sql.lit(1))),
+    count: prepare(() => db.selectFrom(table as "meta").select((eb) => eb.fn.countAll<number>().as("n"))),
+    write: prepare(() => (changes ? replacing : insert)),
   };
 }
 

@@ -41,13 +41,13 @@ export function prepareUncoveredRowStatements(db: Kysely<Tables>) {
     key: string,
     compare: "=" | ">=",
   ): UncoveredRowStatements => ({
-    find: prepare(
+    find: prepare(() =>
       db
         .selectFrom(table as "meta")
         .select(columns as never)
         .where(key as never, compare, param<never>("at")),
     ),
-    remove: prepare(db.deleteFrom(table as "meta").where(key as never, compare, param<never>("at"))),
+    remove: prepare(() => db.deleteFrom(table as "meta").where(key as never, compare, param<never>("at"))),
   });
   return {
     entries: statementsFor("entries", schema.ENTRY_COLUMNS, "seq", ">="),
@@ -60,18 +60,18 @@ export function prepareUncoveredRowStatements(db: Kysely<Tables>) {
     limitUses: statementsFor("limit_uses", schema.LIMIT_USE_COLUMNS, "action_id", "="),
     pastActions: statementsFor("past_actions", schema.PAST_ACTION_COLUMNS, "action_id", "="),
     tiles: {
-      find: prepare(tilesBehind(db.selectFrom("tiles").select(schema.TILE_COLUMNS))),
-      remove: prepare(tilesBehind(db.deleteFrom("tiles"))),
+      find: prepare(() => tilesBehind(db.selectFrom("tiles").select(schema.TILE_COLUMNS))),
+      remove: prepare(() => tilesBehind(db.deleteFrom("tiles"))),
     },
-    reset: prepare(
+    reset: prepare(() =>
       db.updateTable("actions").set(params<object>(CHANGEABLE_COLUMNS)).where("id", "=", param("id", "uuid")),
     ),
-    setPastActions: prepare(
+    setPastActions: prepare(() =>
       db.updateTable("past_actions").set(TIME_ASSIGNMENTS).where("action_id", "=", param("action_id")),
     ),
-    deleteTotals: prepare(db.deleteFrom("limit_totals")),
-    deleteSums: prepare(db.deleteFrom("action_sums")),
-    recomputeSums: prepare(db.updateTable("sums_state").set({ folded: sql.lit(-1) })),
+    deleteTotals: prepare(() => db.deleteFrom("limit_totals")),
+    deleteSums: prepare(() => db.deleteFrom("action_sums")),
+    recomputeSums: prepare(() => db.updateTable("sums_state").set({ folded: sql.lit(-1) })),
   };
 }
 

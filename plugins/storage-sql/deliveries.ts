@@ -49,16 +49,16 @@ const decided = ({ types }: Pick<SqlDialect, "types">) =>
 export function prepareDeliveryReads(db: Kysely<Tables>) {
   const rows = db.selectFrom("deliveries").select(schema.DELIVERY_COLUMNS);
   return {
-    delivery: prepare(rows.where("id", "=", param("id"))),
+    delivery: prepare(() => rows.where("id", "=", param("id"))),
     deliveryLists: deliveryLists(db),
-    deliveriesOfAction: prepare(rows.where("action_id", "=", param("action_id")).orderBy("position")),
-    dueDeliveries: prepare(rows.where(DUE).orderBy("position").limit(param<number>("limit"))),
+    deliveriesOfAction: prepare(() => rows.where("action_id", "=", param("action_id")).orderBy("position")),
+    dueDeliveries: prepare(() => rows.where(DUE).orderBy("position").limit(param<number>("limit"))),
     deliveryBacklog: {
       scheduled: backlog(db, SCHEDULED),
       waiting: backlog(db, WAITING),
       dead: backlog(db, sql<boolean>`state = 'dead'`),
     },
-    nextScheduled: prepare(
+    nextScheduled: prepare(() =>
       db
         .selectFrom("deliveries")
         .select((eb) => eb.fn.min("next_at").as("at"))
@@ -68,7 +68,7 @@ export function prepareDeliveryReads(db: Kysely<Tables>) {
 }
 
 function backlog(db: Kysely<Tables>, of: RawBuilder<boolean>): Statement {
-  return prepare(
+  return prepare(() =>
     db
       .selectFrom("deliveries")
       .select([(eb) => eb.fn.countAll<number>().as("count"), (eb) => eb.fn.min("created_at").as("oldest")])
@@ -90,7 +90,7 @@ function deliveryLists(db: Kysely<Tables>): (filter: DeliveryFilter) => Statemen
         if (name === "before_position") query = query.where("position", "<", param("before_position"));
         else query = query.where(name, "=", name === "state" ? sql.lit(filter.state as never) : param<never>(name));
       }
-      statement = prepare(query.limit(param<number>("limit")).offset(param<number>("offset")));
+      statement = prepare(() => query.limit(param<number>("limit")).offset(param<number>("offset")));
       statements.set(shape, statement);
     }
     return statement;
@@ -146,11 +146,11 @@ export function prepareDeliveryWrites(db: Kysely<Tables>, dialect: Pick<SqlDiale
   const given = schema.DELIVERY_COLUMNS.filter((column) => column !== "position");
   const until = sql<number>`case when kind = 'event' then cast(${param("events")} as bigint) else cast(${param("others")} as bigint) end`;
   return {
-    insertDelivery: prepare(
+    insertDelivery: prepare(() =>
       db.insertInto("deliveries").values({ ...params<Tables["deliveries"]>(given), position: last }),
     ),
     updateDelivery: deliveryUpdates(db),
-    deferDeliveries: prepare(
+    deferDeliveries: prepare(() =>
       db
         .updateTable("deliveries")
         .set({
@@ -165,7 +165,7 @@ export function prepareDeliveryWrites(db: Kysely<Tables>, dialect: Pick<SqlDiale
         // Implied by the condition above, but lets the planner use the index over `next_at`.
         .where("next_at", "<", param("latest")),
     ),
-    hastenDeliveries: prepare(
+    hastenDeliveries: prepare(() =>
       db
         .updateTable("deliveries")
         .set({ next_at: param<number>("now") })
@@ -174,14 +174,14 @@ export function prepareDeliveryWrites(db: Kysely<Tables>, dialect: Pick<SqlDiale
         .where("attempts", "<=", param("attempts"))
         .where("next_at", ">", param("now")),
     ),
-    releaseDeliveries: prepare(
+    releaseDeliveries: prepare(() =>
       db
         .updateTable("deliveries")
         .set({ state: sql.lit("waiting") })
         .where(SCHEDULED)
         .where("next_at", "<=", param("now")),
     ),
-    pruneDeliveries: prepare(db.deleteFrom("deliveries").where("position", "in", old)),
+    pruneDeliveries: prepare(() => db.deleteFrom("deliveries").where("position", "in", old)),
   };
 }
 
@@ -193,7 +193,7 @@ function deliveryUpdates(db: Kysely<Tables>): (change: DeliveryChange) => Statem
     const shape = changed.join(" ");
     const statement =
       statements.get(shape) ??
-      prepare(
+      prepare(() =>
         db
           .updateTable("deliveries")
           .set(params<object>(changed))

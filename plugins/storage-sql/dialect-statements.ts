@@ -1,6 +1,5 @@
-/** All statements of a dialect, which are compiled once. */
+/** The statements of a dialect. Each is built once, when it is first used. */
 import { sql, type Kysely } from "kysely";
-import { prepareStorageCopying } from "./copying.ts";
 import { prepareUncoveredRowStatements } from "./delete-uncovered-rows.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { prepareLeases } from "./leases.ts";
@@ -23,9 +22,8 @@ function prepareAll(db: Kysely<Tables>, dialect: SqlDialect) {
   return {
     reads: prepareReads(db, dialect),
     writes: prepareWrites(db, dialect),
-    copies: prepareStorageCopying(db),
     uncoveredRows: prepareUncoveredRowStatements(db),
-    countPing: prepare(
+    countPing: prepare(() =>
       db
         .updateTable("liveness")
         .set({ pings: sql`pings + 1` })

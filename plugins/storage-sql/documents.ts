@@ -9,7 +9,7 @@ type Writes = ReturnType<typeof prepareDocumentWrites>;
 
 export function prepareDocumentReads(db: Kysely<Tables>) {
   const rows = db.selectFrom("documents").select(DOCUMENT_COLUMNS).where("plugin", "=", param("plugin"));
-  return { document: prepare(rows.where("key", "=", param("key"))), documentLists: documentLists(db) };
+  return { document: prepare(() => rows.where("key", "=", param("key"))), documentLists: documentLists(db) };
 }
 
 /** Returns the statement for a combination of bounds. Prepares it on first use. */
@@ -28,7 +28,7 @@ function documentLists(db: Kysely<Tables>): (bounds: { after: boolean; to: boole
         .limit(param<number>("limit"));
       if (after) query = query.where("key", ">", param("after"));
       if (to) query = query.where("key", "<", param("to"));
-      statement = prepare(query);
+      statement = prepare(() => query);
       statements.set(shape, statement);
     }
     return statement;
@@ -61,25 +61,25 @@ function behindPrefix(prefix: string): string | null {
 export function prepareDocumentWrites(db: Kysely<Tables>) {
   const one = db.updateTable("documents").where("plugin", "=", param("plugin")).where("key", "=", param("key"));
   return {
-    countDocument: prepare(
+    countDocument: prepare(() =>
       db
         .insertInto("document_counter")
         .values({ id: sql.lit(1), last: sql.lit(1) })
         .onConflict((conflict) => conflict.column("id").doUpdateSet({ last: sql<number>`document_counter.last + 1` })),
     ),
-    lastDocument: prepare(db.selectFrom("document_counter").select("last").where("id", "=", sql.lit(1))),
-    insertDocument: prepare(
+    lastDocument: prepare(() => db.selectFrom("document_counter").select("last").where("id", "=", sql.lit(1))),
+    insertDocument: prepare(() =>
       db
         .insertInto("documents")
         .values(params<Tables["documents"]>(DOCUMENT_COLUMNS))
         .onConflict((conflict) => conflict.columns(["plugin", "key"]).doNothing()),
     ),
-    updateDocument: prepare(
+    updateDocument: prepare(() =>
       one
         .set({ value: param<string>("value"), version: param<number>("version"), seal: param<string>("seal") })
         .where("version", "=", param("if_version")),
     ),
-    deleteDocument: prepare(
+    deleteDocument: prepare(() =>
       db
         .deleteFrom("documents")
         .where("plugin", "=", param("plugin"))

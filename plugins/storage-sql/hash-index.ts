@@ -50,12 +50,12 @@ export function prepareHashIndexReads(db: Kysely<Tables>) {
     .where("kind", "=", param("kind"))
     .where("bucket", "=", param("bucket"));
   return {
-    hashIndexSpans: prepare(
+    hashIndexSpans: prepare(() =>
       rows.where("span", "<", param("before")).orderBy("span", "desc").limit(sql.lit(SPANS_AT_ONCE)),
     ),
-    hashIndexRow: prepare(rows.where("span", "=", param("span"))),
-    hashIndexSize: prepare(db.selectFrom("hash_index").select((eb) => eb.fn.countAll<number>().as("n"))),
-    lastHashSpan: prepare(
+    hashIndexRow: prepare(() => rows.where("span", "=", param("span"))),
+    hashIndexSize: prepare(() => db.selectFrom("hash_index").select((eb) => eb.fn.countAll<number>().as("n"))),
+    lastHashSpan: prepare(() =>
       db
         .selectFrom("hash_index")
         .select((eb) => eb.fn.max("span").as("span"))
@@ -63,7 +63,7 @@ export function prepareHashIndexReads(db: Kysely<Tables>) {
         .where("bucket", "=", sql.lit(0)),
     ),
     // Reads the hashes of new entries from complete tiles, which are far smaller than the rows of the entries.
-    leafTiles: prepare(
+    leafTiles: prepare(() =>
       db
         .selectFrom("tiles")
         .select(["index", "hashes"])
@@ -71,14 +71,14 @@ export function prepareHashIndexReads(db: Kysely<Tables>) {
         .where("index", ">=", param("from"))
         .orderBy("index"),
     ),
-    newestEntryByHash: prepare(
+    newestEntryByHash: prepare(() =>
       db
         .selectFrom("entries")
         .select("seq")
         .where("seq", ">=", param("from"))
         .where("leaf_hash", "=", param("leaf_hash")),
     ),
-    newestActionsByRequest: prepare(
+    newestActionsByRequest: prepare(() =>
       db
         .selectFrom("actions")
         .select("decision_seq as seq")
@@ -86,7 +86,7 @@ export function prepareHashIndexReads(db: Kysely<Tables>) {
         .where(sql<boolean>`request_hash = ${param("request_hash", "hash")}`)
         .orderBy("decision_seq", "desc"),
     ),
-    spanLeafHashes: prepare(
+    spanLeafHashes: prepare(() =>
       db
         .selectFrom("entries")
         .select(["seq", "leaf_hash as hash"])
@@ -94,7 +94,7 @@ export function prepareHashIndexReads(db: Kysely<Tables>) {
         .where("seq", "<", param("to"))
         .orderBy("seq"),
     ),
-    spanRequestHashes: prepare(
+    spanRequestHashes: prepare(() =>
       db
         .selectFrom("actions")
         .select(["decision_seq as seq", "request_hash"])
@@ -103,7 +103,7 @@ export function prepareHashIndexReads(db: Kysely<Tables>) {
         .where("erased_at", "is", null)
         .orderBy("decision_seq"),
     ),
-    requestHashToErase: prepare(
+    requestHashToErase: prepare(() =>
       db
         .selectFrom("actions")
         .select(["decision_seq as seq", "request_hash"])
@@ -117,7 +117,7 @@ export function prepareHashIndexReads(db: Kysely<Tables>) {
 export function prepareHashIndexWrites(db: Kysely<Tables>) {
   return {
     insertHashIndex: prepareInsert(db, "hash_index", HASH_INDEX_COLUMNS),
-    updateHashIndex: prepare(
+    updateHashIndex: prepare(() =>
       db
         .updateTable("hash_index")
         .set({ bytes: param<Uint8Array>("bytes") })

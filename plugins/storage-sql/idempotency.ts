@@ -25,18 +25,18 @@ export function prepareIdempotencyReads(db: Kysely<Tables>, dialect: Pick<SqlDia
   const names = db.selectFrom(dialect.given(param("names"), NAME) as never);
   const isOfName = sameColumnsAsGiven("idempotency", Object.keys(NAME));
   return {
-    idempotency: prepare(
+    idempotency: prepare(() =>
       rows
         .where("key_id", "=", param("key_id"))
         .where("route", "=", param("route"))
         .where("idempotency_key", "=", param("idempotency_key")),
     ),
-    idempotencies: prepare(
+    idempotencies: prepare(() =>
       joinGivenRows(names, "inner", "idempotency", isOfName, dialect).select(
         IDEMPOTENCY_COLUMNS.map((column) => `idempotency.${column}`) as never,
       ),
     ),
-    idempotencyBefore: prepare(
+    idempotencyBefore: prepare(() =>
       rows
         .where("created_at", "<", param("before"))
         .where(
@@ -54,7 +54,7 @@ export function prepareIdempotencyReads(db: Kysely<Tables>, dialect: Pick<SqlDia
 export function prepareIdempotencyWrites(db: Kysely<Tables>) {
   return {
     insertIdempotency: prepareInsert(db, "idempotency", IDEMPOTENCY_COLUMNS),
-    deleteIdempotency: prepare(
+    deleteIdempotency: prepare(() =>
       db
         .deleteFrom("idempotency")
         .where("key_id", "=", param("key_id"))

@@ -15,7 +15,7 @@ export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
   // terms, because another process can have acquired the lease after `now` was read.
   const beyond = sql<number>`${now} + 2 * ${term}`;
   return {
-    acquire: prepare(
+    acquire: prepare(() =>
       db
         .insertInto("leases")
         .values({ name: param("name"), holder: param("holder"), until: end })
@@ -32,8 +32,10 @@ export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
             ),
         ),
     ),
-    release: prepare(db.deleteFrom("leases").where("name", "=", param("name")).where("holder", "=", param("holder"))),
-    active: prepare(
+    release: prepare(() =>
+      db.deleteFrom("leases").where("name", "=", param("name")).where("holder", "=", param("holder")),
+    ),
+    active: prepare(() =>
       db
         .selectFrom("leases")
         .select(["name", "holder"])
@@ -43,7 +45,7 @@ export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
     ),
     // Deletes leases that expired long ago, for example leases of jobs that are no longer configured. Also deletes
     // leases that expire far in the future, which can exist if the clock was set back after they were written.
-    deleteStale: prepare(
+    deleteStale: prepare(() =>
       db
         .deleteFrom("leases")
         .where((eb) =>

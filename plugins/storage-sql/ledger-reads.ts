@@ -14,10 +14,10 @@ const DECISION = sql.lit<EntryType>("decision");
 export function prepareLedgerReads(db: Kysely<Tables>) {
   const entries = db.selectFrom("entries").select(schema.ENTRY_COLUMNS);
   return {
-    entries: prepare(entries.where("seq", ">=", param("from")).where("seq", "<", param("to")).orderBy("seq")),
+    entries: prepare(() => entries.where("seq", ">=", param("from")).where("seq", "<", param("to")).orderBy("seq")),
     // Finds the decision through the action's `decision_seq`, so that the index over `action_id` does not have to
     // contain decisions.
-    entriesOfAction: prepare(
+    entriesOfAction: prepare(() =>
       entries
         .where("action_id", "=", param("action_id"))
         .where("type", "<>", DECISION)
@@ -34,7 +34,7 @@ export function prepareLedgerReads(db: Kysely<Tables>) {
         .orderBy("seq"),
     ),
     followedEntries: prepareFollowedEntries(db),
-    leafHashes: prepare(
+    leafHashes: prepare(() =>
       db
         .selectFrom("entries")
         .select("leaf_hash")
@@ -42,14 +42,14 @@ export function prepareLedgerReads(db: Kysely<Tables>) {
         .where("seq", "<", param("to"))
         .orderBy("seq"),
     ),
-    tile: prepare(
+    tile: prepare(() =>
       db
         .selectFrom("tiles")
         .select(schema.TILE_COLUMNS)
         .where("level", "=", param("level"))
         .where("index", "=", param("index")),
     ),
-    tileRoots: prepare(
+    tileRoots: prepare(() =>
       db
         .selectFrom("tiles")
         .select("root")
@@ -59,7 +59,7 @@ export function prepareLedgerReads(db: Kysely<Tables>) {
         .orderBy("index"),
     ),
     ...prepareBundleReads(db),
-    entryWithHash: prepare(entries.where("seq", "=", param("seq")).where("leaf_hash", "=", param("leaf_hash"))),
+    entryWithHash: prepare(() => entries.where("seq", "=", param("seq")).where("leaf_hash", "=", param("leaf_hash"))),
   };
 }
 

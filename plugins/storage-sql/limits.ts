@@ -76,7 +76,7 @@ export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, 
     .unionAll(uses(sql`limit_uses.at >= given.since and limit_uses.at < ${first}`))
     .unionAll(uses(sql`limit_uses.at >= ${aggregateTotals("max(t.to_at)")}`));
   return {
-    limitsUsed: prepare(
+    limitsUsed: prepare(() =>
       db
         .selectFrom(parts.as("parts" as never) as never)
         .select([
@@ -88,7 +88,7 @@ export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, 
         ] as never)
         .groupBy("n" as never),
     ),
-    limitUses: prepare(
+    limitUses: prepare(() =>
       KEY.reduce(
         (query, name) => query.where(name, "=", param(name)),
         db.selectFrom("limit_uses").select(LIMIT_USE_COLUMNS),
@@ -99,7 +99,7 @@ export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, 
         .limit(param<number>("limit")),
     ),
     /** Finds totals that differ from the sum of their uses, and gaps between totals. For the audit. */
-    faultyTotals: prepare(
+    faultyTotals: prepare(() =>
       db
         .selectFrom("limit_totals")
         .select(KEY)
@@ -196,16 +196,16 @@ export function prepareLimitWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect,
     .groupBy([...KEY, "from_at"].map((name) => `limit_totals.${name}`) as never);
   return {
     insertLimitUse: prepareInsert(db, "limit_uses", LIMIT_USE_COLUMNS),
-    releaseLimitUses: prepare(
+    releaseLimitUses: prepare(() =>
       db.deleteFrom("limit_uses").where("action_id", "=", param("action_id")).returning(removed),
     ),
-    pruneLimitUses: prepare(
+    pruneLimitUses: prepare(() =>
       db
         .deleteFrom("limit_uses")
         .where(sql<boolean>`(${tuple}) in (${past})`)
         .returning(removed),
     ),
-    changeTotals: prepare(
+    changeTotals: prepare(() =>
       db
         .updateTable("limit_totals")
         .from(changes.as("change" as never) as never)
@@ -217,8 +217,8 @@ export function prepareLimitWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect,
           sql.raw<boolean>([...KEY, "from_at"].map((name) => `limit_totals.${name} = change.${name}`).join(" and ")),
         ),
     ),
-    endOfTotals: prepare(ofKey(db.selectFrom("limit_totals").select((eb) => eb.fn.max("to_at").as("at")))),
-    usesFrom: prepare(
+    endOfTotals: prepare(() => ofKey(db.selectFrom("limit_totals").select((eb) => eb.fn.max("to_at").as("at")))),
+    usesFrom: prepare(() =>
       ofKey(db.selectFrom("limit_uses").select(["at", "amount"]))
         .where("at", ">=", param("from"))
         .orderBy("at")
@@ -226,7 +226,7 @@ export function prepareLimitWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect,
     ),
     insertTotal: prepareInsert(db, "limit_totals", [...KEY, "from_at", "to_at", "uses", "amount"]),
     // Delete only the oldest total, because the deletion of any other total would leave a gap.
-    dropEmptyTotal: prepare(
+    dropEmptyTotal: prepare(() =>
       ofKey(db.deleteFrom("limit_totals"))
         .where("uses", "=", sql.lit(0))
         .where(

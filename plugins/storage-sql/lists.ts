@@ -109,7 +109,7 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: ContainsDialect)
         .orderBy("decision_seq", "desc")
         .limit(param<number>("limit"))
         .offset(param<number>("offset"));
-      statement = prepare(
+      statement = prepare(() =>
         timed === "expired"
           ? newest.select(schema.ACTION_COLUMNS).where("decision_seq", "in", page)
           : page.clearSelect().select(schema.ACTION_COLUMNS),
@@ -147,10 +147,12 @@ export function prepareDecisionLists(db: Kysely<Tables>, visible: "all" | "agent
     .orderBy("actions.decision_seq", "desc")
     .limit(param<number>("limit"));
   if (visible === "agent_id")
-    return prepare(rows.where(sql<boolean>`${unindexed("actions.agent_id")} = ${param("visible_agent")}`));
+    return prepare(() => rows.where(sql<boolean>`${unindexed("actions.agent_id")} = ${param("visible_agent")}`));
   if (visible === "key_id")
-    return prepare(rows.where(sql<boolean>`${unindexed("actions.submitted_by")} = ${param("visible_key", "uuid")}`));
-  return prepare(rows);
+    return prepare(() =>
+      rows.where(sql<boolean>`${unindexed("actions.submitted_by")} = ${param("visible_key", "uuid")}`),
+    );
+  return prepare(() => rows);
 }
 
 /**
@@ -174,11 +176,11 @@ export function preparePendingLists(
     .orderBy("decision_seq")
     .limit(param<number>("limit"));
   return {
-    page: prepare(page),
-    found: prepare(page.where(containsText(dialect))),
+    page: prepare(() => page),
+    found: prepare(() => page.where(containsText(dialect))),
     // The count of one key runs for every action that the key submits, under the ledger's lock, so an index contains
     // all columns that it reads.
-    count: prepare(
+    count: prepare(() =>
       visible === "key_id"
         ? counted(db.selectFrom("actions").where(PENDING_CONDITION))
             .where("submitted_by", "=", param("visible_key", "uuid"))
@@ -190,7 +192,7 @@ export function preparePendingLists(
 
 /** Prepares the list of followed entries, oldest first. */
 export function prepareFollowedEntries(db: Kysely<Tables>): Statement {
-  return prepare(
+  return prepare(() =>
     db
       .selectFrom("entries")
       .select(schema.ENTRY_COLUMNS)
@@ -204,7 +206,7 @@ export function prepareFollowedEntries(db: Kysely<Tables>): Statement {
 
 /** Prepares the list of approved actions, earliest deadline first. */
 export function prepareApprovedList(db: Kysely<Tables>): Statement {
-  return prepare(
+  return prepare(() =>
     db
       .selectFrom("actions")
       .select(schema.ACTION_COLUMNS)
@@ -253,7 +255,7 @@ function lastAllowed(db: Kysely<Tables>): Statement {
     .orderBy("until", "desc")
     .orderBy("decision_seq", "desc")
     .limit(sql.lit(1));
-  return prepare(db.selectFrom("actions").select(schema.ACTION_COLUMNS).where("decision_seq", "=", last));
+  return prepare(() => db.selectFrom("actions").select(schema.ACTION_COLUMNS).where("decision_seq", "=", last));
 }
 
 type Actions = SelectQueryBuilder<Tables, "actions", object>;
@@ -261,7 +263,7 @@ const SUBMITTED_BY = sql<string>`${param("submitted_by", "uuid")}`;
 const REQUEST_HASH = sql<string>`${param("request_hash", "hash")}`;
 
 function lastOfRequest(actions: Actions, ends: "approved_until" | "expires_at"): Statement {
-  return prepare(
+  return prepare(() =>
     actions
       .where("submitted_by", "=", SUBMITTED_BY)
       .where("request_hash", "=", REQUEST_HASH)
@@ -288,7 +290,7 @@ function lastOfRange(
   const range = actions
     .where(sql<boolean>`(${columns}, ${sql.ref(ends)}) > (${values}, ${param("now")})`)
     .where(sql<boolean>`(${columns}) <= (${values})`);
-  return prepare(
+  return prepare(() =>
     [...names, ends, "decision_seq" as const]
       .reduce((query, column) => query.orderBy(column, "desc"), range)
       .limit(sql.lit(1)),
@@ -304,7 +306,7 @@ export function prepareAgentListQueries(db: Kysely<Tables>): (filter: AgentFilte
       let query = db.selectFrom("agents").select(schema.AGENT_COLUMNS).orderBy("registered_seq", "desc");
       if (suspended !== undefined) query = query.where("suspended_at", suspended ? "is not" : "is", null);
       if (before_seq !== undefined) query = query.where("registered_seq", "<", param("before_seq"));
-      statement = prepare(query.limit(param<number>("limit")).offset(param<number>("offset")));
+      statement = prepare(() => query.limit(param<number>("limit")).offset(param<number>("offset")));
       statements.set(shape, statement);
     }
     return statement;
@@ -319,7 +321,7 @@ export function prepareAgentListQueries(db: Kysely<Tables>): (filter: AgentFilte
  */
 export function prepareRejectedAction(db: Kysely<Tables>, column: "request_hash" | "effective_hash"): Statement {
   const hash = sql`${param("hash", "hash")}`;
-  return prepare(
+  return prepare(() =>
     db
       .selectFrom("actions")
       .select(schema.ACTION_COLUMNS)
@@ -344,7 +346,7 @@ export function prepareApprovalRequests(db: Kysely<schema.Tables>): Statement {
     .where("created_at", "<", param("until"))
     .orderBy("created_at", "desc")
     .limit(param("limit"));
-  return prepare(
+  return prepare(() =>
     db
       .selectFrom(newest.as("newest"))
       .select((eb) => [eb.fn.countAll<number>().as("requests"), eb.fn.count<number>("hour").distinct().as("hours")]),

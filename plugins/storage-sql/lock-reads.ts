@@ -16,7 +16,7 @@ type LockReadStatements = ReturnType<typeof prepareLockReads>;
 
 export function prepareLockReads(db: Kysely<Tables>) {
   return {
-    hashes: prepare(
+    hashes: prepare(() =>
       db
         .selectFrom("entries")
         .select(["seq", "leaf_hash"])
@@ -24,7 +24,7 @@ export function prepareLockReads(db: Kysely<Tables>) {
         .where("seq", "<", param("to"))
         .orderBy("seq"),
     ),
-    newest: prepare(
+    newest: prepare(() =>
       db
         .selectFrom("entries")
         .select(schema.ENTRY_COLUMNS)

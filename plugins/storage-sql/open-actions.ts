@@ -14,11 +14,11 @@ export function prepareOpenActions(db: Kysely<Tables>): Record<"agent_id" | "aut
     .limit(param<number>("limit"));
   const ofAgent = open.where(sql<boolean>`${sql.raw(FOLDED_AGENT_NAME)} = ${param("owner")}`);
   return {
-    agent_id: prepare(ofAgent),
-    authority: prepare(
+    agent_id: prepare(() => ofAgent),
+    authority: prepare(() =>
       ofAgent.where(sql<boolean>`substr(authority, 1, ${param<number>("size")}) = ${param("prefix")}`),
     ),
-    key_id: prepare(open.where("submitted_by", "=", param("owner", "uuid"))),
+    key_id: prepare(() => open.where("submitted_by", "=", param("owner", "uuid"))),
   };
 }
 
@@ -29,7 +29,7 @@ export function foldAgentName(agentId: string): string | null {
 }
 
 export function prepareAgentNames(db: Kysely<Tables>): Statement {
-  return prepare(db.selectFrom("actions").select(["agent_id", "agent_fold"]).distinct());
+  return prepare(() => db.selectFrom("actions").select(["agent_id", "agent_fold"]).distinct());
 }
 
 /**

@@ -45,7 +45,7 @@ export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDial
     .limit(param<number>("limit"));
   const isWanted = sql<boolean>`actions.id = ${toStoredActionId(dialect.types, "given.wanted")}`;
   return {
-    pastActions: prepare(
+    pastActions: prepare(() =>
       joinGivenRows(db.selectFrom(found.as("given") as never), "inner", "actions", isWanted, dialect)
         .select([
           ...COLUMNS.map((name) => `actions.${name}`),
@@ -83,15 +83,15 @@ export function preparePastActionWrites(db: Kysely<Tables>) {
   const tuple = sql.join(key.map((column) => sql.ref(column)));
   return {
     insertPastAction: prepareInsert(db, "past_actions", PAST_ACTION_COLUMNS),
-    movePastAction: prepare(
+    movePastAction: prepare(() =>
       db
         .updateTable("past_actions")
         .set(TIME_ASSIGNMENTS)
         .where("action_id", "=", param("action_id"))
         .where("at", "<", param<number>("at")),
     ),
-    removePastAction: prepare(db.deleteFrom("past_actions").where("action_id", "=", param("action_id"))),
-    prunePastActions: prepare(db.deleteFrom("past_actions").where(sql<boolean>`(${tuple}) in (${over})`)),
+    removePastAction: prepare(() => db.deleteFrom("past_actions").where("action_id", "=", param("action_id"))),
+    prunePastActions: prepare(() => db.deleteFrom("past_actions").where(sql<boolean>`(${tuple}) in (${over})`)),
   };
 }
 

@@ -62,7 +62,7 @@ export type ReadStatements = ReturnType<typeof prepareReads>;
 export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
   const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
   return {
-    head: prepare(
+    head: prepare(() =>
       db
         .selectFrom("ledger_head")
         .select(["size", "root", "edge", "policy_set", "epoch", "followed_digest", "seal"])
@@ -73,12 +73,12 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
         )
         .where("id", "=", sql.lit(1)),
     ),
-    checkpoint: prepare(
+    checkpoint: prepare(() =>
       db.selectFrom("checkpoint").select(["size", "note"]).where("id", "=", sql.lit(1)).where("note", "is not", null),
     ),
     ...prepareLedgerReads(db),
     ...prepareHashIndexReads(db),
-    action: prepare(actions.where("id", "=", param("id", "uuid"))),
+    action: prepare(() => actions.where("id", "=", param("id", "uuid"))),
     ...prepareActionsById(db, dialect),
     openAction: prepareOpenLists(db, dialect),
     rejectedAction: {
@@ -86,7 +86,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
       edited: prepareRejectedAction(db, "effective_hash"),
     },
     actions: prepareActionLists(db, dialect),
-    decisionSpan: prepare(
+    decisionSpan: prepare(() =>
       db
         .selectFrom("actions")
         .select([(eb) => eb.fn.min("decision_seq").as("first"), (eb) => eb.fn.max("decision_seq").as("last")])
@@ -98,7 +98,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
       agent_id: prepareDecisionLists(db, "agent_id"),
       key_id: prepareDecisionLists(db, "key_id"),
     },
-    overdueActions: prepare(
+    overdueActions: prepare(() =>
       actions
         .where(PENDING_CONDITION)
         .where("expires_at", "<=", param("now"))
@@ -115,14 +115,14 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
     openActionsOf: prepareOpenActions(db),
     agentNames: prepareAgentNames(db),
     approvalRequests: prepareApprovalRequests(db),
-    oldestPending: prepare(
+    oldestPending: prepare(() =>
       db
         .selectFrom("actions")
         .select((eb) => eb.fn.min("created_at").as("at"))
         .where(PENDING_CONDITION)
         .where("expires_at", ">", param("now")),
     ),
-    nextExpiry: prepare(
+    nextExpiry: prepare(() =>
       db
         .selectFrom("actions")
         .select((eb) => eb.fn.min("expires_at").as("at"))
@@ -135,7 +135,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
     ...preparePastActionReads(db, dialect),
     ...prepareDocumentReads(db),
     ...prepareIdempotencyReads(db, dialect),
-    approvals: prepare(
+    approvals: prepare(() =>
       db
         .selectFrom("approvals")
         .select(schema.APPROVAL_COLUMNS)
@@ -144,7 +144,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
     ),
     ...prepareIdentityReads(db),
     ...preparePolicyReads(db),
-    meta: prepare(db.selectFrom("meta").select("value").where("name", "=", param("name"))),
+    meta: prepare(() => db.selectFrom("meta").select("value").where("name", "=", param("name"))),
   };
 }
 
@@ -152,10 +152,10 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
 function prepareIdentityReads(db: Kysely<Tables>) {
   const keys = db.selectFrom("api_keys").select(schema.KEY_COLUMNS);
   return {
-    keyByHash: prepare(keys.where("hash", "=", param("hash"))),
-    key: prepare(keys.where("id", "=", param("id"))),
-    keys: prepare(keys.orderBy("created_at", "desc").orderBy("id", "desc")),
-    agent: prepare(db.selectFrom("agents").select(schema.AGENT_COLUMNS).where("id", "=", param("id"))),
+    keyByHash: prepare(() => keys.where("hash", "=", param("hash"))),
+    key: prepare(() => keys.where("id", "=", param("id"))),
+    keys: prepare(() => keys.orderBy("created_at", "desc").orderBy("id", "desc")),
+    agent: prepare(() => db.selectFrom("agents").select(schema.AGENT_COLUMNS).where("id", "=", param("id"))),
     agents: prepareAgentListQueries(db),
   };
 }
@@ -163,24 +163,24 @@ function prepareIdentityReads(db: Kysely<Tables>) {
 function preparePolicyReads(db: Kysely<Tables>) {
   const policies = db.selectFrom("policies").select(schema.POLICY_COLUMNS);
   return {
-    policy: prepare(policies.where("id", "=", param("id"))),
-    policyByName: prepare(policies.where("name", "=", param("name"))),
-    policies: prepare(policies.orderBy("name")),
-    policyVersion: prepare(
+    policy: prepare(() => policies.where("id", "=", param("id"))),
+    policyByName: prepare(() => policies.where("name", "=", param("name"))),
+    policies: prepare(() => policies.orderBy("name")),
+    policyVersion: prepare(() =>
       db
         .selectFrom("policy_versions")
         .select(schema.POLICY_VERSION_COLUMNS)
         .where("policy_id", "=", param("policy_id"))
         .where("version", "=", param("version")),
     ),
-    policyVersions: prepare(
+    policyVersions: prepare(() =>
       db
         .selectFrom("policy_versions")
         .select(schema.POLICY_VERSION_COLUMNS)
         .where("policy_id", "=", param("policy_id"))
         .orderBy("version", "desc"),
     ),
-    policySet: prepare(
+    policySet: prepare(() =>
       db.selectFrom("policy_sets").select(schema.POLICY_SET_COLUMNS).where("digest", "=", param("digest")),
     ),
   };

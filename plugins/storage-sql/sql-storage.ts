@@ -10,10 +10,11 @@ import {
   type StorageReader,
   type StorageTransaction,
 } from "../../src/storage/index.ts";
+import type { Kysely } from "kysely";
 import { StoreAccess } from "./access.ts";
 import { createBundleReader, UNBUNDLED_ENTRIES, type BundleReader } from "./bundles.ts";
 import { retryConflicts } from "./conflicts.ts";
-import { createStorageCopying } from "./copying.ts";
+import { createStorageCopying, prepareStorageCopying } from "./copying.ts";
 import { deleteUncoveredRows } from "./delete-uncovered-rows.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine } from "./engine.ts";
@@ -26,6 +27,7 @@ import { findAgentFoldMismatches } from "./open-actions.ts";
 import { createReader } from "./queries.ts";
 import { addActionsToSums, createStatusChangeCollector } from "./sums.ts";
 import type { SqlExecutor, SqlReader } from "./statement.ts";
+import type { Tables } from "./table-schema.ts";
 import { findBundleFaults, createBundler } from "./bundler.ts";
 import { createTransaction } from "./writes.ts";
 
@@ -250,7 +252,8 @@ class SqlStore {
 
   copying(): StorageCopying {
     const { access } = this;
-    return createStorageCopying(access.statements.copies, access.outside, this.bundles, (work) =>
+    const statements = prepareStorageCopying(access.dialect.db as unknown as Kysely<Tables>);
+    return createStorageCopying(statements, access.outside, this.bundles, (work) =>
       access.enqueue(() => access.transact("copy", work)),
     );
   }

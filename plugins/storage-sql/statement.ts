@@ -18,7 +18,7 @@ export interface Statement {
   /** Name of the value of each placeholder, in order. */
   readonly names: readonly string[];
   /** Stored form of each value, for values that are compared with packed columns. */
-  readonly forms?: readonly (PackedForm | undefined)[];
+  readonly forms?: readonly (PackedForm | undefined)[] | undefined;
   /** The table, if the statement inserts a whole row. `names` are then the columns of the table. */
   readonly into?: string;
 }
@@ -79,24 +79,58 @@ export function params<T>(columns: readonly string[], table?: string): T {
   return Object.fromEntries(columns.map((column) => [column, param(column, forms[column])])) as T;
 }
 
-export function prepare(query: Compilable): Statement {
-  const { sql: text, parameters } = query.compile();
-  const all = parameters.map((parameter) => {
-    if (!(parameter instanceof Param))
-      throw new TypeError(`write the constant ${String(parameter)} with sql.lit: ${text}`);
-    return parameter;
-  });
-  const forms = all.map(({ form }) => form);
-  return {
-    sql: text,
-    names: all.map(({ name }) => name),
-    ...(forms.some((form) => form !== undefined) ? { forms } : {}),
-  };
+/** A statement that is built when it is first used, because building all of them takes a tenth of a start. */
+class PreparedStatement implements Statement {
+  readonly into?: string;
+  #build: (() => Compilable) | undefined;
+  #sql = "";
+  #names: readonly string[] = [];
+  #forms: readonly (PackedForm | undefined)[] | undefined;
+
+  constructor(build: () => Compilable, into?: string) {
+    this.#build = build;
+    if (into !== undefined) this.into = into;
+  }
+
+  get sql(): string {
+    this.#compile();
+    return this.#sql;
+  }
+
+  get names(): readonly string[] {
+    this.#compile();
+    return this.#names;
+  }
+
+  get forms(): readonly (PackedForm | undefined)[] | undefined {
+    this.#compile();
+    return this.#forms;
+  }
+
+  #compile(): void {
+    if (this.#build === undefined) return;
+    const { sql: text, parameters } = this.#build().compile();
+    const all = parameters.map((parameter) => {
+      if (!(parameter instanceof Param))
+        throw new TypeError(`write the constant ${String(parameter)} with sql.lit: ${text}`);
+      return parameter;
+    });
+    const forms = all.map(({ form }) => form);
+    if (forms.some((form) => form !== undefined)) this.#forms = forms;
+    this.#names = all.map(({ name }) => name);
+    this.#sql = text;
+    this.#build = undefined;
+  }
+}
+
+/** Returns a statement that is built when it is first used. */
+export function prepare(build: () => Compilable): Statement {
+  return new PreparedStatement(build);
 }
 
 /** Prepares a statement that inserts a whole row. */
 export function prepareInsert(db: Kysely<Tables>, table: keyof Tables, columns: readonly string[]): Statement {
-  return { ...prepare(db.insertInto(table).values(params<never>(columns, table))), into: table };
+  return new PreparedStatement(() => db.insertInto(table).values(params<never>(columns, table)), table);
 }
 
 /** Encodes rows as a JSON array for the parameter of `SqlDialect.given`. Throws StorageError like `bindValues`. */

@@ -43,7 +43,7 @@ export function prepareSums(db: Kysely<Tables>, dialect: SqlDialect) {
 function prepareBuckets(db: Kysely<Tables>, dialect: SqlDialect) {
   const { given } = dialect;
   return {
-    buckets: prepare(
+    buckets: prepare(() =>
       db
         .selectFrom("action_sums")
         .select(["start", "counts"])
@@ -53,7 +53,7 @@ function prepareBuckets(db: Kysely<Tables>, dialect: SqlDialect) {
         .where("start", ">=", param("from"))
         .where("start", "<", param("to")),
     ),
-    bucketsOf: prepare(
+    bucketsOf: prepare(() =>
       joinGivenRows(
         db.selectFrom(given(param("buckets"), BUCKET_COLUMNS) as never),
         "inner",
@@ -62,7 +62,7 @@ function prepareBuckets(db: Kysely<Tables>, dialect: SqlDialect) {
         dialect,
       ).select([...Object.keys(BUCKET_COLUMNS), "counts"].map((name) => `action_sums.${name}`) as never),
     ),
-    putBuckets: prepare(
+    putBuckets: prepare(() =>
       db
         .insertInto("action_sums")
         .columns(Object.keys(COUNT_COLUMNS) as never)
@@ -103,7 +103,7 @@ function prepareRowCounts(db: Kysely<Tables>) {
      * sums yet.
      */
     edge: byVisibility((visible) =>
-      prepare(
+      prepare(() =>
         counted
           .where("created_at", ">=", param("from"))
           .where("created_at", "<", param("to"))
@@ -116,7 +116,7 @@ function prepareRowCounts(db: Kysely<Tables>) {
      * sequence number instead of the index over the time.
      */
     tail: byVisibility((visible) =>
-      prepare(
+      prepare(() =>
         actions
           .select(["created_at", ...GROUP])
           .where(sql<boolean>`decision_seq > ${FOLDED}`)
@@ -138,7 +138,7 @@ function prepareRowCounts(db: Kysely<Tables>) {
         .where("created_at", ">=", param("from"))
         .where("created_at", "<", param("to"))
         .where(seen[visible]);
-      return prepare(
+      return prepare(() =>
         db
           .with("waits", () => waits)
           .selectFrom("waits")
@@ -157,8 +157,8 @@ function prepareRowCounts(db: Kysely<Tables>) {
 function prepareFolding(db: Kysely<Tables>, dialect: SqlDialect) {
   const { given, types } = dialect;
   return {
-    state: prepare(db.selectFrom("sums_state").select("folded").where("id", "=", sql.lit(1))),
-    next: prepare(
+    state: prepare(() => db.selectFrom("sums_state").select("folded").where("id", "=", sql.lit(1))),
+    next: prepare(() =>
       db
         .selectFrom(
           db
@@ -171,7 +171,7 @@ function prepareFolding(db: Kysely<Tables>, dialect: SqlDialect) {
         )
         .select([(eb) => eb.fn.max("decision_seq").as("last"), (eb) => eb.fn.countAll<number>().as("n")]),
     ),
-    fold: prepare(
+    fold: prepare(() =>
       db
         .selectFrom("actions")
         .select([QUARTER_OF.as("quarter"), ...GROUP, (eb) => eb.fn.countAll<number>().as("n")])
@@ -179,13 +179,13 @@ function prepareFolding(db: Kysely<Tables>, dialect: SqlDialect) {
         .where("decision_seq", "<=", param("last"))
         .groupBy([QUARTER_OF, ...GROUP]),
     ),
-    setFolded: prepare(
+    setFolded: prepare(() =>
       db
         .updateTable("sums_state")
         .set({ folded: param<number>("folded") })
         .where("id", "=", sql.lit(1)),
     ),
-    foldedActions: prepare(
+    foldedActions: prepare(() =>
       joinGivenRows(
         db.selectFrom(given(param("ids"), { id: "text" }) as never),
         "inner",

@@ -29,7 +29,7 @@ export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "typ
     insertEntry: prepareInsert(db, "entries", schema.ENTRY_COLUMNS),
     insertTile: prepareInsert(db, "tiles", schema.TILE_COLUMNS),
     // Also compare the old size, so that the update changes no row if another transaction has written the head.
-    moveHead: prepare(
+    moveHead: prepare(() =>
       db
         .updateTable("ledger_head")
         .set(params<object>(["size", "root", "edge", "policy_set", "epoch", "followed_digest", "seal"]))
@@ -37,7 +37,7 @@ export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "typ
         .where("size", "=", param("old_size"))
         .where("epoch", "<=", param("epoch")),
     ),
-    putCheckpoint: prepare(
+    putCheckpoint: prepare(() =>
       db
         .updateTable("checkpoint")
         .set(params<object>(["size", "note"]))
@@ -47,22 +47,22 @@ export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "typ
     ...prepareActionWrites(db),
     ...prepareBundleWrites(db),
     ...prepareHashIndexWrites(db),
-    insertApproval: prepare(
+    insertApproval: prepare(() =>
       db
         .insertInto("approvals")
         .values(params<never>(schema.APPROVAL_COLUMNS, "approvals"))
         .onConflict((conflict) => conflict.columns(["action_id", "principal"]).doNothing()),
     ),
-    deleteApprovals: prepare(db.deleteFrom("approvals").where("action_id", "=", param("action_id", "uuid"))),
+    deleteApprovals: prepare(() => db.deleteFrom("approvals").where("action_id", "=", param("action_id", "uuid"))),
     insertKey: prepareInsert(db, "api_keys", schema.KEY_COLUMNS),
-    revokeKey: prepare(
+    revokeKey: prepare(() =>
       db
         .updateTable("api_keys")
         .set({ revoked_at: param<number>("at") })
         .where("id", "=", param("id"))
         .where("revoked_at", "is", null),
     ),
-    touchKey: prepare(
+    touchKey: prepare(() =>
       db
         .updateTable("api_keys")
         .set({ last_used_at: param<number>("at") })
@@ -74,7 +74,7 @@ export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "typ
     insertPolicy: prepareInsert(db, "policies", schema.POLICY_COLUMNS),
     updatePolicy: policyUpdates(db),
     insertPolicyVersion: prepareInsert(db, "policy_versions", schema.POLICY_VERSION_COLUMNS),
-    putPolicySet: prepare(
+    putPolicySet: prepare(() =>
       db
         .insertInto("policy_sets")
         .values(params<never>(schema.POLICY_SET_COLUMNS))
@@ -85,7 +85,7 @@ export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "typ
     ...preparePastActionWrites(db),
     ...prepareDocumentWrites(db),
     ...prepareIdempotencyWrites(db),
-    putMeta: prepare(
+    putMeta: prepare(() =>
       db
         .insertInto("meta")
         .values(params<never>(["name", "value"]))
@@ -111,7 +111,7 @@ function agentUpdates(db: Kysely<Tables>): (change: AgentChange) => Statement {
     const shape = changed.join(" ");
     const statement =
       statements.get(shape) ??
-      prepare(
+      prepare(() =>
         db
           .updateTable("agents")
           .set({ ...params<object>(changed), version: sql`version + 1` })
@@ -132,7 +132,7 @@ function policyUpdates(db: Kysely<Tables>): (change: PolicyChange) => Statement 
     const shape = changed.join(" ");
     const statement =
       statements.get(shape) ??
-      prepare(db.updateTable("policies").set(params<object>(changed)).where("id", "=", param("id")));
+      prepare(() => db.updateTable("policies").set(params<object>(changed)).where("id", "=", param("id")));
     statements.set(shape, statement);
     return statement;
   };

@@ -12,7 +12,7 @@ export async function main(args: string[]): Promise<void> {
     watched: process.stderr.isTTY === true,
   };
   const lost = reportLostOutput(io);
-  if (args[0] === "serve") (await import("../serve/heap-growth.ts")).limitYoungGeneration();
+  if (args[0] === "serve") (await import("../serve/v8-flags.ts")).prepareForLoading();
   const exit = await run(args, io);
   process.exitCode = exit === EXIT_CODES.ok && lost() ? EXIT_CODES.failure : exit;
 }

@@ -14,7 +14,7 @@ import { initializeWorkingFolder, isWorkingFolderUninitialized } from "./init.ts
 import { listen } from "./listen.ts";
 import { loadServeConfig } from "./load-config.ts";
 import { assertStorageUsable } from "./with-store.ts";
-import { prepareHeapForRequests } from "../serve/heap-growth.ts";
+import { allowOptimization, prepareForRequests } from "../serve/v8-flags.ts";
 import { CommandError, parseArguments, parsePort, type Output } from "./command.ts";
 
 /** Runs the command until SIGINT or SIGTERM. */
@@ -61,7 +61,7 @@ export async function runServe(args: string[], io: Output): Promise<number> {
     throw error;
   }
   runtime.listensAt(listening.port);
-  prepareHeapForRequests();
+  prepareForRequests();
   const origin = runtime.host.origin();
   const about = { url: listening.url, data: config.data, console: runtime.hasHomePage, origin };
   try {
@@ -114,6 +114,7 @@ function stopWithNpm(env: Record<string, string | undefined>): void {
 export async function startRuntime(create: () => Promise<Runtime>): Promise<Runtime> {
   try {
     const runtime = await create();
+    allowOptimization();
     await runtime.start();
     return runtime;
   } catch (error) {

@@ -1,0 +1,29 @@
+/**
+ * Flags of V8 that keep a start short and the heap of a service small. Loading creates a lot of garbage, so V8 would
+ * enlarge the young generation to 16 MiB or more and never shrink it. Of what requests allocate, much reaches the old
+ * generation as garbage, and V8 would let that grow to a multiple of what is in use. Only in Node.
+ */
+import { setFlagsFromString } from "node:v8";
+
+const { bun, deno } = process.versions;
+const isNode = bun === undefined && deno === undefined;
+
+/** Call before the modules of the service are loaded. Code that loads them runs once, so optimizing it costs more than it saves. */
+export function prepareForLoading(): void {
+  if (isNode) setFlagsFromString("--semi-space-growth-factor=1");
+  if (isNode) setFlagsFromString("--no-opt");
+}
+
+/** Call before the service reads its policies and its ledger, which are loops over much data. */
+export function allowOptimization(): void {
+  if (isNode) setFlagsFromString("--opt");
+}
+
+/**
+ * Lets V8 enlarge the young generation as requests need it, and makes it collect the old generation whenever that has
+ * grown by half. bench/README.md has the figures.
+ */
+export function prepareForRequests(): void {
+  if (isNode) setFlagsFromString("--semi-space-growth-factor=2");
+  if (isNode) setFlagsFromString("--heap-growing-percent=50");
+}
