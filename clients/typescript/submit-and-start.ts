@@ -38,7 +38,6 @@ export interface StartOutcome {
  * have been suspended.
  */
 const LIVE = 60;
-const LONGEST_WAIT = 30;
 const DEFAULT_APPROVAL_TIMEOUT = 30;
 
 /**
@@ -55,8 +54,8 @@ export async function submitAndStart(
 ): Promise<StartOutcome> {
   const end = performance.now() + approvalTimeout * 1000;
   const remainingSeconds = () => Math.max(0, (end - performance.now()) / 1000);
-  const wait = Math.min(LONGEST_WAIT, Math.floor(approvalTimeout));
-  let action = await assent.submit(request, { join: true, meta, signal, ...(wait > 0 ? { wait } : {}) });
+  // Wait only in `wait`, which continues after a restart of the service.
+  let action = await assent.submit(request, { join: true, meta, signal });
   for (;;) {
     if (action.status === "pending_approval" && openQuestion(action) === null && remainingSeconds() > 0)
       action = await assent.wait(action.id, { timeout: remainingSeconds(), signal });

@@ -17,10 +17,12 @@ import {
   CommandError,
   createClient,
   createPrivilegedClient,
+  type DoctorCheck,
   EXIT_CODES,
   type Output,
   parseArguments,
   printJson,
+  programCommand,
   readAllPages,
   toPrintable,
   usageError,
@@ -122,7 +124,11 @@ async function enrol(io: Output, given: string | undefined, command: string | un
 async function waitForKey(service: Assent, verifier: string): Promise<{ device: DeviceView; key: string }> {
   for (const end = performance.now() + CONFIRM_MS; performance.now() < end; await delay(POLL_MS))
     try {
-      return await service.call("POST", "/v1/devices", { verifier });
+      const { device, key } = (await service.call<{ device: unknown; key: unknown } | null>("POST", "/v1/devices", {
+        verifier,
+      })) ?? { device: null, key: null };
+      if (typeof key === "string" && key !== "") return { device: readDevice(device), key };
+      throw new CommandError(NOT_A_DEVICE, EXIT_CODES.failure);
     } catch (error) {
       const isWaiting =
         error instanceof ServiceUnavailable || (error instanceof AssentError && error.code === "DEVICE_UNCONFIRMED");
@@ -141,9 +147,21 @@ async function report(io: Output, command: string | undefined, json: boolean): P
 function sendReport(service: Assent, command: string | undefined): Promise<DeviceView> {
   const hooks = withConfigErrors(() => reportHosts(process.env, homedir(), command));
   const { id } = withConfigErrors(() => describeMachine(process.env));
-  return withServiceErrors(() =>
-    service.call<DeviceView>("POST", "/v1/devices/report", { machine_id: id, version: VERSION, hooks }),
+  return withServiceErrors(async () =>
+    readDevice(await service.call("POST", "/v1/devices/report", { machine_id: id, version: VERSION, hooks })),
   );
+}
+
+const NOT_A_DEVICE = "the response is not from Assent: it names no device; check the address of the service";
+
+/** Checks the members that this module prints, so that nothing else at the address can pass for the service. */
+function readDevice(value: unknown): DeviceView {
+  const { id, machine, hooks } = (value ?? {}) as Partial<DeviceView>;
+  const isReport = ({ host, state }: HostReport): boolean =>
+    typeof host === "string" && ["present", "disabled", "missing"].includes(state);
+  if (typeof id === "string" && typeof machine?.name === "string" && Array.isArray(hooks) && hooks.every(isReport))
+    return value as DeviceView;
+  throw new CommandError(NOT_A_DEVICE, EXIT_CODES.failure);
 }
 
 function printHooks(io: Output, { hooks }: DeviceView): void {
@@ -158,6 +176,36 @@ function printHooks(io: Output, { hooks }: DeviceView): void {
             : `"assent hook doctor --host ${toPrintable(host)}" says which setting turns the hook off`
         }`,
       );
+}
+
+/** Checks for `assent doctor` whether the key of the hook belongs to a device, and what the service knows of it. */
+export async function findDeviceProblems(): Promise<Awaited<ReturnType<NonNullable<DoctorCheck["find"]>>>> {
+  const check = "device";
+  const program = programCommand();
+  try {
+    const { url, apiKey } = loadConfig(process.env);
+    const service = createAssent({ url, apiKey, timeout: 10, retries: 0 });
+    // The key of a device sees this device only.
+    const found = (await service.call<{ devices?: DeviceView[] } | null>("GET", "/v1/devices"))?.devices;
+    if (!Array.isArray(found)) throw new Error(NOT_A_DEVICE);
+    const [device, other] = found;
+    if (device === undefined || other !== undefined) return [];
+    const { status, reported_at: last } = device;
+    const reported = last === null ? "has never reported" : `reported at ${toPrintable(last)}`;
+    if (status !== "active")
+      return [
+        {
+          check,
+          state: "problem",
+          text: `this machine is enrolled, needs attention (${toPrintable(status)}), and ${reported}`,
+          fix: `"${program} devices report" says which hook is missing`,
+        },
+      ];
+    return [{ check, state: "ok", text: `this machine is enrolled, and ${reported}` }];
+  } catch (error) {
+    const text = `it could not be checked whether this machine is enrolled: ${toPrintable((error as Error).message)}`;
+    return [{ check, state: "note", text, fix: `"${program} devices report" tries again` }];
+  }
 }
 
 async function list(io: Output, ended: boolean, json: boolean): Promise<void> {

@@ -102,10 +102,10 @@ hosts:
         variable: FORM_SECRET
 `;
 
-async function start(yaml: string, url = listening.url): Promise<EgressProxy> {
+async function start(yaml: string, url = listening.url, timeout = 5): Promise<EgressProxy> {
   return startEgressProxy({
     config: readEgressConfig(yaml, { env: { API_TOKEN: SECRET }, folder }),
-    assent: createAssent({ url, apiKey: key, timeout: 5, retries: 0 }),
+    assent: createAssent({ url, apiKey: key, timeout, retries: 0 }),
     resolve,
     log: (line) => void logged.push(line),
   });
@@ -482,6 +482,51 @@ test("a service that responds with something else, or about another request, let
   } finally {
     await lied.close();
     liar.close();
+  }
+});
+
+test("a service that never responds lets nothing pass, and the agent gets 503", async () => {
+  seen.length = 0;
+  const silent = createPlainServer(() => undefined);
+  await new Promise<void>((done) => silent.listen(0, "127.0.0.1", done));
+  const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const waiting = await start(`agent: bot\n${config}`, url, 0.3);
+  try {
+    assert.match(await sendInside(get("/open/a"), { to: waiting }), /^HTTP\/1\.1 503 [^]*did not answer/);
+    assert.match((await openConnect("tunnel.test:443", waiting)).answer, /^HTTP\/1\.1 503 /);
+    assert.deepEqual(seen, []);
+  } finally {
+    await waiting.close();
+    silent.closeAllConnections();
+    silent.close();
+  }
+});
+
+test("a request that waits for an approval survives a restart of the service, and runs once", async () => {
+  seen.length = 0;
+  const open = (at: number) =>
+    serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: at });
+  const first = await open(0);
+  const waiting = await start(configWith().replace("wait: 0", "wait: 60"), first.url);
+  let second: RunningServer | null = null;
+  try {
+    const answer = sendInside(get("/restart", "Content-Length: 0\r\n", "PUT"), { to: waiting });
+    await until("the action is pending", async () => (await actions())[0]?.params["path"] === "/restart");
+    const [action] = await actions();
+    await first.stop(0);
+    await approve(service, action?.id as string);
+    // Approved while the proxy cannot know it.
+    assert.deepEqual(seen, []);
+    second = await open(first.port);
+    assert.match(await answer, /^HTTP\/1\.1 200 /);
+    assert.deepEqual(
+      seen.map(({ url }) => url),
+      ["/restart"],
+    );
+  } finally {
+    await waiting.close();
+    await first.stop(0);
+    await second?.stop(0);
   }
 });
 

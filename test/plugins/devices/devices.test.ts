@@ -9,11 +9,12 @@ import { after, before, describe, test } from "node:test";
 import { addHook } from "../../../clients/hook/install/host-settings.ts";
 import { describeMachine, reportHosts } from "../../../clients/hook/install/report-hooks.ts";
 import { loadWritten, planConfig, writeConfig } from "../../../clients/hook/install/write-config.ts";
-import { devices } from "../../../plugins/devices/cli/devices.ts";
+import { devices, findDeviceProblems } from "../../../plugins/devices/cli/devices.ts";
 import { terminalChallenge, terminalCode } from "../../../plugins/actions/api.ts";
 import { recordSilence } from "../../../plugins/devices/changes.ts";
 import { deviceNotice } from "../../../plugins/devices/notice.ts";
 import { applyDeviceEntry, deviceState, findLostHooks } from "../../../plugins/devices/state.ts";
+import { CommandError } from "../../../src/command.ts";
 import { serve } from "../../../src/serve/index.ts";
 import { invite, startPeople, type Person } from "../../support/people.ts";
 import { ALLOWED, type Answer, makeKey, type Service } from "../../support/service.ts";
@@ -304,11 +305,59 @@ describe("a machine", () => {
       assert.deepEqual([device.owner, device.status], [eva.principal, "active"]);
       assert.equal((await people.call("GET", "/v1/me", { key })).body.key.id, device.key_id);
       assert.equal(await devices.run(["report"], io), 0);
+      const [found] = await findDeviceProblems();
+      assert.deepEqual([found?.state, found?.text.slice(0, 24)], ["ok", "this machine is enrolled"]);
+      people.clock.now += 73 * HOUR;
+      assert.match((await findDeviceProblems())[0]?.text ?? "", /needs attention \(silent\)/);
       await assert.rejects(devices.run(["enrol", "--url", "http://127.0.0.1:1"], io), { exit: 5 });
     } finally {
       process.env = before;
       await server.stop();
       await people.close();
+    }
+  });
+
+  test("keeps its key while the service is down or answers garbage, and reports once it is back", async () => {
+    let body = "<html>";
+    let origin = "";
+    const server = await serve(
+      async ({ url }) => {
+        const text = url.endsWith("/v1/sign-in-methods") && origin !== "" ? JSON.stringify({ origin }) : body;
+        return new Response(text, { headers: { "content-type": "application/json" } });
+      },
+      { host: "127.0.0.1", port: 0 },
+    );
+    const folder = temporaryFolder("assent-outage-");
+    const before = { ...process.env };
+    Object.assign(process.env, { HOME: folder, XDG_CONFIG_HOME: "", ASSENT_API_KEY: "", ASSENT_URL: "", PATH: "" });
+    const path = join(folder, ".config/assent/hook.json");
+    const written = JSON.stringify({ url: server.url, api_key: "earlier" });
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, written, { mode: 0o600 });
+    let shown = "";
+    const show = (text: string): void => void (shown += `${text}\n`);
+    const io = { out: show, err: show, fancy: false, watched: false };
+    try {
+      const device = { id: "d", machine: { name: "m" }, hooks: [{ host: "claude-code", state: "ok" }] };
+      for (body of ["<html>", "{}", "[]", "null", JSON.stringify(device)]) {
+        await assert.rejects(devices.run(["report"], io), CommandError, body);
+        origin = "";
+        await assert.rejects(devices.run(["enrol"], io), CommandError, body);
+      }
+      origin = server.url;
+      for (body of ["{}", "null", JSON.stringify({ device }), JSON.stringify({ device, key: "assent_1" })])
+        await assert.rejects(devices.run(["enrol"], io), CommandError, body);
+      body = JSON.stringify({ ...device, hooks: [{ host: "claude-code", state: "missing" }] });
+      assert.equal(await devices.run(["report"], io), 0);
+      assert.match(shown, /missing claude-code/);
+      assert.equal((await findDeviceProblems())[0]?.state, "note");
+      await server.stop(0);
+      await assert.rejects(devices.run(["report"], io), { exit: 5 });
+      assert.equal(readFileSync(path, "utf8"), written);
+      assert.doesNotMatch(shown, /enrolled/);
+    } finally {
+      process.env = before;
+      await server.stop(0);
     }
   });
 

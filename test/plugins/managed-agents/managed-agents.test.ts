@@ -103,10 +103,10 @@ describe("the worker for managed agents", () => {
   });
   afterEach(() => listeningVendor.stop(0));
 
-  const createWorker = (url = listening.url, apiKey = key): Worker =>
+  const createWorker = (url = listening.url, apiKey = key, timeout = 5): Worker =>
     new Worker({
       vendor: createVendorApi(listeningVendor.url, "vendor-key", new AbortController().signal),
-      assent: createAssent({ url, apiKey, timeout: 5, retries: 0 }),
+      assent: createAssent({ url, apiKey, timeout, retries: 0 }),
       agent: "cloud",
       vendorAgent: undefined,
       tool: "claude",
@@ -237,5 +237,54 @@ describe("the worker for managed agents", () => {
     await createWorker().runOnce();
     assert.deepEqual(vendor.ran, [id]);
     assert.ok(lines.some((line) => line.startsWith("session s2:") && line.endsWith("it keeps waiting")));
+  });
+
+  it("answers nothing while the service is slow or answers garbage, and runs a call once after a restart", async () => {
+    const [id] = vendor.call("s1", { name: "bash", input: { command: "make slow" } });
+    const lie = { agent_id: "cloud", tool: "claude", operation: "read", params: {}, context: {}, status: "allowed" };
+    const faults: (() => Response | Promise<Response>)[] = [
+      () => new Promise(() => {}),
+      () => new Response("<html>"),
+      () => Response.json({}),
+      () => Response.json({ id: "x", ...lie }),
+    ];
+    for (const fault of faults) {
+      const broken = await serve(async () => fault(), { host: "127.0.0.1", port: 0 });
+      await createWorker(broken.url, key, 0.3).runOnce();
+      assert.match(lines.at(-1) ?? "", /; it keeps waiting$/);
+      await broken.stop(0);
+    }
+    assert.deepEqual(vendor.answers("s1"), []);
+    const restarted = await serve(service.runtime.fetch, { host: "127.0.0.1", port: 0 });
+    const worker = createWorker(restarted.url);
+    await worker.runOnce();
+    await restarted.stop(0);
+    await approve(service, (await newest()).id);
+    await worker.runOnce();
+    assert.deepEqual(vendor.answers("s1"), []);
+    const again = await serve(service.runtime.fetch, { host: "127.0.0.1", port: restarted.port });
+    await worker.runOnce();
+    await worker.runOnce();
+    await again.stop(0);
+    assert.deepEqual([vendor.ran, vendor.answers("s1").length], [[id], 1]);
+  });
+
+  it("answers nothing if the answer to a start is lost, and the next round repeats the same start", async () => {
+    const [id] = vendor.call("s1", { name: "read", input: { path: "start" } });
+    let isCut = true;
+    const cutting = await serve(
+      async (request, info) => {
+        const response = await service.runtime.fetch(request, info);
+        return isCut && request.url.endsWith("/start") ? new Response("garbage") : response;
+      },
+      { host: "127.0.0.1", port: 0 },
+    );
+    const worker = createWorker(cutting.url);
+    await worker.runOnce();
+    assert.deepEqual([vendor.ran, (await newest()).status], [[], "executing"]);
+    isCut = false;
+    await worker.runOnce();
+    assert.deepEqual(vendor.ran, [id]);
+    await cutting.stop(0);
   });
 });

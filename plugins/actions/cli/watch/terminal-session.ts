@@ -88,12 +88,14 @@ export async function signInTerminal(
  * address could otherwise use the confirmation that the person gives at the right one.
  */
 export async function readSignInOrigin(service: Assent, url: string): Promise<string> {
-  const { origin, passkey } = await withServiceErrors(() =>
-    service.call<{ origin: string | null; passkey: { reason: string | null } }>("GET", "/v1/sign-in-methods"),
+  const methods = await withServiceErrors(() =>
+    service.call<{ origin: string | null; passkey: { reason: string | null } } | null>("GET", "/v1/sign-in-methods"),
   );
-  if (origin === null) throw new CommandError(toPrintable(passkey.reason ?? "people cannot sign in at this address"));
-  if (!URL.canParse(origin) || !reachesSite(url, origin))
-    throw new CommandError(`people sign in at ${toPrintable(origin)}; set ASSENT_URL to it`);
+  const origin = methods?.origin;
+  if (origin === null)
+    throw new CommandError(toPrintable(methods?.passkey.reason ?? "people cannot sign in at this address"));
+  if (typeof origin !== "string" || !URL.canParse(origin) || !reachesSite(url, origin))
+    throw new CommandError(`people sign in at ${toPrintable(String(origin))}; set ASSENT_URL to it`);
   return origin;
 }
 
