@@ -60,7 +60,7 @@ export async function startTask(
   return host.ledger.transact(async (tx) => {
     const caller = await confirmCredential(tx, credential, "grants:write");
     const earlier = await findCreatedResource(tx, caller, call);
-    if (earlier !== null) return { task: tx.state(taskState).all.get(earlier) as Task, replayed: true };
+    if (earlier !== null) return { task: findTask(tx, earlier), replayed: true };
     const isFull = listOpenTasks(tx, agent_id).length >= MAX_OPEN;
     let until = tx.now;
     for (const [i, terms] of operations.entries()) {
@@ -130,24 +130,31 @@ const invalid = (pointer: string, detail: string): Refusal =>
 export function endTaskFor(host: CoreHost, credential: Credential, id: string, comment: string | null): Promise<Task> {
   return host.ledger.transact(async (tx) => {
     const caller = await confirmCredential(tx, credential, "grants:write");
-    const task = findVisibleTask(tx, caller, id);
+    const task = findTask(tx, id, (each) => canSeeTask(tx, caller, each));
     if (findTaskEnd(tx, task) !== null) throw new Refusal(ERRORS.ended, `the task ${id} has already ended`);
     endTask(tx, task, { cause: "person", related_action: null, comment, by: toActor(caller.key, caller.principal) });
     return tx.state(taskState).all.get(id) as Task;
   });
 }
 
-/** Returns true if the caller sees the agent with the tool of each operation of the task. */
-export const canSeeTask = (
+/**
+ * Returns true if the caller sees the agent with the tool of each operation of the task. False if the service no longer
+ * remembers all of its grants.
+ */
+export function canSeeTask(
   states: Pick<StatesReader, "state">,
   { visibility }: Pick<Credential, "visibility">,
   task: Task,
-): boolean =>
-  grantsOf(states, task).every(({ agent_id, tool }) => canSee(visibility, { agent_id, tool, submitted_by: null }));
+): boolean {
+  const grants = grantsOf(states, task);
+  const sees = ({ agent_id, tool }: Grant): boolean => canSee(visibility, { agent_id, tool, submitted_by: null });
+  return grants.length === task.grants.length && grants.every(sees);
+}
 
-function findVisibleTask(tx: LedgerTransaction, caller: Credential, id: string): Task {
+/** Throws TASK_NOT_FOUND for a task that is unknown or that the caller may not see. A task that ended long ago is unknown. */
+function findTask(tx: LedgerTransaction, id: string, isVisible: (task: Task) => boolean = () => true): Task {
   const task = tx.state(taskState).all.get(id);
-  if (task === undefined || !canSeeTask(tx, caller, task))
+  if (task === undefined || !isVisible(task))
     throw new Refusal(ERRORS.notFound, `there is no task "${id}" that this key may see`);
   return task;
 }

@@ -62,6 +62,7 @@ function taskRoutes(host: CoreHost, options: schema.TaskOptions) {
         "APPROVER_NOT_ELIGIBLE",
         GRANT_ERRORS.notAllowed,
         GRANT_ERRORS.tooMany,
+        ERRORS.notFound,
         ERRORS.tooMany,
         "IDEMPOTENCY_CONFLICT",
       ],
