@@ -176,7 +176,7 @@ export type { StatesReader } from "./contract/states.ts";
 export type { EntryBody } from "./domain/entries.ts";
 export { defineErrors, errorKind, Refusal, type ErrorCode, type ErrorKind } from "./contract/errors.ts";
 export type { Fold } from "./domain/fold.ts";
-export { PersistentMap } from "./domain/persistent-map.ts";
+export { dropOldEnded, type EndableValues, PersistentMap, RETAINED_ENDED } from "./domain/persistent-map.ts";
 export { defineScopes, type PluginScope, type Scope } from "./domain/scopes.ts";
 
 // Routes, pages, facades and sign-in

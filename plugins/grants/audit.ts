@@ -135,14 +135,16 @@ export const grantAuditor = (): FeatureAuditor => new GrantAuditor();
 class GrantAuditor implements FeatureAuditor {
   /** The grants before the entry that is being checked; after a grant's entry, those after it. */
   private grants = NO_GRANTS;
+  /** All grants as they were created, also those that the service no longer remembers, keyed by id. */
+  private readonly everyGrant = new Map<string, Grant>();
   private readonly grantors = createGrantors();
   /** Grants that were created with a vote whose entry has not been applied yet, keyed by action id. */
   private readonly awaited = new Map<string, Grant>();
   private readonly uses = new Map<string, Use>();
   private readonly counts = new Map<string, number>();
   readonly created = {
-    "POST /v1/grants"({ state }: StatesReader, id: string): Creation | null {
-      const { by, granted_at } = state(grantState).all.get(id) ?? {};
+    "POST /v1/grants": (_: StatesReader, id: string): Creation | null => {
+      const { by, granted_at } = this.everyGrant.get(id) ?? {};
       return by === undefined || granted_at === undefined ? null : { key_id: by.key_id, created_at: granted_at };
     },
   };
@@ -164,7 +166,7 @@ class GrantAuditor implements FeatureAuditor {
   ): void {
     for (const entry of entries) {
       const voted = entry.type === "approval" ? entry.grant : null;
-      const grant = voted === null ? undefined : this.grants.all.get(voted.id);
+      const grant = voted === null ? undefined : this.everyGrant.get(voted.id);
       if (grant !== undefined && !isGrantFor(grant, action))
         fault(
           `the vote of entry ${(entry as { seq?: number }).seq} gives the grant ${grant.id} for another agent, tool or operation`,
@@ -196,7 +198,7 @@ class GrantAuditor implements FeatureAuditor {
   finish(fault: ReportFault): void {
     for (const { id } of this.awaited.values()) fault(`the ledger lacks the vote that created the grant ${id}`);
     for (const [id, list] of groupByGrant(this.uses))
-      if (hasComputedSum(this.grants.all.get(id))) checkSumsOf(id, list, fault);
+      if (hasComputedSum(this.everyGrant.get(id))) checkSumsOf(id, list, fault);
   }
 
   private foldGrant(entry: GrantEntry & { seq: number }): void {
@@ -204,6 +206,7 @@ class GrantAuditor implements FeatureAuditor {
     if (entry.change !== "granted") return;
     this.grantors.assertMayGrant(entry.by, parseEntryTime(entry.at));
     const grant = this.grants.all.get(entry.grant.id) as Grant;
+    this.everyGrant.set(grant.id, grant);
     if (entry.related_action !== null) {
       if (this.awaited.has(entry.related_action))
         throw new RangeError(

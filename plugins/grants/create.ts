@@ -43,7 +43,11 @@ export async function createGrant(
   return host.ledger.transact(async (tx) => {
     const caller = await confirmCredential(tx, credential, "grants:write");
     const earlier = await findCreatedResource(tx, caller, call);
-    if (earlier !== null) return { grant: tx.state(grantState).all.get(earlier) as Grant, replayed: true };
+    if (earlier !== null) {
+      const known = tx.state(grantState).all.get(earlier);
+      if (known === undefined) throw new Refusal(ERRORS.notFound, `the grant "${earlier}" ended long ago`);
+      return { grant: known, replayed: true };
+    }
     const grant = recordGrantAlone(tx, caller, id, body);
     await recordCreatedResource(tx, caller, call, id);
     return { grant, replayed: false };

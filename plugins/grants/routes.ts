@@ -109,6 +109,7 @@ function changeRoutes(host: CoreHost) {
         "SELF_APPROVAL",
         "APPROVER_NOT_ELIGIBLE",
         ERRORS.notAllowed,
+        ERRORS.notFound,
         ERRORS.tooMany,
         "IDEMPOTENCY_CONFLICT",
       ],

@@ -3,7 +3,7 @@
  * only as ledger entries and are rebuilt from these entries, so no write to the database can add or extend a grant.
  */
 import { type ActionRequest, type Actor, foldName, parseEntryTime, type SumCap } from "../../src/core.ts";
-import { type Fold, PersistentMap } from "../../src/plugin.ts";
+import { dropOldEnded, type EndableValues, type Fold, PersistentMap, RETAINED_ENDED } from "../../src/plugin.ts";
 import type { GrantEntry } from "./entry.ts";
 
 /**
@@ -45,25 +45,26 @@ export interface GrantEnd {
   comment: string | null;
 }
 
-export interface Grants {
-  /** All grants, including ended ones, keyed by id, in the order of the ledger. */
-  readonly all: PersistentMap<string, Grant>;
+export interface Grants extends EndableValues<Grant> {
   /** Grants without a recorded end, keyed by case-folded agent, tool and operation. A list can be empty. */
   readonly open: PersistentMap<string, readonly Grant[]>;
 }
 
-export const NO_GRANTS: Grants = { all: PersistentMap.of(), open: PersistentMap.of() };
+export const NO_GRANTS: Grants = { all: PersistentMap.of(), nextSweep: RETAINED_ENDED, open: PersistentMap.of() };
 
 /** Returns the grants after an entry. Throws RangeError if the entry contradicts earlier entries. */
-export function applyGrantEntry({ all, open }: Grants, entry: GrantEntry & { seq: number }): Grants {
+export function applyGrantEntry({ all, nextSweep, open }: Grants, entry: GrantEntry & { seq: number }): Grants {
+  const at = parseEntryTime(entry.at);
   const grant = changeGrant(all.get(entry.grant.id) ?? null, entry);
   const key = targetKey(grant);
   // Remove expired grants, so that the list stays short.
-  const others = (open.get(key) ?? []).filter(({ id, until }) => id !== grant.id && until > parseEntryTime(entry.at));
-  return {
-    all: all.with(grant.id, grant),
-    open: open.with(key, grant.ended === null ? [...others, grant] : others),
-  };
+  const others = (open.get(key) ?? []).filter(({ id, until }) => id !== grant.id && until > at);
+  // A grant that ended early stays until its time is over, because the task that it belongs to may be open.
+  const isOver = ({ until }: Grant): boolean => until <= at;
+  const grants = dropOldEnded({ all: all.with(grant.id, grant), nextSweep }, isOver);
+  const lists = open.with(key, grant.ended === null ? [...others, grant] : others);
+  const isSwept = grants.all.size < all.size;
+  return { ...grants, open: isSwept ? PersistentMap.of([...lists].filter(([, list]) => !list.every(isOver))) : lists };
 }
 
 export const grantState: Fold<Grants> = { name: "grants", initial: NO_GRANTS, on: { grant: applyGrantEntry } };

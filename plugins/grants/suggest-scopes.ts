@@ -130,6 +130,24 @@ function fitScope(requests: readonly ActionRequest[]): { scope: string; varying:
   };
 }
 
+/**
+ * Returns a scope that covers only requests with the members of this one and with equal values, except that the members
+ * in `free` may have any value but null.
+ * @param free members in CEL, such as `params.body`
+ */
+export function fitRequest(request: ActionRequest, free: readonly string[]): string {
+  return REQUEST_PARTS.flatMap((part) => {
+    const members = Object.entries(request[part]);
+    return [
+      `size(${part}) == ${members.length}`,
+      ...members.map(([name, value]) => {
+        const member = celMember(part, name);
+        return free.includes(member) ? `${member} != null` : `${member} == ${celLiteral(value)}`;
+      }),
+    ];
+  }).join(" && ");
+}
+
 function fitMember(part: RequestPart, name: string, values: readonly JsonValue[]): MemberCondition {
   const member = celMember(part, name);
   const [value] = values as [JsonValue];

@@ -3,7 +3,15 @@
  * database can add, extend or change one.
  */
 import { type Actor, type AuthorityFact, type AuthorityLink, parseEntryTime, sameName } from "../../src/core.ts";
-import { type Fold, PersistentMap, type StatesReader, toRfc3339 } from "../../src/plugin.ts";
+import {
+  dropOldEnded,
+  type EndableValues,
+  type Fold,
+  PersistentMap,
+  RETAINED_ENDED,
+  type StatesReader,
+  toRfc3339,
+} from "../../src/plugin.ts";
 import type { AuthorityEntry } from "./entry.ts";
 
 /** Maximum number of authorities in a chain. */
@@ -39,42 +47,31 @@ export interface AuthorityEnd {
   comment: string | null;
 }
 
-/** Number of ended authorities that stay in memory, so that agents cannot fill it. Older ones are unknown. */
-export const MAX_ENDED = 2000;
-
-export interface Authorities {
-  /** The open authorities and the newest ended ones, keyed by id. */
-  readonly all: PersistentMap<string, Authority>;
+/** An authority that ended long ago is unknown, so that agents cannot fill the memory. */
+export interface Authorities extends EndableValues<Authority> {
   /** Authorities without a recorded end whose time was not over at the last entry, in ledger order. */
   readonly open: readonly Authority[];
-  /** Ids of the others, in the order of their ends. */
-  readonly ended: readonly string[];
 }
 
 export const authorityState: Fold<Authorities> = {
   name: "sub-agents",
-  initial: { all: PersistentMap.of(), open: [], ended: [] },
+  initial: { all: PersistentMap.of(), nextSweep: RETAINED_ENDED, open: [] },
   on: { authority: applyAuthorityEntry },
 };
 
 /** Returns the authorities after an entry. Throws RangeError if the entry contradicts earlier entries. */
 export function applyAuthorityEntry(
-  { all, open, ended }: Authorities,
+  { all, nextSweep, open }: Authorities,
   entry: AuthorityEntry & { seq: number },
 ): Authorities {
   const at = parseEntryTime(entry.at);
   const before = all.get(entry.authority.id) ?? null;
   const authority = entry.change === "created" ? create(all, before, entry, at) : end(before, entry, at);
+  const isEnded = ({ ended, until }: Authority): boolean => ended !== null || until <= at;
   const others = open.filter(({ id }) => id !== authority.id);
-  const over = others.filter(({ until }) => until <= at).map(({ id }) => id);
-  const isOpen = authority.ended === null;
-  const done = [...ended, ...over, ...(isOpen ? [] : [authority.id])];
-  const forgotten = done.slice(0, Math.max(0, done.length - MAX_ENDED));
-  const known = all.with(authority.id, authority);
   return {
-    all: forgotten.length === 0 ? known : PersistentMap.of([...known].filter(([id]) => !forgotten.includes(id))),
-    open: [...others.filter(({ until }) => until > at), ...(isOpen ? [authority] : [])],
-    ended: done.slice(forgotten.length),
+    ...dropOldEnded({ all: all.with(authority.id, authority), nextSweep }, isEnded),
+    open: [...others, authority].filter((each) => !isEnded(each)),
   };
 }
 

@@ -21,12 +21,11 @@ class TaskAuditor implements FeatureAuditor {
   private readonly uses = new Map<string, string>();
   /** Titles of tasks that started with a vote whose entry has not been read yet, keyed by the id of the grant. */
   private readonly voted = new Map<string, string>();
+  /** Who started each task, keyed by id. */
+  private readonly creations = new Map<string, Creation>();
   private hasNewBar = false;
   readonly created = {
-    "POST /v1/tasks"({ state }: StatesReader, id: string): Creation | null {
-      const { by, started_at } = state(taskState).all.get(id) ?? {};
-      return by === undefined || started_at === undefined ? null : { key_id: by.key_id, created_at: started_at };
-    },
+    "POST /v1/tasks": (_: StatesReader, id: string): Creation | null => this.creations.get(id) ?? null,
   };
 
   check(entry: EntryBody & { seq: number }, states: AuditStates): void {
@@ -58,6 +57,7 @@ class TaskAuditor implements FeatureAuditor {
   }
 
   private checkStart({ at, agent_id, task, by }: TaskEntry, states: AuditStates): void {
+    this.creations.set(task.id, { key_id: by.key_id, created_at: parseEntryTime(at) });
     const grants = grantsOf(states, task);
     if (task.grants.length === 0 || grants.length !== task.grants.length)
       throw new RangeError(`the ledger lacks a grant of the task ${task.id}`);

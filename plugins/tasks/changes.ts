@@ -2,26 +2,42 @@
 import {
   type Actor,
   canSee,
+  celMember,
   confirmCredential,
   type CoreHost,
+  effectiveRequest,
   findCreatedResource,
+  hasRecordedRequest,
   type IdempotentCall,
   type LedgerTransaction,
   parseDuration,
   type Reaction,
   type ReactionTransaction,
   recordCreatedResource,
+  REQUEST_PARTS,
   toActor,
 } from "../../src/core.ts";
 import { type Credential, Refusal, type StatesReader, toRfc3339 } from "../../src/plugin.ts";
-import { assertNotOwnAgent, endGrant, findGrantEnd, type Grant, recordGrantAlone } from "../grants/api.ts";
+import { recordAlteredError, verifyAgainstLedger, withCurrentStatus } from "../actions/api.ts";
+import {
+  assertNotOwnAgent,
+  endGrant,
+  findGrantEnd,
+  fitRequest,
+  type Grant,
+  MAX_SCOPE,
+  recordGrantAlone,
+} from "../grants/api.ts";
 import type { TaskEntry } from "./entry.ts";
-import { ERRORS, type TaskBody, type TaskOptions } from "./schemas.ts";
+import { ERRORS, MAX_OPERATIONS, type TaskBody, type TaskOptions } from "./schemas.ts";
 import { findBarOf, findTaskEnd, grantsOf, isOf, listOpenTasks, type Task, taskState } from "./state.ts";
 
 /** Maximum number of open tasks of one agent, so that a person can still read what it may do. */
 const MAX_OPEN = 10;
 const MS_PER_HOUR = 3_600_000;
+const MAX_PLAN_ACTIONS = 100;
+/** Statuses of actions that a task from their plan does not cover. */
+const REFUSED: readonly string[] = ["denied", "cancelled", "expired"];
 
 /** The options of each service in this process, because a reaction does not receive them. */
 const configured = new WeakMap<CoreHost["config"], TaskOptions>();
@@ -53,14 +69,14 @@ export async function startTask(
   call: IdempotentCall | null,
 ): Promise<{ task: Task; replayed: boolean }> {
   const { agent_id, title } = body;
-  const { template, for: duration, operations, pointer } = readTerms(options, body);
+  const { template, for: duration, operations, pointer } = await readTerms(host, options, credential, body);
   const [id, ...grants] = [host.newId(), ...operations.map(() => host.newId())];
   for (const { tool, operation } of operations)
     await assertNotOwnAgent(host, credential, { agent_id, tool, operation });
   return host.ledger.transact(async (tx) => {
     const caller = await confirmCredential(tx, credential, "grants:write");
     const earlier = await findCreatedResource(tx, caller, call);
-    if (earlier !== null) return { task: tx.state(taskState).all.get(earlier) as Task, replayed: true };
+    if (earlier !== null) return { task: findTask(tx, earlier), replayed: true };
     const isFull = listOpenTasks(tx, agent_id).length >= MAX_OPEN;
     let until = tx.now;
     for (const [i, terms] of operations.entries()) {
@@ -83,11 +99,19 @@ export async function startTask(
   });
 }
 
-/** Returns what the task allows. Throws VALIDATION_FAILED for an unknown template and for a task that is too long. */
-function readTerms({ max_hours, templates }: TaskOptions, body: TaskBody): Terms {
-  const { template: name, operations, for: given } = body;
-  if ((name === undefined) === (operations === undefined))
-    throw invalid("/operations", "send either `operations` or the name of a `template`");
+/**
+ * Returns what the task allows. Throws VALIDATION_FAILED for an unknown template, a task that is too long, and a plan that
+ * cannot be a task.
+ */
+async function readTerms(
+  host: CoreHost,
+  { max_hours, templates }: TaskOptions,
+  credential: Credential,
+  body: TaskBody,
+): Promise<Terms> {
+  const { template: name, operations, plan, for: given } = body;
+  if ([name, operations, plan].filter((each) => each !== undefined).length !== 1)
+    throw invalid("/operations", "send one of `operations`, the name of a `template`, or a `plan`");
   const template = templates.find((each) => each.name === name);
   if (name !== undefined && template === undefined)
     throw invalid("/template", `there is no template "${name}" under \`tasks.templates\` of the configuration`);
@@ -97,12 +121,59 @@ function readTerms({ max_hours, templates }: TaskOptions, body: TaskBody): Terms
   const ms = parseDuration(duration);
   if (ms === null || ms < 1000) throw invalid("/for", `"${duration}" is not a duration such as 30m or 2h`);
   assertWithin("/for", ms, longest);
+  const planned = plan === undefined ? undefined : await readPlanned(host, credential, body.agent_id, plan);
   return {
     template: name ?? null,
     for: duration,
-    operations: template?.operations ?? operations ?? [],
-    pointer: name === undefined ? "/operations" : "/template",
+    operations: template?.operations ?? planned ?? operations ?? [],
+    pointer: name !== undefined ? "/template" : plan !== undefined ? "/plan" : "/operations",
   };
+}
+
+/**
+ * Returns one operation for each different request of the plan that required approval and was not refused. The requests
+ * are those that approvers see, and equal those in the ledger.
+ */
+async function readPlanned(
+  host: CoreHost,
+  credential: Credential,
+  agentId: string,
+  { id, free = [], times = 1 }: NonNullable<TaskBody["plan"]>,
+): Promise<Operations> {
+  const limit = MAX_PLAN_ACTIONS + 1;
+  const rows = await host.storage.actions({ visibility: { all: true }, plan_id: id, limit });
+  if (
+    rows.length === 0 ||
+    !credential.hasScope("actions:read") ||
+    !rows.every((row) => canSee(credential.visibility, row))
+  )
+    throw invalid("/plan/id", `there is no plan ${id} whose actions this key may all see`);
+  const other = rows.find(({ agent_id }) => agent_id !== agentId);
+  if (other !== undefined) throw invalid("/agent_id", `the plan is of the agent "${other.agent_id}"`);
+  const operations = new Map<string, Operations[number]>();
+  const members = new Set<string>();
+  for (const row of rows.toSorted((a, b) => a.decision_seq - b.decision_seq)) {
+    if (row.decision !== "require_approval" || REFUSED.includes(withCurrentStatus(row, host.clock()).status)) continue;
+    const { tool, operation } = row;
+    await verifyAgainstLedger(host, host.storage, row);
+    const request = effectiveRequest(row);
+    if (request === null || !hasRecordedRequest(row)) throw recordAlteredError(row, ["request"]);
+    for (const part of REQUEST_PARTS) for (const name of Object.keys(request[part])) members.add(celMember(part, name));
+    const scope = fitRequest(request, free);
+    const key = JSON.stringify([tool, operation, scope]);
+    operations.set(key, { tool, operation, scope, count: (operations.get(key)?.count ?? 0) + times });
+  }
+  const unknown = free.find((member) => !members.has(member));
+  if (operations.size === 0) throw invalid("/plan/id", "no action of the plan requires approval");
+  if (unknown !== undefined)
+    throw invalid("/plan/free", `no action of the plan has ${unknown}; it has ${[...members].join(", ")}`);
+  const list = [...operations.values()];
+  if (list.length > MAX_OPERATIONS || list.some(({ scope = "" }) => scope.length > MAX_SCOPE))
+    throw invalid(
+      "/plan/id",
+      `a task has at most ${MAX_OPERATIONS} operations, with conditions of up to ${MAX_SCOPE} characters; leave members free, or list the operations`,
+    );
+  return list;
 }
 
 function assertWithin(pointer: string, ms: number, longest: number): void {
@@ -130,24 +201,31 @@ const invalid = (pointer: string, detail: string): Refusal =>
 export function endTaskFor(host: CoreHost, credential: Credential, id: string, comment: string | null): Promise<Task> {
   return host.ledger.transact(async (tx) => {
     const caller = await confirmCredential(tx, credential, "grants:write");
-    const task = findVisibleTask(tx, caller, id);
+    const task = findTask(tx, id, (each) => canSeeTask(tx, caller, each));
     if (findTaskEnd(tx, task) !== null) throw new Refusal(ERRORS.ended, `the task ${id} has already ended`);
     endTask(tx, task, { cause: "person", related_action: null, comment, by: toActor(caller.key, caller.principal) });
     return tx.state(taskState).all.get(id) as Task;
   });
 }
 
-/** Returns true if the caller sees the agent with the tool of each operation of the task. */
-export const canSeeTask = (
+/**
+ * Returns true if the caller sees the agent with the tool of each operation of the task. False if the service no longer
+ * remembers all of its grants.
+ */
+export function canSeeTask(
   states: Pick<StatesReader, "state">,
   { visibility }: Pick<Credential, "visibility">,
   task: Task,
-): boolean =>
-  grantsOf(states, task).every(({ agent_id, tool }) => canSee(visibility, { agent_id, tool, submitted_by: null }));
+): boolean {
+  const grants = grantsOf(states, task);
+  const sees = ({ agent_id, tool }: Grant): boolean => canSee(visibility, { agent_id, tool, submitted_by: null });
+  return grants.length === task.grants.length && grants.every(sees);
+}
 
-function findVisibleTask(tx: LedgerTransaction, caller: Credential, id: string): Task {
+/** Throws TASK_NOT_FOUND for a task that is unknown or that the caller may not see. A task that ended long ago is unknown. */
+function findTask(tx: LedgerTransaction, id: string, isVisible: (task: Task) => boolean = () => true): Task {
   const task = tx.state(taskState).all.get(id);
-  if (task === undefined || !canSeeTask(tx, caller, task))
+  if (task === undefined || !isVisible(task))
     throw new Refusal(ERRORS.notFound, `there is no task "${id}" that this key may see`);
   return task;
 }

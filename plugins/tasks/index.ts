@@ -25,7 +25,7 @@ const { ERRORS } = schema;
 
 export default defineCorePlugin({
   name: "tasks",
-  needs: ["grants"],
+  needs: ["actions", "grants"],
   errors: ERRORS,
   options: schema.TaskOptions,
   records: { task: TASK_ENTRY },
@@ -60,8 +60,10 @@ function taskRoutes(host: CoreHost, options: schema.TaskOptions) {
         "AGENT_MISMATCH",
         "SELF_APPROVAL",
         "APPROVER_NOT_ELIGIBLE",
+        "RECORD_ALTERED",
         GRANT_ERRORS.notAllowed,
         GRANT_ERRORS.tooMany,
+        ERRORS.notFound,
         ERRORS.tooMany,
         "IDEMPOTENCY_CONFLICT",
       ],

@@ -12,9 +12,10 @@ export const ERRORS = {
 
 const Duration = (description: string) => Type.String({ minLength: 1, maxLength: 40, description });
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
+export const MAX_OPERATIONS = 20;
 const Operations = Type.Array(GrantScopeTerms, {
   minItems: 1,
-  maxItems: 20,
+  maxItems: MAX_OPERATIONS,
   description: "What the agent may do without another approval during the task: one grant each, until the task ends.",
 });
 
@@ -55,6 +56,32 @@ export const TaskBody = Type.Object(
     ),
     template: Type.Optional(Type.String({ maxLength: 64, description: "Name of a template of the configuration." })),
     operations: Type.Optional(Operations),
+    plan: Type.Optional(
+      Type.Object(
+        {
+          id: Type.String({ maxLength: 64, description: "A plan of the agent that this key may see." }),
+          free: Type.Optional(
+            Type.Array(Type.String({ maxLength: 256 }), {
+              maxItems: 20,
+              description: "Members that may have any value but null, such as `params.body`. Default: none.",
+            }),
+          ),
+          times: Type.Optional(
+            Type.Integer({
+              minimum: 1,
+              maximum: 1000,
+              default: 1,
+              description: "How often the agent may do each action of the plan.",
+            }),
+          ),
+        },
+        {
+          ...closed,
+          description:
+            "Covers requests with the same members as the actions of the plan that required approval and have not been denied or cancelled. It does not approve these actions.",
+        },
+      ),
+    ),
   },
   {
     ...closed,

@@ -3,7 +3,14 @@
  * extend or change a task. What a task allows is in its grants: a task groups them and ends them together.
  */
 import { type Actor, foldName, parseEntryTime } from "../../src/core.ts";
-import { type Fold, PersistentMap, type StatesReader } from "../../src/plugin.ts";
+import {
+  dropOldEnded,
+  type EndableValues,
+  type Fold,
+  PersistentMap,
+  RETAINED_ENDED,
+  type StatesReader,
+} from "../../src/plugin.ts";
 import { type FindPlacedBar, type Grant, grantState } from "../grants/api.ts";
 import type { TaskEntry } from "./entry.ts";
 
@@ -34,23 +41,25 @@ export interface TaskEnd {
   comment: string | null;
 }
 
-export interface Tasks {
-  /** All tasks, including ended ones, keyed by id. */
-  readonly all: PersistentMap<string, Task>;
+export interface Tasks extends EndableValues<Task> {
   /** Tasks without a recorded end whose time was not over at the last entry, in ledger order. */
   readonly open: readonly Task[];
 }
 
-export const NO_TASKS: Tasks = { all: PersistentMap.of(), open: [] };
+export const NO_TASKS: Tasks = { all: PersistentMap.of(), nextSweep: RETAINED_ENDED, open: [] };
 
 export const taskState: Fold<Tasks> = { name: "tasks", initial: NO_TASKS, on: { task: applyTaskEntry } };
 
 /** Returns the tasks after an entry. Throws RangeError if the entry contradicts earlier entries. */
-export function applyTaskEntry({ all, open }: Tasks, entry: TaskEntry & { seq: number }): Tasks {
+export function applyTaskEntry({ all, nextSweep, open }: Tasks, entry: TaskEntry & { seq: number }): Tasks {
   const at = parseEntryTime(entry.at);
   const task = changeTask(all.get(entry.task.id) ?? null, entry, at);
   const others = open.filter(({ id, until }) => id !== task.id && until > at);
-  return { all: all.with(task.id, task), open: task.ended === null ? [...others, task] : others };
+  const isEnded = ({ ended, until }: Task): boolean => ended !== null || until <= at;
+  return {
+    ...dropOldEnded({ all: all.with(task.id, task), nextSweep }, isEnded),
+    open: task.ended === null ? [...others, task] : others,
+  };
 }
 
 function changeTask(before: Task | null, entry: TaskEntry & { seq: number }, at: number): Task {
@@ -62,7 +71,8 @@ function changeTask(before: Task | null, entry: TaskEntry & { seq: number }, at:
     const times = { started_at: at, until: parseEntryTime(until) };
     return { id, agent_id, title, template, grants, ...times, by, seq, ended: null };
   }
-  if (before === null || before.ended !== null) throw new RangeError(`there is no task ${id} to end`);
+  if (before === null || before.ended !== null || before.until <= at)
+    throw new RangeError(`there is no task ${id} to end`);
   if (cause === null) throw new RangeError(`the task ${id} ends without a cause`);
   const isSame =
     before.agent_id === agent_id &&

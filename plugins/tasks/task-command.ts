@@ -34,16 +34,19 @@ const OPTIONS = {
   for: { type: "string" },
   template: { type: "string" },
   from: { type: "string" },
+  plan: { type: "string" },
+  free: { type: "string", multiple: true },
+  times: { type: "string" },
   all: { type: "boolean" },
   agent: { type: "string" },
   reason: { type: "string" },
   json: { type: "boolean" },
 } as const;
 
-type Flags = Readonly<Partial<Record<keyof typeof OPTIONS, string | boolean>>>;
+type Flags = Readonly<Partial<Record<keyof typeof OPTIONS, string | boolean | string[]>>>;
 
 export const task: Command = {
-  help: `usage: assent task start AGENT --title TEXT [--for DURATION] (--template NAME | --from JSON) [--json]
+  help: `usage: assent task start AGENT --title TEXT [--for DURATION] (--template NAME | --from JSON | --plan ID) [--json]
        assent task list [--agent AGENT] [--all] [--json]
        assent task end ID [--reason TEXT] [--json]
 
@@ -54,6 +57,9 @@ time, and earlier if someone ends it, rejects an action of the agent, flags a us
   --for DURATION   time from now to the end: 30m, 2h; by default that of the template
   --template NAME  the operations of a template of the configuration (tasks.templates)
   --from JSON      the operations as in POST /v1/tasks: @file, - for standard input, or the JSON itself
+  --plan ID        the actions of the agent's plan that require approval. It does not approve these actions
+  --free MEMBER    a member of them that may have any value, such as params.body; repeatable
+  --times N        how often the agent may do each of them; by default once
   --agent AGENT    only tasks of this agent
   --all            also list tasks that have ended
   --reason TEXT    recorded in the ledger
@@ -64,6 +70,7 @@ The key needs the scopes grants:write and approvals:decide. "assent grants" show
 examples:
   assent task start release-bot --title "release 2.4" --template release
   assent task start release-bot --title "release 2.4" --for 2h --from @task.json
+  assent task start release-bot --title "release 2.4" --for 2h --plan 019346a0-0000-7000-8000-000000000000 --times 3
   assent task end 019346a0-0000-7000-8000-000000000000 --reason "released"
 
 task.json: {"operations": [{"tool": "ci", "operation": "deploy", "count": 20, "scope": "params.repo == \\"web\\""}]}
@@ -74,7 +81,7 @@ task.json: {"operations": [{"tool": "ci", "operation": "deploy", "count": 20, "s
     const json = values.json === true;
     if (more.length > 0) throw usageError(`unexpected argument "${more.join(" ")}"`);
     if (verb === "start" && target !== undefined) {
-      allowOnly(values, ["title", "for", "template", "from", "json"]);
+      allowOnly(values, ["title", "for", "template", "from", "plan", "free", "times", "json"]);
       await startTask(io, target, values, json);
     } else if (verb === "list" && target === undefined) {
       allowOnly(values, ["agent", "all", "json"]);
@@ -96,10 +103,12 @@ function allowOnly(values: Flags, names: readonly string[]): void {
 async function startTask(
   io: Output,
   agent: string,
-  { title, for: duration, template, from }: { title?: string; for?: string; template?: string; from?: string },
+  values: { title?: string; for?: string; template?: string; from?: string } & PlanFlags,
   json: boolean,
 ): Promise<void> {
-  if ((template === undefined) === (from === undefined)) throw usageError("give either --template or --from");
+  const { title, for: duration, template, from } = values;
+  if ([template, from, values.plan].filter((each) => each !== undefined).length !== 1)
+    throw usageError("give one of --template, --from and --plan");
   if (duration !== undefined && parseDuration(duration) === null)
     throw usageError(`--for must be a duration such as 30m or 2h; got "${duration}"`);
   const terms = await readJsonFlag("from", from);
@@ -112,9 +121,32 @@ async function startTask(
       ...(title === undefined ? {} : { title }),
       ...(duration === undefined ? {} : { for: duration }),
       ...(template === undefined ? {} : { template }),
+      ...readPlan(values),
     },
     json,
   );
+}
+
+interface PlanFlags {
+  plan?: string;
+  free?: string[];
+  times?: string;
+}
+
+function readPlan({ plan: id, free, times }: PlanFlags): object {
+  if (id === undefined) {
+    if (free !== undefined || times !== undefined) throw usageError("--free and --times go with --plan");
+    return {};
+  }
+  if (times !== undefined && !/^[1-9]\d{0,3}$/.test(times))
+    throw usageError(`--times must be a number from 1; got "${times}"`);
+  return {
+    plan: {
+      id,
+      ...(free === undefined ? {} : { free }),
+      ...(times === undefined ? {} : { times: Number(times) }),
+    },
+  };
 }
 
 async function post(io: Output, path: string, body: object, json: boolean): Promise<void> {

@@ -79,6 +79,31 @@ export class PersistentMap<K, V> implements ReadonlyMap<K, V> {
   }
 }
 
+/** Number of ended values that `dropOldEnded` retains. */
+export const RETAINED_ENDED = 2000;
+
+/** The values of a fold that people or agents create and end. */
+export interface EndableValues<V> {
+  /** The open values and the newest ended ones, keyed by id, in the order of the ledger. */
+  readonly all: PersistentMap<string, V>;
+  /** Size of `all` at which the oldest ended values are dropped. */
+  readonly nextSweep: number;
+}
+
+/**
+ * Drops the oldest ended values, so that the memory follows the open ones. Each sweep copies the map, so the map grows
+ * by `RETAINED_ENDED` between two sweeps.
+ */
+export function dropOldEnded<V>(
+  { all, nextSweep }: EndableValues<V>,
+  isEnded: (value: V) => boolean,
+): EndableValues<V> {
+  if (all.size < nextSweep) return { all, nextSweep };
+  let excess = [...all.values()].filter(isEnded).length - RETAINED_ENDED;
+  const kept = PersistentMap.of([...all].filter(([, value]) => !isEnded(value) || excess-- <= 0));
+  return { all: kept, nextSweep: kept.size + RETAINED_ENDED };
+}
+
 function mergeLayers<K, V>(layers: readonly ReadonlyMap<K, V>[]): ReadonlyMap<K, V> {
   const [oldest = new Map<K, V>(), ...newer] = layers;
   if (newer.length === 0) return oldest;

@@ -19,6 +19,7 @@ import {
   LoadedPage,
   MarkedValue,
   Notice,
+  Panels,
   readFormValues,
   request,
   RequestContent,
@@ -75,6 +76,7 @@ function Whole({ plan, onVoted }: { plan: PlanRecord; onVoted(change: () => Plan
         ))}
       </ol>
       <CancelPlan plan={plan} onCancelled={(next) => onVoted(() => next)} />
+      <Panels place="plan" plan={plan} />
       {mayVote ? <VoteForm plan={plan} struck={struck} onVoted={(next) => onVoted(() => next)} /> : null}
     </>
   );

@@ -280,6 +280,30 @@ describe("what fails closed", () => {
     );
   });
 
+  test("an open action whose authority ended with a suspension neither gets approved nor starts, even after the agent is resumed", async () => {
+    const [boss, worker, sub] = [await agent("boss"), await agent("worker"), await agent("sub")];
+    const top = await given(boss, worker);
+    const id = await given(worker, sub, { parent: top });
+    const [waiting, allowed, later] = [await pay(sub, id, 500), await pay(sub, id, 10), await pay(sub, id, 11)];
+    const approved = await pay(worker, top, 501);
+    await approve(service, approved.body.id, carol);
+    await service.call("POST", "/v1/agents", { key: service.admin, body: { id: boss.name } });
+    const suspend = { key: service.admin, body: { reason: "odd" } };
+    assert.equal((await service.call("POST", `/v1/agents/${boss.name}/suspend`, suspend)).status, 200);
+    assert.equal((await start(sub, later.body.id)).body.code, "NO_LONGER_ALLOWED");
+    await service.call("POST", `/v1/agents/${boss.name}/resume`, { key: service.admin });
+    await assert.rejects(approve(service, waiting.body.id, carol), /NO_LONGER_ALLOWED/);
+    const permit = `/v1/actions/${allowed.body.id}/permit`;
+    assert.notEqual((await service.call("POST", permit, { key: sub.key, body: {} })).status, 200);
+    for (const [who, { body }] of [
+      [sub, waiting],
+      [sub, allowed],
+      [worker, approved],
+    ] as const)
+      assert.notEqual((await start(who, body.id)).status, 200);
+    for (const { body } of [waiting, allowed, later, approved]) assert.equal((await read(body.id)).status, "denied");
+  });
+
   test("a start and a permit decide each link again: an agent above that lost its key, tool or limit", async () => {
     const [boss, worker] = [await agent("boss"), await agent("worker")];
     const id = await given(boss, worker);

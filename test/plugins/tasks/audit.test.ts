@@ -7,6 +7,7 @@ import { beforeEach, test } from "node:test";
 import { applyGrantEntry, grantState, NO_GRANTS } from "../../../plugins/grants/state.ts";
 import { taskAuditor } from "../../../plugins/tasks/audit.ts";
 import { applyTaskEntry, NO_TASKS } from "../../../plugins/tasks/state.ts";
+import { RETAINED_ENDED } from "../../../src/plugin.ts";
 import { person } from "../../support/service.ts";
 
 const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString();
@@ -40,6 +41,7 @@ const task = (more: object = {}, terms: object = {}) => ({
   ...END,
   ...more,
 });
+const ENDED = { change: "ended", cause: "revoked" };
 const taskEnd = (cause = "person", terms: object = {}) => task({ change: "ended", cause, at: at(5) }, terms);
 const use = (id: string) => ({ type: "decision", at: at(6), agent_id: "bot", facts: { grant: { id } } });
 const rejection = { type: "approval", at: at(5), agent_id: "BOT", verdict: "deny", status: "denied", grant: null };
@@ -166,3 +168,23 @@ for (const [name, cause, bodies] of missing)
     assert.deepEqual(finish(), [`the ledger lacks the end of the task t, which a ${cause} ended`]);
     assert.throws(() => fold(use("h")), /was used after a/);
   });
+
+test("old ended tasks, and grants whose time is over, are forgotten", () => {
+  fold(...started());
+  for (let n = 0; n < 2 * RETAINED_ENDED + 2; n++) {
+    const id = `g${n}`;
+    const terms = { id: `t${n}`, title: "release", grants: [id], until: at(2) };
+    const until = { until: at(2) };
+    fold(grant(id, "ci", {}, until), task({}, terms), grant(id, "ci", { ...ENDED, at: at(1) }, until));
+    fold(task({ change: "ended", cause: "person", at: at(1) }, terms));
+  }
+  assert.ok(tasks.all.size <= 2 * RETAINED_ENDED && tasks.open.length === 1, String(tasks.all.size));
+  assert.ok(grants.all.size > 2 * RETAINED_ENDED, "the task of an ended grant can be open until the time of the grant");
+  for (let n = 0; n < RETAINED_ENDED; n++) fold(grant(`h${n}`, `late${n}`, { at: at(3) }, { until: at(4) }));
+  fold(grant("last", "ci", { at: at(5) }));
+  for (let n = 0; n < RETAINED_ENDED; n++) fold(grant(`i${n}`, `later${n}`, { at: at(5) }, { until: at(6) }));
+  assert.ok(grants.all.size <= 3 * RETAINED_ENDED && grants.all.has("g"), String(grants.all.size));
+  assert.equal(grants.open.has(JSON.stringify(["bot", "late0", "do"])), false);
+  assert.deepEqual(finish(), []);
+  assert.notEqual(audit.created?.["POST /v1/tasks"]?.(null as never, "t0"), null, "the audit knows all of them");
+});

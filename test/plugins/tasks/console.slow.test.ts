@@ -1,6 +1,6 @@
 /**
  * A person starts a task with the vote on a pending request, and ends it on the page about the agent.
- * @needs agents, console, grants
+ * @needs agents, console, grants, plans
  */
 import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -74,6 +74,40 @@ describe("tasks in a browser", { skip: withoutBrowser }, () => {
       await picture("card");
       await card.getByRole("button", { name: "End the task" }).click();
       await until("the task has ended", async () => (await submit({ ...later })).status === "pending_approval");
+      assert.deepEqual([complaints, strayed], [[], []]);
+      await page.close();
+    });
+
+  for (const viewport of [
+    { width: 1440, height: 900 },
+    { width: 390, height: 844 },
+  ])
+    it(`starts a task from a plan at ${viewport.width} pixels`, async () => {
+      const repo = `api-${viewport.width}`;
+      const deploy = (note: string) => ({
+        agent_id: "release-bot",
+        tool: "ci",
+        operation: "deploy",
+        params: { repo, note },
+      });
+      const { body } = await console_.service.call("POST", "/v1/plans", {
+        body: { actions: [deploy("first"), deploy("second")] },
+      });
+      const { page, complaints, strayed } = await console_.visit(ada, `#/plans/${body.id}`, { viewport });
+      await page.getByRole("button", { name: "Start a task from this plan…" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("What the agent is to do").fill("release api");
+      await dialog.getByLabel("How often each action").fill("3");
+      await dialog.getByLabel("note").check();
+      assert.equal(await dialog.getByLabel("How often each action").inputValue(), "3");
+      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= viewport.width);
+      const place = process.env["ASSENT_TASK_PICTURES"];
+      if (place !== undefined) await page.screenshot({ path: join(place, `plan-${viewport.width}.png`) });
+      await dialog.getByRole("button", { name: "Start the task" }).click();
+      await page.getByText("The task has started.").waitFor();
+      if (place !== undefined) await page.screenshot({ path: join(place, `plan-started-${viewport.width}.png`) });
+      assert.equal((await submit({ repo, note: "third" })).status, "allowed");
+      assert.equal((await submit({ repo, note: "third", force: true })).status, "pending_approval");
       assert.deepEqual([complaints, strayed], [[], []]);
       await page.close();
     });

@@ -1,6 +1,6 @@
 /**
  * Tasks: who may start one, what it covers, and what ends it with all its grants.
- * @needs grants, users
+ * @needs grants, plans, users
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -144,6 +144,90 @@ test("templates that no request could start are refused at startup", async () =>
   await refused([{ name: "long", for: "5h", operations }], /"long" takes 5h, more than tasks.max_hours \(4\)/);
   const twice = { name: "a", for: "1h", operations };
   await refused([twice, twice], /two templates have the name "a"/);
+});
+
+describe("a task from the agent's plan", () => {
+  const plan = async (agent_id: string, actions: object[]): Promise<string> => {
+    const body = { actions: actions.map((action) => ({ agent_id, ...action })) };
+    return (await service.call("POST", "/v1/plans", { key: service.agent, body })).body.id;
+  };
+  const deploy = (params: object): object => ({ tool: "ci", operation: "deploy", params });
+  const sending = (params: object): object => ({ ...mail, params });
+  const from = (agent_id: string, more: object, key = alice): Promise<Answer> =>
+    service.call("POST", "/v1/tasks", { key, body: { agent_id, title: "release", for: "1h", plan: more } });
+  const status = async (agent_id: string, action: object): Promise<string> =>
+    (await service.call("POST", "/v1/actions", { key: service.agent, body: { agent_id, ...action } })).body.status;
+
+  test("covers the requests of the plan that ask, as often as the plan has them, and nothing else", async () => {
+    const agent_id = freshAgent();
+    const [web, ann] = [deploy({ repo: "web" }), sending({ to: "ann", body: "hi" })];
+    const id = await plan(agent_id, [web, web, ann, { tool: "ci", operation: "status", params: {} }]);
+    assert.equal(await status(agent_id, web), "pending_approval");
+    const { status: created, body } = await from(agent_id, { id });
+    assert.equal(created, 201, JSON.stringify(body));
+    assert.deepEqual(
+      body.grants.map(({ tool, count, free }: Answer["body"]) => [tool, count, free]),
+      [
+        ["ci", 2, []],
+        ["mail", 1, []],
+      ],
+    );
+    for (const other of [
+      deploy({ repo: "api" }),
+      deploy({ repo: "web", force: true }),
+      sending({ to: "eve", body: "hi" }),
+    ])
+      assert.equal(await status(agent_id, other), "pending_approval", JSON.stringify(other));
+    assert.deepEqual([await status(agent_id, web), await status(agent_id, web)], ["allowed", "allowed"]);
+    assert.equal(await status(agent_id, web), "pending_approval", "used up");
+    const pending = (await service.call("GET", `/v1/plans/${id}`, { key: alice })).body.actions;
+    assert.deepEqual(
+      pending.map((action: Answer["body"]) => action.status),
+      ["pending_approval", "pending_approval", "pending_approval", "allowed"],
+    );
+  });
+
+  test("leaves only the members free that the person names, and never more members than the plan has", async () => {
+    const agent_id = freshAgent();
+    const id = await plan(agent_id, [
+      sending({ to: "ann", body: "hi" }),
+      sending({ to: "ann", body: "bye" }),
+      deploy({ repo: "web" }),
+    ]);
+    const { body } = await from(agent_id, { id, free: ["params.body"], times: 2 });
+    assert.deepEqual(
+      body.grants.map(({ count, free }: Answer["body"]) => [count, free]),
+      [
+        [4, ["params.body"]],
+        [2, []],
+      ],
+      JSON.stringify(body),
+    );
+    assert.equal(await status(agent_id, sending({ to: "ann", body: "anything" })), "allowed");
+    for (const params of [
+      { to: "eve", body: "hi" },
+      { to: "ann", bcc: "eve" },
+      { to: "ann", body: "hi", bcc: "eve" },
+    ])
+      assert.equal(await status(agent_id, sending(params)), "pending_approval", JSON.stringify(params));
+  });
+
+  test("is refused for other agents, unseen plans, unknown members, and plans in which nothing asks", async () => {
+    const agent_id = freshAgent();
+    const id = await plan(agent_id, [deploy({ repo: "web" })]);
+    const nothing = await plan(agent_id, [{ tool: "ci", operation: "status", params: {} }]);
+    const pointer = async (answer: Promise<Answer>): Promise<string> => (await answer).body.errors?.[0]?.pointer;
+    assert.equal(await pointer(from(freshAgent(), { id })), "/agent_id");
+    assert.equal(await pointer(from(agent_id, { id: "019346a0-0000-7000-8000-000000000000" })), "/plan/id");
+    assert.equal(await pointer(from(agent_id, { id }, tim)), "/plan/id", "the agent is not near");
+    assert.equal(await pointer(from(agent_id, { id, free: ["params.branch"] })), "/plan/free");
+    assert.equal(await pointer(from(agent_id, { id: nothing })), "/plan/id");
+    assert.equal((await from(agent_id, { id, times: 51 })).body.code, "GRANT_NOT_ALLOWED");
+    const both = { agent_id, title: "x", for: "1h", plan: { id }, operations: [WEB] };
+    assert.equal((await service.call("POST", "/v1/tasks", { key: alice, body: both })).status, 422);
+    const twoPeople = await plan(agent_id, [{ tool: "bank", operation: "pay", params: {} }]);
+    assert.equal((await from(agent_id, { id: twoPeople })).body.code, "GRANT_NOT_ALLOWED");
+  });
 });
 
 describe("what a task cannot cover", () => {
