@@ -247,51 +247,60 @@ interface VotingTerms {
   may_break_glass: boolean;
 }
 
-/**
- * Returns what the credential can do about the approval, for the action's record.
- * @param isAlone false to include approvals together with other actions; see `Guard.findApprovalBlock`
- */
+/** What decides whether a credential can approve, besides the action itself. */
+type VotingHistory = Edited & {
+  requirement: ApprovalRequirement;
+  approvals: readonly RecordedApproval[];
+  self: SelfRelation | null;
+};
+
+/** Returns what the credential can do about the approval, for the action's record. */
 export function describeVoting(
   host: CoreHost,
   row: ActionRow,
-  credential: Omit<Credential, "epoch" | "valid_until">,
-  {
-    requirement,
-    approvals,
-    edit,
-    self,
-  }: {
-    requirement: ApprovalRequirement;
-    approvals: readonly RecordedApproval[];
-    self: SelfRelation | null;
-  } & Edited,
+  credential: PendingApprover,
+  history: VotingHistory,
+  moment: VoteMoment,
+): VotingTerms {
+  const { found, ...voting } = findVoting(host, row, credential, history, moment);
+  const may_break_glass =
+    found !== null &&
+    host.soleApproval?.findRefusal(credential, row, history.self) === null &&
+    found.capacities.some(({ delegation }) => delegation === null);
+  return { ...voting, may_break_glass };
+}
+
+/**
+ * Returns whether the credential can approve, and the capacities in which a vote would count; null if none would.
+ * @param isAlone false to include approvals together with other actions; see `Guard.findApprovalBlock`
+ */
+function findVoting(
+  host: CoreHost,
+  row: ActionRow,
+  credential: PendingApprover,
+  { requirement, approvals, edit, self }: VotingHistory,
   moment: VoteMoment,
   isAlone = true,
-): VotingTerms {
-  const { principal } = credential;
-  const refuse = (code: string, detail: string): VotingTerms => ({
+): Omit<VotingTerms, "may_break_glass"> & { found: VotingCapacities | null } {
+  const refuse = (code: string, detail: string) => ({
     blocked: { code, detail, groups: [] },
     on_behalf_of: null,
-    may_break_glass: false,
+    found: null,
   });
   const plans = requirement.approvers;
   if (self !== null && !maySelfConfirm(self, plans)) return refuse("SELF_APPROVAL", SELF_RELATION_REASONS[self]);
-  if (approvals.some((vote) => vote.principal === principal))
+  if (approvals.some((vote) => vote.principal === credential.principal))
     return refuse("ALREADY_VOTED", "you have already voted on this action");
   const block = isAlone ? host.guard.findApprovalBlock(row) : null;
   if (block !== null) return refuse(block.code, block.message);
   const voter = prospectiveVoterOf(credential, self);
   const found = excludeEditor(host, { edit }, voter, findVotingCapacities(host, row, voter, plans, moment));
-  const may_break_glass =
-    host.soleApproval?.findRefusal(credential, row, self) === null &&
-    found.capacities.some(({ delegation }) => delegation === null);
   // It is not known yet whether the vote will be signed, so assume that it will.
   const terms = { self: self !== null, signed: true, break_glass: false, at: moment.now };
   const chosen = chooseVotingCapacity(requirement, toCountedVotes(host, approvals), found, terms);
-  if ("capacity" in chosen)
-    return { blocked: null, on_behalf_of: chosen.capacity.delegation?.from ?? null, may_break_glass };
+  if ("capacity" in chosen) return { blocked: null, on_behalf_of: chosen.capacity.delegation?.from ?? null, found };
   const { refusal, groups } = chosen;
-  return { blocked: { code: refusal.code, detail: refusal.message, groups }, on_behalf_of: null, may_break_glass };
+  return { blocked: { code: refusal.code, detail: refusal.message, groups }, on_behalf_of: null, found };
 }
 
 /** A credential, or a user who does not have to be signed in. */
@@ -299,7 +308,7 @@ export type PendingApprover = Omit<Credential, "epoch" | "valid_until">;
 
 /**
  * Returns why the approver cannot approve the action now; null if they can.
- * @param isAlone as for `describeVoting`
+ * @param isAlone as for `findVoting`
  */
 export function findVotingBlock(
   host: CoreHost,
@@ -315,7 +324,7 @@ export function findVotingBlock(
   if (!canSee(approver.visibility, row)) return { ...none, detail: "the action is hidden by the limits of groups" };
   if (!coversChain(approver.visibility, row)) return { ...none, detail: describeUncovered(approver.visibility, row) };
   const self = findSelfApproval(host, row, approver);
-  return describeVoting(host, row, approver, { ...history, requirement, self }, moment, isAlone).blocked;
+  return findVoting(host, row, approver, { ...history, requirement, self }, moment, isAlone).blocked;
 }
 
 /**

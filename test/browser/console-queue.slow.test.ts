@@ -139,6 +139,26 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await page.close();
   });
 
+  it("undoes a vote on a group with a key after Ctrl and Enter, and opens the requests of the open group with j", async () => {
+    await submit({ operation: "soon" });
+    const ids = await submitMany(10, "keys");
+    const { page } = await console_.visit(ada, "#/approvals");
+    await page.locator("[data-group]", { hasText: "keys" }).click();
+    const pane = page.getByRole("region", { name: "Group of requests" });
+    await pane.getByRole("button", { name: "Approve 10", exact: true }).waitFor();
+    for (const id of ids.slice(0, 2)) await inboxRow(page, id).getByRole("checkbox").check();
+    await page.keyboard.press("a");
+    await page.keyboard.press("Control+Enter");
+    await page.getByText(/^2 approvals, recorded in \d s$/).waitFor();
+    // The votes that are held are none of the others.
+    await page.locator(".inbox:has(.held-tray)").getByText("A vote covers the 8 requests listed here.").waitFor();
+    await page.keyboard.press("u");
+    await pane.getByRole("button", { name: "Approve 10", exact: true }).waitFor();
+    await page.keyboard.press("j");
+    await requestPane(page, ids[0] as string).waitFor();
+    await page.close();
+  });
+
   it("sorts the groups of another query, and shows all of them", async () => {
     await submit({ operation: "one", params: { amount: 1 } });
     const urgent = await submit({ operation: "soon", params: { amount: 2 } });

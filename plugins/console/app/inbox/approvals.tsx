@@ -12,7 +12,7 @@ import { queueAddress, Filters, readQueueQuery } from "./filters.tsx";
 import { HeldTray } from "./held-tray.tsx";
 import { findHeldVote, heldVotes, MAX_HELD, reportVotes, undoVotes, type HeldVote } from "./held-votes.ts";
 import { type Line, RequestList } from "./list.tsx";
-import { GroupPane } from "./overview.tsx";
+import { countHeld, GroupPane } from "./overview.tsx";
 import { RequestPane } from "./request-pane.tsx";
 import { useQueue, type Queue } from "./queue.ts";
 import { findGroup, type Group, hasFilter, isNarrowed, type ListQuery, type QueueItem } from "./queue-state.ts";
@@ -72,9 +72,8 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
     else if (line?.kind === "more") showMore();
   };
   const goOn = (voted: QueueItem): void => {
-    // Move the focus out of the reason, so that the shortcuts work on the next request.
-    if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
-    openLine(nextOpen(lines, voted.action.id));
+    leaveReason();
+    openLine(nextOpen(lines, voted.action.id, group?.id));
   };
   // Load more requests of the group before the last one is decided, also if others decide them.
   const left = undecided.length;
@@ -100,7 +99,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
   const step = (by: 1 | -1) => (): void => {
     const steps = lines.filter((line) => line.kind !== "group" || !line.isOpen);
     const place = steps.findIndex((line) => line.kind === "request" && line.item.action.id === id);
-    if (place < 0) openLine(nextOpen(lines, ""));
+    if (place < 0) openLine(nextOpen(lines, "", group?.id));
     else if (steps[place + by] !== undefined) openLine(steps[place + by]);
   };
   const showCovered = (): void => {
@@ -192,6 +191,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
           onClear={selection.clear}
           onBack={() => setPaneOpen(false)}
           onVoted={() => {
+            leaveReason();
             selection.clear();
             setPaneOpen(false);
           }}
@@ -212,6 +212,11 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
       )}
     </div>
   );
+}
+
+/** Moves the focus out of the reason of a vote that was given, so that the shortcuts work. */
+function leaveReason(): void {
+  if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
 }
 
 const isUndecided = (item: QueueItem): boolean => !["settled", "expired", "held"].includes(findVoteAvailability(item));
@@ -353,23 +358,21 @@ function countText({ total }: Queue, isFiltered: boolean): string {
 
 /**
  * Searches the lines below the request `id`, and then those above it, for a line that leads to a request on which the
- * person can vote. Lines of the same group come first. Returns undefined if there is none.
+ * person can vote. Lines of the open group come first. Returns undefined if there is none.
  */
-function nextOpen(lines: readonly Line[], id: string): Line | undefined {
+function nextOpen(lines: readonly Line[], id: string, group: string | undefined): Line | undefined {
   const place = lines.findIndex((line) => line.kind === "request" && line.item.action.id === id);
-  const voted = lines[place];
   const others = [...lines.slice(place + 1), ...lines.slice(0, Math.max(place, 0))];
   const isOpen = (line: Line): boolean => {
     if (line.kind === "request") return findVoteAvailability(line.item) === "open";
     if (line.kind === "more") return false;
     // An open group leads to its first request until its requests are read.
     if (lines.some((each) => each.kind === "request" && each.group === line.group.id)) return false;
-    const held = heldVotes.value.filter(({ action }) => findGroup([line.group], action) !== undefined).length;
-    return line.group.count > held;
+    return line.group.count > countHeld(line.group);
   };
-  // First those of the same group.
-  const of = voted?.kind === "request" ? voted.group : undefined;
-  return others.find((line) => line.kind === "request" && line.group === of && isOpen(line)) ?? others.find(isOpen);
+  const isInGroup = (line: Line): boolean =>
+    group !== undefined && group === (line.kind === "request" ? line.group : line.kind === "group" && line.group.id);
+  return others.find((line) => isInGroup(line) && isOpen(line)) ?? others.find(isOpen);
 }
 
 function changeOf(result: VoteResult): Partial<QueueItem> {

@@ -7,6 +7,10 @@ import { changeItem, type QueueState } from "./queue-state.ts";
 const COLLECT_MS = 150;
 /** Poll interval if the event stream is refused. Milliseconds. */
 const POLL_MS = 5000;
+/** Minimum time between the end of a read and the next one that events trigger. Milliseconds. */
+const READ_EVERY_MS = 2000;
+/** The same, as a multiple of the time that the read took: the service reads all pending requests for it. */
+const READ_SHARE = 10;
 /** Poll interval that updates which agents are waiting, because no event reports it. Milliseconds. */
 const WAITING_EVERY_MS = 15_000;
 
@@ -39,19 +43,19 @@ interface Following {
   setLive(live: { state: string; why: string }): void;
   setState(change: (old: QueueState) => QueueState): void;
   isOpen(id: string): boolean;
-  /** Returns the minimum time between two reads that are triggered by events. Milliseconds. */
-  readEvery(): number;
 }
 
 /** Keeps the queue up to date. Returns a function that stops this. */
-export function followQueue({ load, reread, setLive, setState, isOpen, readEvery }: Following): () => void {
+export function followQueue({ load, reread, setLive, setState, isOpen }: Following): () => void {
   const over = new AbortController();
   const { signal } = over;
   const settled = new Map<string, RequestOutcome>();
   let poll: ReturnType<typeof setInterval> | undefined;
   let soon: ReturnType<typeof setTimeout> | undefined;
   let next: ReturnType<typeof setTimeout> | undefined;
-  let readAt = -Infinity;
+  let nextAt = -Infinity;
+  let isReading = false;
+  let isBehind = false;
   /** Applies the outcomes that arrived entries contain, without reading the requests. */
   const applySettled = (): void => {
     soon = undefined;
@@ -65,18 +69,28 @@ export function followQueue({ load, reread, setLive, setState, isOpen, readEvery
     });
     for (const id of outcomes.keys()) if (isOpen(id)) void reread(id, signal);
   };
+  const readNow = async (isQuiet: boolean): Promise<void> => {
+    [isReading, isBehind] = [true, false];
+    const from = performance.now();
+    await load(signal, isQuiet);
+    const end = performance.now();
+    nextAt = end + Math.max(READ_EVERY_MS, READ_SHARE * (end - from));
+    isReading = false;
+    if (isBehind) read();
+  };
   const read = (): void => {
+    isBehind = true;
+    if (isReading || signal.aborted) return;
     next ??= setTimeout(
       () => {
         next = undefined;
-        readAt = performance.now();
-        void load(signal, true);
+        void readNow(true);
       },
-      Math.max(COLLECT_MS, readAt + readEvery() - performance.now()),
+      Math.max(COLLECT_MS, nextAt - performance.now()),
     );
   };
-  const waiting = setInterval(() => document.hidden || void load(signal, true), WAITING_EVERY_MS);
-  void load(signal);
+  const waiting = setInterval(() => document.hidden || read(), WAITING_EVERY_MS);
+  void readNow(false);
   followLiveEvents({
     filters: { type: "decision,approval,question,review" },
     signal,
@@ -93,8 +107,8 @@ export function followQueue({ load, reread, setLive, setState, isOpen, readEvery
     onState(state, why) {
       setLive({ state, why });
       // The stream does not deliver events from before its start, so read the list.
-      if (state === "live") void load(signal);
-      if (state === "refused") poll ??= setInterval(() => void load(signal), POLL_MS);
+      if (state === "live") read();
+      if (state === "refused") poll ??= setInterval(() => isReading || void readNow(false), POLL_MS);
     },
   });
   return () => {

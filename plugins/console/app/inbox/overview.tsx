@@ -8,9 +8,9 @@ import { formatCounted } from "../ui/format.ts";
 import { Icon } from "../ui/icons.tsx";
 import { RiskBadge } from "../ui/request-view.tsx";
 import { GroupSentence } from "./list.tsx";
-import type { Group, QueueItem } from "./queue-state.ts";
+import { findGroup, type Group, type QueueItem } from "./queue-state.ts";
 import { groupByShape } from "./group-requests.ts";
-import { groupDraft, holdVotes } from "./held-votes.ts";
+import { groupDraft, heldVotes, holdVotes } from "./held-votes.ts";
 import { TEXTS } from "./strings.ts";
 import { RequestGroupTable } from "./table.tsx";
 import { VoteBar, type VoteBarHandle } from "./vote-bar.tsx";
@@ -74,7 +74,7 @@ export function GroupPane({ group, items, isSelection, handle, addressOf, onClea
             <p class="quiet">{TEXTS.groupDone}</p>
           )
         ) : (
-          <p class="quiet">{TEXTS.covers(covered.length, isSelection ? covered.length : group.count)}</p>
+          <p class="quiet">{TEXTS.covers(covered.length, isSelection ? covered.length : group.count - countHeld(group))}</p>
         )}
         {others === 0 ? null : (
           <button type="button" class="small held" onClick={update}>
@@ -101,6 +101,11 @@ export function GroupPane({ group, items, isSelection, handle, addressOf, onClea
       ) : null}
     </section>
   );
+}
+
+/** Returns the number of requests of the group with votes that are not recorded yet. */
+export function countHeld(group: Group): number {
+  return heldVotes.value.filter(({ action }) => findGroup([group], action) !== undefined).length;
 }
 
 /**

@@ -30,11 +30,6 @@ import {
 
 const PAGE = 50;
 const MAX_PAGE = 1000;
-/** Minimum time between two reads that are triggered by events, however many events there are. Milliseconds. */
-const READ_EVERY_MS = 2000;
-/** Like `READ_EVERY_MS`, if more than `MANY` requests are pending, because the service reads all of them. */
-const [READ_MANY_EVERY_MS, MANY] = [5000, 1000];
-
 export interface Queue extends QueueState {
   live: { state: string; why: string };
   /** The open group: the one in the query, that of the open request, or the only one. */
@@ -161,7 +156,6 @@ export function useQueue(open: string | null, asked: ListQuery): Queue {
         setLive,
         setState,
         isOpen: (id) => newest.current.open === id,
-        readEvery: () => ((newest.current.state.total ?? Infinity) > MANY ? READ_MANY_EVERY_MS : READ_EVERY_MS),
       }),
     [],
   );
