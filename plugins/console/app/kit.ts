@@ -103,6 +103,8 @@ export {
 export { MarkedText } from "./ui/marked-text.tsx";
 export { formatCounted, formatDuration, formatTime, renderPlain, splitList, toLocalInput } from "./ui/format.ts";
 export { JsonDisclosure, Params } from "./ui/params.tsx";
+export { readReadiness } from "./system/readiness.ts";
+export { StalePolicies } from "./system/stale-policies.tsx";
 export { ActionName } from "./ui/entry-step.tsx";
 export { KeyName, personAddress, PersonLink, PrincipalName } from "./ui/person.tsx";
 export { PageLink } from "./ui/page-link.tsx";
