@@ -195,7 +195,7 @@ interface RecordOptions {
   isCompared?: boolean;
   /** Votes on the action. Default: they are read from the store. */
   votes?: readonly ApprovalRow[];
-  /** Active policies, which determine what approvers of a pending action see first. */
+  /** Active policies, which determine what approvers see first. Default: those that a pending action has. */
   set?: CompiledPolicySet | undefined;
   /** The grant that the vote created. */
   newGrant?: ActionRecord["new_grant"];
@@ -309,14 +309,25 @@ function renderAction(
   };
   if (content === null) return { ...record, altered: true };
   Object.assign(record, voting);
-  if (options.set !== undefined && row.status === "pending_approval")
-    Object.assign(record, presentRequest(options.set, record));
+  const { set } = options;
+  if (set !== undefined && row.erased_at === null && isRequestPresented(row, votes, options))
+    Object.assign(record, presentRequest(set, record));
   if (inspectsOutput(host, row)) record.inspect = true;
   if (redecision !== undefined) record.redecision = redecision;
   if (newGrant !== undefined) record.new_grant = newGrant;
   if (alternative !== undefined) record.alternative = alternative;
   if (issued !== undefined) record.credential = issued;
   return record;
+}
+
+/**
+ * Whether the policies in `set` present the request as approvers saw it, because they contain the version of the policy
+ * that decided. A response about one settled action with votes has the preview that `readShownPreview` verifies instead.
+ */
+function isRequestPresented(row: ActionRow, votes: readonly ApprovalRow[], { set, token }: RecordOptions): boolean {
+  if (row.status === "pending_approval") return true;
+  if (token && votes.length > 0) return false;
+  return set?.policies.some(({ name, version }) => name === row.policy && version === row.policy_version) === true;
 }
 
 function renderChain(row: ActionRow): Pick<ActionRecord, "chain"> {

@@ -12,7 +12,7 @@ import {
 import { type Credential, DEFAULT_LIMIT, defineRoute, nextLink, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionFilter, ActionRow } from "../../src/storage/index.ts";
 import { noticeOverdue } from "./expiry.ts";
-import { buildActionReply, readActionRecord, ACTION_RESPONSE, readPendingPolicySet } from "./action-record.ts";
+import { buildActionReply, readActionRecord, ACTION_RESPONSE } from "./action-record.ts";
 import { withCurrentStatus, isOverdue, contentByteLength, visibleAction } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { createActionSearch, isSearch } from "./search-actions.ts";
@@ -78,7 +78,7 @@ export function readRoutes(host: CoreHost, tag: string, waiters: ActionWaits) {
         const row = withCurrentStatus(stored, host.clock());
         if (row !== stored) noticeOverdue(host);
         if (query.wait === undefined || row.status !== "pending_approval")
-          return buildActionReply(host, row, credential, { set: await readPendingPolicySet(host, row) });
+          return buildActionReply(host, row, credential, { set: (await host.policies.current()).compiled });
         waiters.assertCapacity(credential);
         const latest = await waiters.waitWhilePending(row, waiters.grantedMs(query.wait), context);
         return buildActionReply(host, latest ?? row, await context.reauthenticate());

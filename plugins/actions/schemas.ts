@@ -577,14 +577,14 @@ export const ActionRecord = Type.Object(
       orNull(
         Type.String({
           description:
-            "What the action does, in the policy's words (`approval.preview`), with quoted and shortened values; null if the rule has no preview. After a vote: what an approver saw, if the key may read actions.",
+            "What the action does, in the policy's words (`approval.preview`), with quoted and shortened values; null if the rule has no preview. For a settled action: absent if another version of the policy is active now, unless a key that may read actions reads the one action, which then has what an approver saw.",
         }),
       ),
     ),
     shown_first: Type.Optional(
       Type.Array(Type.String(), {
         description:
-          "For a pending action: JSON pointers of the members of `params` and `context` that the policy names, in display order.",
+          "JSON pointers of the members of `params` and `context` that the policy names, in display order. For a settled action: absent if another version of the policy is active now.",
       }),
     ),
     unusual: Type.Optional(

@@ -126,8 +126,7 @@ function renderSuggestion({ yaml, evidence }: SuggestedPolicy): string {
     `  they ended: ${outcomes.succeeded} succeeded, ${outcomes.failed} failed, ${outcomes.unknown} unknown, ${outcomes.not_run} did not run`,
     `  ${rejections} rejections with this tool and operation; ${rejection_bound.trials} approvals without one support a rejection rate of at most ${percent} % (95 %)`,
     ...nearest_rejections.map(
-      ({ action_id, failed }) =>
-        `  nearest rejection ${action_id} fails ${failed.length}: ${toPrintable(failed[0] ?? "")}`,
+      ({ action_id, failed }) => `  nearest rejection ${action_id} is not covered: ${toPrintable(failed.join(", "))}`,
     ),
     `  of ${backtest.evaluated} decisions it would change ${backtest.flipped}; besides these approvals it would allow ${newly_allows.unanswered} unanswered and ${newly_allows.approved} other approved requests`,
     ...(open_members.length === 0

@@ -91,7 +91,10 @@ const Evidence = Type.Object(
     ),
     nearest_rejections: Type.Array(
       Type.Object(
-        { ...Example, failed: Type.Array(Type.String(), { description: "Conditions that it does not meet." }) },
+        {
+          ...Example,
+          failed: Type.Array(Type.String(), { description: "What the rule does not cover, such as `amount is 25`." }),
+        },
         closed,
       ),
       { description: "Rejected requests that miss the fewest conditions." },
@@ -141,7 +144,15 @@ const Suggestion = Type.Object(
     agents: Type.Array(Type.String()),
     when: textSchema("Condition in CEL."),
     conditions: Type.Array(
-      Type.Object({ kind: Type.String(), member: orNull(Type.String()), text: Type.String() }, closed),
+      Type.Object(
+        {
+          kind: Type.String(),
+          member: orNull(Type.String()),
+          text: textSchema("In CEL."),
+          words: textSchema("For people, such as `amount is from 5 to 20`."),
+        },
+        closed,
+      ),
       { description: "Parts of the condition." },
     ),
     yaml: textSchema("The policy in shadow mode."),

@@ -418,6 +418,9 @@ describe("the system page", { skip: withoutBrowser }, () => {
         .getByRole("row", { name: /^policy-files/ })
         .getByText("rejected")
         .waitFor();
+      await page.getByRole("link", { name: "Policies" }).click();
+      await page.getByRole("heading", { name: "Policies", exact: true }).waitFor();
+      assert.match((await notice.getByRole("listitem").textContent()) ?? "", /good\.yaml, line 4/);
     } finally {
       await console_.close();
       rmSync(folder, { recursive: true, force: true });

@@ -494,6 +494,13 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await page.getByRole("heading", { name: "Link for Quinn Two" }).waitFor();
     await pictures(page, "users");
     await fits(page);
+    // The page about the person has the same commands.
+    await row.getByRole("link", { name: "Quinn Two" }).click();
+    const about = page.getByRole("region", { name: "About" });
+    await about.locator(".badge", { hasText: "invited" }).waitFor();
+    await page.getByRole("button", { name: "Commands for Quinn Two" }).click();
+    await page.getByRole("button", { name: "New link for Quinn Two" }).click();
+    await page.getByRole("heading", { name: "Link for Quinn Two" }).waitFor();
 
     await visit(page, "#/groups", "Groups and rotas");
     await page
@@ -502,7 +509,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
       .waitFor();
     await page
       .getByRole("row", { name: /^support-leads/ })
-      .getByText("the agents support-*")
+      .getByText("the agent support-*")
       .waitFor();
     await page
       .getByRole("row", { name: /^night/ })

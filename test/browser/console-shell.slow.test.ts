@@ -149,8 +149,8 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
       await page.keyboard.press("Enter");
       await page.waitForURL(address);
     };
-    await find("4711", /by finder-bot.*action, pending/, `**/#/actions/${id}`);
-    await find("finder-bot", /finder-bot.*agent|by finder-bot/, /#\/(?:agents\/finder-bot|actions\/)/);
+    await find("4711", /action of finder-bot, pending/, `**/#/actions/${id}`);
+    await find("finder-bot", /finder-bot.*agent/, "**/#/agents/finder-bot");
     const { policies } = (await service.call("GET", "/v1/policies", { key: service.admin })).body;
     const [{ name, rule_names }] = policies as [{ name: string; rule_names: string[] }];
     await find(rule_names[0] as string, /rule of|policy/, new RegExp(`#/policies/`));
@@ -159,6 +159,18 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
     await page.locator(".palette").getByText("policy", { exact: true }).first().waitFor();
     await page.getByLabel("Page, command or object").fill("stop everything at once");
     await page.getByText("Nothing matches.").waitFor();
+    await page.keyboard.press("Escape");
+    await find("new policy", /New policy/, "**/#/policies/new");
+    // A form opens as often as it is asked for.
+    for (let i = 0; i < 2; i++) {
+      await find("new key", /New key/, "**/#/keys");
+      await page.getByRole("dialog").waitFor();
+      await page.keyboard.press("Escape");
+    }
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("sign out");
+    await page.keyboard.press("Enter");
+    await page.getByLabel("API key").waitFor();
     assert.deepEqual(complaints, []);
     await page.close();
   });

@@ -102,6 +102,17 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     await page.getByRole("heading", { name: "Recovery codes" }).waitFor();
     const codes = await page.locator("#list li").allTextContents();
     assert.equal(new Set(codes).size, 10);
+    const overlaps = await page.locator("#list").evaluate((list) => {
+      const edge = list.getBoundingClientRect().right;
+      const starts = [...list.children].map((code) => code.getBoundingClientRect().left);
+      return [...list.children].filter((code) => {
+        const range = document.createRange();
+        range.selectNodeContents(code);
+        const { left, right } = range.getBoundingClientRect();
+        return right > edge || starts.some((start) => start > left && start < right);
+      }).length;
+    });
+    assert.equal(overlaps, 0, "codes that overlap others, or leave the box");
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     await page.getByRole("button", { name: "Copy" }).click();
     await page.getByText("The codes are copied.").waitFor();

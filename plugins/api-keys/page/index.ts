@@ -11,6 +11,7 @@ export default {
       order: 50,
       load: () => import("./keys.tsx").then((module) => module.Keys),
       scopes: ["keys:manage"],
+      forms: [{ title: "New key…", path: "?form=true", scope: "keys:manage" }],
     },
   ],
   panels: [

@@ -21,6 +21,7 @@ import {
   Snippet,
   Table,
   TimeLeft,
+  useAddressedForm,
   useLoad,
 } from "../../console/app/kit.ts";
 import type { ApiKey } from "./api-types.ts";
@@ -34,12 +35,13 @@ type Status = "live" | "ended";
 /** Maximum number of keys that the page loads. */
 const MAX_KEYS = 1000;
 
-export function Keys() {
+export function Keys({ query }: { query: URLSearchParams }) {
   const [status, setStatus] = useState<Status>("live");
   const [newKey, setNewKey] = useState<CreatedKey | null>(null);
   const [revoking, setRevoking] = useState<ApiKey | null>(null);
   const [isCreating, setCreating] = useState(false);
   const [done, setDone] = useState("");
+  useAddressedForm(query, () => setCreating(true));
   const { data, error, reload } = useLoad(
     (signal) => request("GET /v1/api-keys", { query: { status, limit: MAX_KEYS }, signal }),
     [status],

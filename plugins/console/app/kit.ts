@@ -56,7 +56,7 @@ export { deletePageDraft, readPageDraft, writePageDraft } from "./core/page-draf
 export { type Shortcut, useShortcuts } from "./core/shortcuts.ts";
 
 // Loading
-export { type LoadState, useLoad, useNow } from "./ui/hooks.ts";
+export { type LoadState, useAddressedForm, useLoad, useNow } from "./ui/hooks.ts";
 export { type PagedRows, usePaged } from "./ui/paged.ts";
 export { listLeaves } from "./ui/edited.tsx";
 export { Panels } from "./ui/panels.tsx";
@@ -101,8 +101,18 @@ export {
   TimeUntil,
 } from "./ui/elements.tsx";
 export { MarkedText } from "./ui/marked-text.tsx";
-export { formatCounted, formatDuration, formatTime, renderPlain, splitList, toLocalInput } from "./ui/format.ts";
+export {
+  formatCounted,
+  formatDuration,
+  formatManager,
+  formatTime,
+  renderPlain,
+  splitList,
+  toLocalInput,
+} from "./ui/format.ts";
 export { JsonDisclosure, Params } from "./ui/params.tsx";
+export { readReadiness } from "./system/readiness.ts";
+export { StalePolicies } from "./system/stale-policies.tsx";
 export { ActionName } from "./ui/entry-step.tsx";
 export { KeyName, personAddress, PersonLink, PrincipalName } from "./ui/person.tsx";
 export { PageLink } from "./ui/page-link.tsx";

@@ -6,6 +6,7 @@ import {
   buildUrl,
   encodeSegment,
   formatCounted,
+  formatManager,
   hasScope,
   LoadedPage,
   MarkedValue,
@@ -209,13 +210,13 @@ function describePatterns(patterns: NonNullable<Group["limits"]>): string {
 /** Returns a text such as "the agents support-* with the tools crm, tickets". */
 function describeLimits({ agents, tools }: NonNullable<Group["limits"]>): string {
   const parts = [
-    agents === null ? "" : `the agents ${agents.join(", ")}`,
-    tools === null ? "" : `the tools ${tools.join(", ")}`,
+    agents === null ? "" : `the ${agents.length === 1 ? "agent" : "agents"} ${agents.join(", ")}`,
+    tools === null ? "" : `the ${tools.length === 1 ? "tool" : "tools"} ${tools.join(", ")}`,
   ];
   return parts.filter((part) => part !== "").join(" with ");
 }
 
 function describeSource(managedBy: string): string {
   if (managedBy === "configuration") return " in assent.yaml";
-  return managedBy === "user" ? "" : ` from ${managedBy}`;
+  return managedBy === "user" ? "" : ` from ${formatManager(managedBy)}`;
 }

@@ -1,5 +1,6 @@
-/** The limits of policies with their use, and what limits of groups hide from their members. */
+/** The limits of policies with their use. */
 import {
+  ActionName,
   Age,
   type Api,
   Badge,
@@ -7,12 +8,11 @@ import {
   encodeSegment,
   ErrorNotice,
   formatCounted,
-  hasScope,
   KeyName,
   LoadedPage,
   Loading,
   MarkedValue,
-  PersonLink,
+  PageLink,
   request,
   Table,
   useLoad,
@@ -20,7 +20,6 @@ import {
 } from "../../console/app/kit.ts";
 
 type Limit = Api["GET /v1/limits"]["response"]["limits"][number];
-type Group = Api["GET /v1/groups"]["response"]["groups"][number];
 interface Chosen {
   policy: string;
   limit: string;
@@ -32,10 +31,8 @@ const TEXTS = {
   none: "No active policy has a limit. Add one under limits in a policy.",
   unused: "not used in this window",
   unknown: "not listed: it is counted by another value, depends on a redacted parameter, or you do not see all actions",
-  groups: "Limits of groups",
-  groupsHelp:
-    "Members see and approve only matching requests. A rule or rota that asks such a group for another request does not reach them. Groups are managed in assent.yaml or under Users.",
-  noGroups: "No group limits what its members see.",
+  groups: "What members of a group see and approve is on the page",
+  groupsPage: "Groups and rotas",
   uses: "Actions that used it",
   noUses: "No action used it in the current window.",
   close: "Close",
@@ -43,24 +40,19 @@ const TEXTS = {
 
 export function Limits() {
   const [chosen, setChosen] = useState<Chosen | null>(null);
-  const loaded = useLoad(async (signal) => {
-    const mayReadUsers = hasScope("users:read") || hasScope("users:manage");
-    const [{ limits }, groups] = await Promise.all([
-      request("GET /v1/limits", { signal }),
-      mayReadUsers ? request("GET /v1/groups", { signal }) : null,
-    ]);
-    return { limits, groups: groups?.groups.filter((group) => group.limits !== null) ?? null };
-  }, []);
+  const loaded = useLoad((signal) => request("GET /v1/limits", { signal }), []);
   return (
     <LoadedPage title={TEXTS.title} what="limits" loaded={loaded}>
-      {({ limits, groups }) => (
+      {({ limits }) => (
         <>
           {limits.length === 0 ? (
             <p class="quiet">{TEXTS.none}</p>
           ) : (
             <LimitTable limits={limits} onChoose={setChosen} />
           )}
-          {groups === null ? null : <GroupLimits groups={groups} />}
+          <p class="quiet">
+            {TEXTS.groups} <PageLink href="#/groups">{TEXTS.groupsPage}</PageLink>.
+          </p>
           {chosen === null ? null : <Uses chosen={chosen} onClose={() => setChosen(null)} />}
         </>
       )}
@@ -142,43 +134,6 @@ function describeActions({ tools, operations, agents }: Limit): string {
   return parts.length === 0 ? "all actions" : parts.join(" ");
 }
 
-function GroupLimits({ groups }: { groups: readonly Group[] }) {
-  return (
-    <>
-      <h2 class="part">{TEXTS.groups}</h2>
-      <p class="quiet">{groups.length === 0 ? TEXTS.noGroups : TEXTS.groupsHelp}</p>
-      {groups.length === 0 ? null : (
-        <Table label={TEXTS.groups} head={["Group", "Sees only", "Members"]}>
-          {groups.map(({ name, limits, members }) => (
-            <tr key={name}>
-              <td>
-                <a href="#/groups">
-                  <MarkedValue value={name} />
-                </a>
-              </td>
-              <td data-label="Sees only">
-                <MarkedValue
-                  value={[
-                    ...(limits?.agents ?? []).map((agent) => `agent ${agent}`),
-                    ...(limits?.tools ?? []).map((tool) => `tool ${tool}`),
-                  ].join(", ")}
-                />
-              </td>
-              <td data-label="Members">
-                {members.map(({ member }) => (
-                  <div key={member}>
-                    <PersonLink principal={member} />
-                  </div>
-                ))}
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
-    </>
-  );
-}
-
 function Uses({ chosen, onClose }: { chosen: Chosen; onClose(): void }) {
   const { data, error } = useLoad((signal) => request("GET /v1/limits/uses", { query: { ...chosen }, signal }), []);
   return (
@@ -189,7 +144,10 @@ function Uses({ chosen, onClose }: { chosen: Chosen; onClose(): void }) {
       <ul>
         {(data?.uses ?? []).map(({ action_id, at, amount }) => (
           <li key={action_id}>
-            <a href={`#/actions/${encodeSegment(action_id)}`}>…{action_id.slice(-6)}</a> <Age at={at} /> ago
+            <a href={`#/actions/${encodeSegment(action_id)}`}>
+              <ActionName id={action_id} />
+            </a>{" "}
+            <Age at={at} /> ago
             {amount === null ? null : <>, {amount}</>}
           </li>
         ))}

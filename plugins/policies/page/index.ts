@@ -11,6 +11,7 @@ export default {
       order: 20,
       load: () => import("./policies.tsx").then((module) => module.Policies),
       scopes: ["policies:read"],
+      forms: [{ title: "New policy", path: "/new", scope: "policies:write" }],
     },
   ],
   finders: [

@@ -9,9 +9,11 @@ import {
   LoadedPage,
   MarkedValue,
   OneLine,
+  readReadiness,
   request,
   RowPages,
   Snippet,
+  StalePolicies,
   Table,
   useLoad,
 } from "../../console/app/kit.ts";
@@ -29,6 +31,7 @@ export function Policies({ id, query }: { id: string | null; query: URLSearchPar
 
 function List() {
   const loaded = useLoad((signal) => request("GET /v1/policies", { query: { limit: 1000 }, signal }), []);
+  const { data: ready } = useLoad(readReadiness, []);
   return (
     <LoadedPage
       title={LIST_TEXTS.title}
@@ -42,29 +45,32 @@ function List() {
         ) : null
       }
     >
-      {({ policies }) =>
-        policies.length === 0 ? (
-          <EmptyState text={LIST_TEXTS.empty}>
-            <p>{LIST_TEXTS.emptyHelp}</p>
-            <Snippet label={LIST_TEXTS.emptySnippet} text={"assent init\nassent serve"} />
-          </EmptyState>
-        ) : (
-          <RowPages
-            rows={[...policies].sort((a, b) => (a.name < b.name ? -1 : 1))}
-            keyOf={({ id }) => id}
-            what="policies"
-            order="inOrder"
-          >
-            {(shown) => (
-              <Table label={LIST_TEXTS.title} head={LIST_TEXTS.head}>
-                {shown.map((policy) => (
-                  <Row key={policy.id} policy={policy} />
-                ))}
-              </Table>
-            )}
-          </RowPages>
-        )
-      }
+      {({ policies }) => (
+        <>
+          {ready === null ? null : <StalePolicies policies={ready.policies} />}
+          {policies.length === 0 ? (
+            <EmptyState text={LIST_TEXTS.empty}>
+              <p>{LIST_TEXTS.emptyHelp}</p>
+              <Snippet label={LIST_TEXTS.emptySnippet} text={"assent init\nassent serve"} />
+            </EmptyState>
+          ) : (
+            <RowPages
+              rows={[...policies].sort((a, b) => (a.name < b.name ? -1 : 1))}
+              keyOf={({ id }) => id}
+              what="policies"
+              order="inOrder"
+            >
+              {(shown) => (
+                <Table label={LIST_TEXTS.title} head={LIST_TEXTS.head}>
+                  {shown.map((policy) => (
+                    <Row key={policy.id} policy={policy} />
+                  ))}
+                </Table>
+              )}
+            </RowPages>
+          )}
+        </>
+      )}
     </LoadedPage>
   );
 }

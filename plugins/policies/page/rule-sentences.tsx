@@ -30,12 +30,14 @@ interface Definition {
   limits?: readonly Rule[];
 }
 
+const EFFECTS: Readonly<Record<string, string>> = { allow: "is allowed", deny: "is denied" };
+
 /** Returns the actions that a rule matches, such as "stripe refund of support-bot". */
 function describeMatch({ tool, operation, agent }: Rule, { applies_to }: Definition): string {
   const join = (names: string | readonly string[]): string => (typeof names === "string" ? names : names.join(" or "));
-  const tools = join(tool ?? applies_to?.tools ?? "any tool");
+  const tools = join(tool ?? applies_to?.tools ?? "every tool");
   const agents = agent ?? applies_to?.agents;
-  return `${tools}: ${join(operation ?? "any operation")}${agents === undefined ? "" : ` of ${join(agents)}`}`;
+  return `${tools}${operation === undefined ? "" : ` ${join(operation)}`}${agents === undefined ? "" : ` of ${join(agents)}`}`;
 }
 
 /** Renders one sentence for each rule and limit of a definition that the service has validated. */
@@ -49,24 +51,24 @@ export function RuleSentences({ definition }: { definition: Record<string, unkno
           <strong>
             <MarkedValue value={rule.name} />
           </strong>
-          : <Badge value={rule.effect ?? "deny"} /> <MarkedValue value={describeMatch(rule, policy)} />
+          : <MarkedValue value={describeMatch(rule, policy)} /> <EffectBadge effect={rule.effect ?? "deny"} />
+          <MarkedValue value={`${describeLimit(rule)}${describeApprovers(rule)}`} />
           {rule.when === undefined ? null : (
             <>
-              , if{" "}
+              {" "}
+              if{" "}
               <code>
                 <MarkedValue value={rule.when} />
               </code>
             </>
           )}
-          <MarkedValue
-            value={`${describeLimit(rule)}${describeApprovers(rule)}${rule.risk === undefined ? "" : `, risk ${rule.risk}`}`}
-          />
-          {rule.reason === undefined ? null : (
-            <span class="quiet">
-              {" "}
-              <MarkedValue value={rule.reason} />
-            </span>
-          )}
+          <span class="quiet">
+            <MarkedValue
+              value={["", rule.risk && `${rule.risk} risk`, rule.reason]
+                .filter((each) => each !== undefined)
+                .join(" · ")}
+            />
+          </span>
         </li>
       ))}
     </ol>
@@ -76,13 +78,21 @@ export function RuleSentences({ definition }: { definition: Record<string, unkno
 function describeLimit({ count, sum, at_most, per, window }: Rule): string {
   if (window === undefined) return "";
   const most = sum === undefined ? formatCounted(count ?? 0, "action") : `${at_most} in total of ${sum}`;
-  return `, beyond ${most} in ${window}${per === undefined ? "" : ` for each ${per}`}`;
+  return ` beyond ${most} in ${window}${per === undefined ? "" : ` for each ${per}`}`;
 }
+
+function EffectBadge({ effect }: { effect: string }) {
+  const label = EFFECTS[effect];
+  return label === undefined ? <Badge value={effect} /> : <Badge value={effect} label={label} />;
+}
+
+const describePeople = ({ group, count = 1 }: { group?: string; count?: number }): string =>
+  group === undefined ? formatCounted(count, "person", "people") : `${count} of ${group}`;
 
 function describeApprovers({ effect, approval = {} }: Rule): string {
   if (effect !== "require_approval") return "";
-  const approvers = approval.stages?.flatMap((stage) => stage.approvers) ?? approval.approvers;
-  if (approvers === undefined)
-    return `, by ${approval.quorum === undefined ? "1 person" : `${approval.quorum} people`}`;
-  return `, by ${approvers.map(({ group = "anyone", count = 1 }) => `${count} of ${group}`).join(" and ")}`;
+  const { quorum = 1, approvers = [{ count: quorum }] } = approval;
+  const stages = approval.stages ?? [{ approvers }];
+  const texts = stages.map((stage) => stage.approvers.map(describePeople).join(" and "));
+  return ` by ${texts.join(", then ")}`;
 }

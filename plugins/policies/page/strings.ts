@@ -113,7 +113,8 @@ export const SHADOW_TEXTS = {
   shadowTitle: "Shadow mode: what it would have changed",
   shadowHelp: "What would be different if it had been enforced, from the decisions that it recorded.",
   shadowLoading: "Reading what it recorded…",
-  shadowNothing: "It matched no decision of this range that you may see.",
+  shadowNothing:
+    "It recorded no decision in this range that you may see. A policy in shadow mode records decisions while it is active.",
 } as const;
 
 /** Texts of the editor. */

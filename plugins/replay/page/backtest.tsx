@@ -3,8 +3,11 @@ import { useEffect } from "preact/hooks";
 import {
   type CurrentFlips,
   ErrorNotice,
+  formatCounted,
+  Fragment,
   flipKey,
   type FlipReport,
+  MarkedValue,
   Notice,
   type Places,
   ReportRange,
@@ -31,11 +34,13 @@ const BACKTEST_TEXTS = {
       : `Cancelled. Of the ${number(evaluated)} newest decisions, ${number(flipped)} would flip; the others were not tested.`,
   notTested: "Not tested:",
   stale: "The text has changed since this backtest: run it again.",
+  overruled: (count: number) =>
+    `This text would allow ${formatCounted(count, "decision")} more, but a stricter rule of another policy decides:`,
   nothing: "This range has no decision that you may see, so the backtest says nothing about this version.",
 };
 
 export function Backtest({ name, candidate, startsItself = false, onRefused }: Places["policy-candidate"]) {
-  const report = useReport<CurrentFlips>({
+  const report = useReport<Comparison>({
     fetchPart: ({ since, until, before, signal, onProgress }) =>
       runBacktest(
         {
@@ -48,7 +53,10 @@ export function Backtest({ name, candidate, startsItself = false, onRefused }: P
         },
         { signal, onProgress },
       ),
-    compare: compareWithCurrent,
+    compare: async (data, signal) => ({
+      current: await compareWithCurrent(data, signal),
+      overruled: await findOverruled(candidate, data, signal),
+    }),
     subject: JSON.stringify(candidate),
     ...(onRefused === undefined ? {} : { onRefused }),
   });
@@ -84,8 +92,51 @@ export function Backtest({ name, candidate, startsItself = false, onRefused }: P
         </>
       )}
       {report.isStale && report.data !== null ? <Notice kind="busy">{BACKTEST_TEXTS.stale}</Notice> : null}
-      <ReportResults report={report} nothing={BACKTEST_TEXTS.nothing} current={report.comparison} />
+      <Overruled flips={report.comparison?.overruled ?? []} />
+      <ReportResults report={report} nothing={BACKTEST_TEXTS.nothing} current={report.comparison?.current ?? null} />
     </div>
+  );
+}
+
+interface Comparison {
+  current: CurrentFlips | null;
+  overruled: FlipReport["flips"];
+}
+
+/** Returns the past decisions that the candidate alone would allow, and that a stricter policy still does not. */
+async function findOverruled(
+  candidate: Places["policy-candidate"]["candidate"],
+  { since, until, evaluated, flips }: FlipReport,
+  signal: AbortSignal,
+): Promise<FlipReport["flips"]> {
+  if (evaluated === 0 || !/\ballow\b/.test(JSON.stringify(candidate))) return [];
+  const range = { since, until, limit: evaluated };
+  const alone = await runBacktest(
+    { ...candidate, ...range, enforce: true, alone: true },
+    { signal, onProgress: () => undefined },
+  ).catch(() => ({ flips: [] }));
+  return alone.flips.flatMap((flip) => {
+    if (flip.to.effect !== "allow") return [];
+    const allowed = flips.find((each) => flipKey(each) === flipKey(flip))?.count ?? 0;
+    return flip.count > allowed ? [{ ...flip, count: flip.count - allowed }] : [];
+  });
+}
+
+/** Says which rules keep what the candidate would allow from being allowed. */
+function Overruled({ flips }: { flips: FlipReport["flips"] }) {
+  if (flips.length === 0) return null;
+  return (
+    <Notice kind="busy">
+      {BACKTEST_TEXTS.overruled(flips.reduce((sum, { count }) => sum + count, 0))}{" "}
+      {flips.map(({ from, to, count }, i) => (
+        <Fragment key={i}>
+          {i === 0 ? "" : "; "}
+          <MarkedValue value={`${from.rule ?? from.effect} of ${from.policy ?? "no policy"}`} /> overrules{" "}
+          <MarkedValue value={to.rule} /> in {formatCounted(count, "decision")}
+        </Fragment>
+      ))}
+      .
+    </Notice>
   );
 }
 

@@ -26,11 +26,15 @@ export interface MinedCondition {
   member: string | null;
   /** Source of the condition in CEL. */
   text: string;
+  /** The condition for people, such as `amount is from 5 to 20`. Values are CEL literals. */
+  words: string;
   holds(request: MinedRequest): boolean;
 }
 
 /** Maximum number of characters of a string for which conditions are suggested. */
 const MAX_TEXT = 256;
+/** Maximum number of characters of a value of a rejected request. */
+const MAX_SHOWN_VALUE = 80;
 const MAX_MEMBERS = 8;
 /** Minimum number of occurrences of a value to be in a list of values. */
 const MIN_OCCURRENCES = 2;
@@ -42,16 +46,16 @@ const MIN_PREFIX = 3;
  * Components of a character class, in the order in which they are written. None of these characters has a special
  * meaning in a shell.
  */
-const PIECES: readonly (readonly [piece: string, pattern: RegExp])[] = [
-  ["a-z", /[a-z]/],
-  ["A-Z", /[A-Z]/],
-  ["0-9", /[0-9]/],
-  ["_", /_/],
-  [".", /\./],
-  ["@", /@/],
-  ["/", /\//],
-  [":", /:/],
-  ["-", /-/],
+const PIECES: readonly (readonly [piece: string, pattern: RegExp, words: string])[] = [
+  ["a-z", /[a-z]/, "small letters"],
+  ["A-Z", /[A-Z]/, "capital letters"],
+  ["0-9", /[0-9]/, "digits"],
+  ["_", /_/, "_"],
+  [".", /\./, "."],
+  ["@", /@/, "@"],
+  ["/", /\//, "/"],
+  [":", /:/, ":"],
+  ["-", /-/, "-"],
 ];
 
 /**
@@ -84,6 +88,17 @@ function isScalar(value: JsonValue): value is Scalar {
 export function readMember(request: MinedRequest, member: string): JsonValue | undefined {
   const { part, name } = splitMember(member);
   return Object.hasOwn(request[part], name) ? request[part][name] : undefined;
+}
+
+/** Returns the member's name for people: without `params.`, which most members have. */
+const nameInWords = (member: string): string => member.replace(/^params\./, "");
+
+/** Returns what the request has instead of what the condition requires, for people, such as `amount is 25`. */
+export function describeMismatch({ member, words }: MinedCondition, request: MinedRequest): string {
+  if (member === null) return `not: ${words}`;
+  const value = readMember(request, member);
+  const text = JSON.stringify(value) ?? "absent";
+  return `${nameInWords(member)} is ${text.length > MAX_SHOWN_VALUE ? `${text.slice(0, MAX_SHOWN_VALUE)}…` : text}`;
 }
 
 /** An approved request, and the agent that submitted it. */
@@ -176,19 +191,21 @@ function knownNames(part: RequestPart, names: readonly string[]): MinedCondition
     member: null,
     text:
       names.length === 0 ? `size(${part}) == 0` : `${part}.all(name, name in [${names.map(celLiteral).join(", ")}])`,
+    words: `no ${part === "params" ? "parameters" : part}${names.length === 0 ? "" : ` except ${names.join(", ")}`}`,
     holds: (request) => Object.keys(request[part]).every((name) => known.has(name)),
   };
 }
 
-type Core = Pick<MinedCondition, "kind" | "text"> & { test(value: JsonValue): boolean };
+type Core = Pick<MinedCondition, "kind" | "text" | "words"> & { test(value: JsonValue): boolean };
 
-function withPresence(member: string, { kind, text, test }: Core, isRequired: boolean): MinedCondition {
+function withPresence(member: string, { kind, text, words, test }: Core, isRequired: boolean): MinedCondition {
   const { part, name } = splitMember(member);
   const has = celHasMember(part, name);
   return {
     kind,
     member,
     text: isRequired ? `${has} && ${text}` : `(!(${has}) || (${text}))`,
+    words: `${nameInWords(member)} ${isRequired ? "" : "is absent or "}${words}`,
     holds: (request) => {
       const value = readMember(request, member);
       return value === undefined ? !isRequired : test(value);
@@ -224,7 +241,13 @@ function fitOpen(member: string, combinations: readonly (readonly Scalar[])[]): 
 }
 
 function equality(expression: string, value: Scalar): Core {
-  return { kind: "equality", text: `${expression} == ${celLiteral(value)}`, test: (other) => other === value };
+  const literal = celLiteral(value);
+  return {
+    kind: "equality",
+    text: `${expression} == ${literal}`,
+    words: `is ${literal}`,
+    test: (other) => other === value,
+  };
 }
 
 function membership(expression: string, values: readonly Scalar[]): Core {
@@ -233,6 +256,7 @@ function membership(expression: string, values: readonly Scalar[]): Core {
   return {
     kind: "membership",
     text: `${expression} in [${sorted.map(([text]) => text).join(", ")}]`,
+    words: `is one of ${sorted.map(([text]) => text).join(", ")}`,
     test: (value) => known.has(value),
   };
 }
@@ -243,7 +267,8 @@ function range(expression: string, combinations: readonly (readonly number[])[])
   const high = Math.min(...combinations.map((values) => Math.max(...values)));
   if (low > high) return null;
   const text = `type(${expression}) in [int, double] && ${expression} >= ${celLiteral(low)} && ${expression} <= ${celLiteral(high)}`;
-  return { kind: "range", text, test: (value) => typeof value === "number" && value >= low && value <= high };
+  const words = `is from ${low} to ${high}`;
+  return { kind: "range", text, words, test: (value) => typeof value === "number" && value >= low && value <= high };
 }
 
 /**
@@ -262,6 +287,7 @@ function prefix(expression: string, combinations: readonly (readonly string[])[]
   return {
     kind: "prefix",
     text,
+    words: `is ${celLiteral(start)}, then ${rest.words}`,
     test: (value) => typeof value === "string" && value.startsWith(start) && rest.test(value),
   };
 }
@@ -272,6 +298,7 @@ function pattern(expression: string, combinations: readonly (readonly string[])[
   return {
     kind: "pattern",
     text: `type(${expression}) == string && ${expression}.matches("${whole.source}")${whole.text(expression)}`,
+    words: `has only ${whole.words}`,
     test: (value) => typeof value === "string" && whole.test(value),
   };
 }
@@ -288,12 +315,15 @@ function mailDomain(expression: string, combinations: readonly (readonly string[
   return {
     kind: "pattern",
     text: `type(${expression}) == string && ${expression}.matches("${source}")${local.text(expression)}`,
+    words: `is an address of ${celLiteral(domain)} with ${local.words}`,
     test: (value) => typeof value === "string" && tested.test(value) && local.isSafe(value),
   };
 }
 
 interface CharacterPattern {
   source: string;
+  /** The pattern for people: the kinds of characters, the common start and end, the maximum length. */
+  words: string;
   /** Returns the other clauses in CEL: the common start and end, the maximum length, and no `..` if dots are allowed. */
   text(expression: string): string;
   isSafe(whole: string): boolean;
@@ -345,8 +375,14 @@ function characterPattern(
     !(mayHaveDots && whole.includes("..")) &&
     partOf(whole).startsWith(start) &&
     whole.endsWith(end + after);
+  const kinds = PIECES.filter(([, each]) => values.every((texts) => texts.some((text) => each.test(text))));
   return {
     source,
+    words:
+      kinds.map(([, , kind]) => kind).join(" or ") +
+      (start === "" ? "" : `, begins with ${celLiteral(start)}`) +
+      (end + after === "" ? "" : `, ends with ${celLiteral(end + after)}`) +
+      `, at most ${longest} characters`,
     text: (expression) =>
       (start === "" ? "" : ` && ${expression}.startsWith(${celLiteral(start)})`) +
       (end + after === "" ? "" : ` && ${expression}.endsWith(${celLiteral(end + after)})`) +

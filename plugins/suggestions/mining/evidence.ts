@@ -3,6 +3,7 @@
  * the rule would allow.
  */
 import { toRfc3339 } from "../../../src/plugin.ts";
+import { describeMismatch } from "./conditions.ts";
 import type { MinedRule } from "./mine.ts";
 import { isStrongApproval, measureSupport, type MinimumEvidence, type PastRequest } from "./past-request.ts";
 import { upperRejectionBound } from "./rejection-bound.ts";
@@ -112,8 +113,10 @@ export function findNearestRejections({ group, conditions, agents }: MinedRule):
     .map((request) => ({
       request,
       failed: [
-        ...(agents.includes(request.agent_id) ? [] : ["agent"]),
-        ...conditions.filter((condition) => !condition.holds(request)).map(({ text }) => text),
+        ...(agents.includes(request.agent_id) ? [] : ["another agent"]),
+        ...conditions
+          .filter((condition) => !condition.holds(request))
+          .map((condition) => describeMismatch(condition, request)),
       ],
     }))
     .sort((a, b) => a.failed.length - b.failed.length || b.request.at - a.request.at)

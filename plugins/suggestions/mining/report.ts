@@ -44,7 +44,7 @@ export interface SuggestedPolicy {
   agents: string[];
   /** The rule's condition in CEL, and its parts. */
   when: string;
-  conditions: { kind: string; member: string | null; text: string }[];
+  conditions: { kind: string; member: string | null; text: string; words: string }[];
   /** The policy in shadow mode. */
   yaml: string;
   /** Tests made from real actions, for the folder of the policies. */

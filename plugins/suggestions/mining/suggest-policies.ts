@@ -226,7 +226,7 @@ async function tryOut(
     operation: rule.group.operation,
     agents: rule.agents,
     when: rule.text,
-    conditions: rule.conditions.map(({ kind, member, text }) => ({ kind, member, text })),
+    conditions: rule.conditions.map(({ kind, member, text, words }) => ({ kind, member, text, words })),
     yaml: renderPolicyYaml(shadow, about),
     tests: renderTestsYaml(policy, rule.group.asked.policy, testCases(rule, shadow, compiled, history)),
     evidence,

@@ -4,7 +4,6 @@
 import { useState } from "preact/hooks";
 import {
   Ago,
-  Age,
   type Api,
   Badge,
   Dialog,
@@ -23,6 +22,7 @@ import {
   PageLink,
   PrincipalName,
   readFormValues,
+  renderPlain,
   request,
   ResultNotice,
   Snippet,
@@ -86,7 +86,7 @@ export function Suggestions() {
           </button>
         </p>
       )}
-      <h2>Activated rules</h2>
+      <h2 class="part">Activated rules</h2>
       <ErrorNotice error={rules.error} onRetry={rules.reload} />
       {rules.data === null && rules.loading ? <Loading what="activated rules" /> : null}
       {rules.data !== null && active.length === 0 ? (
@@ -159,9 +159,9 @@ function One({ suggestion, onStored, onDismiss }: OneProps) {
         </PageLink>
       </p>
       <Explanation suggestion={suggestion} />
-      <EvidenceFacts suggestion={suggestion} />
       <details>
-        <summary>Policy as YAML</summary>
+        <summary>Evidence in numbers, and the policy as YAML</summary>
+        <EvidenceFacts suggestion={suggestion} />
         <Snippet label={`${policy}.yaml`} text={yaml} />
       </details>
       <ErrorNotice error={error} />
@@ -188,9 +188,9 @@ function One({ suggestion, onStored, onDismiss }: OneProps) {
   );
 }
 
-/** Explains why the rule is suggested, and what it would change. */
+/** Explains in words why the rule is suggested, what it covers, and what people rejected. */
 function Explanation({ suggestion: { evidence, conditions } }: { suggestion: Suggestion }) {
-  const { approvals, people, days, rejections, backtest } = evidence;
+  const { approvals, people, days, rejections, backtest, nearest_rejections } = evidence;
   return (
     <>
       <p>
@@ -199,29 +199,41 @@ function Explanation({ suggestion: { evidence, conditions } }: { suggestion: Sug
         {rejections === 0 ? "" : `; they rejected ${formatCounted(rejections, "other request")} of this operation`}. It
         would have saved {formatCounted(backtest.flipped, "question")}.
       </p>
-      <p>A request is covered if each of these is true:</p>
+      <p>It covers a request if each of these is true:</p>
       <ul>
-        {conditions.map(({ text }) => (
-          <li key={text}>
-            <code>
-              <MarkedValue value={text} />
-            </code>
+        {conditions.map(({ text, words }) => (
+          <li key={text} title={renderPlain(text)}>
+            <MarkedValue value={words} />
           </li>
         ))}
       </ul>
+      {nearest_rejections.length === 0 ? null : (
+        <>
+          <p>It does not cover what people rejected, for example:</p>
+          <ul>
+            {nearest_rejections.map(({ action_id, agent_id, at, failed }) => (
+              <li key={action_id}>
+                <a href={`#/actions/${encodeSegment(action_id)}`}>
+                  a request of <MarkedValue value={agent_id} />
+                </a>
+                , <Ago at={at} />: <MarkedValue value={failed.join(", ")} />
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
     </>
   );
 }
 
 function EvidenceFacts({ suggestion: { evidence } }: { suggestion: Suggestion }) {
-  const { approvals, weak, people, agents, days, median_vote_ms, outcomes, rejections, rejection_bound } = evidence;
-  const { nearest_rejections, newly_allows, open_members, backtest } = evidence;
+  const { weak, agents, median_vote_ms, outcomes, rejection_bound, newly_allows, open_members, backtest } = evidence;
   const others = newly_allows.unanswered + newly_allows.approved;
   return (
     <FactList
       rows={[
-        ["Covers", `${formatCounted(approvals, "approval")}${weak === 0 ? "" : `, ${weak} of them weak`}`],
-        ["Evidence", `${people} people, ${formatCounted(agents, "agent")}, ${formatCounted(days, "day")}`],
+        ["Agents", agents],
+        ["Weak approvals", weak],
         ["Median vote", formatDuration(median_vote_ms)],
         [
           "Outcomes",
@@ -239,23 +251,6 @@ function EvidenceFacts({ suggestion: { evidence } }: { suggestion: Suggestion })
         ],
         ["Accepts new values in", open_members.length === 0 ? null : open_members.join(", ")],
         ["Backtest", `changes ${backtest.flipped} of ${formatCounted(backtest.evaluated, "decision")}`],
-        [
-          "Rejected examples",
-          nearest_rejections.length === 0 ? (
-            `none of ${rejections}`
-          ) : (
-            <ul class="plain">
-              {nearest_rejections.map(({ action_id, agent_id, at, failed }) => (
-                <li key={action_id}>
-                  <a href={`#/actions/${encodeSegment(action_id)}`}>
-                    Request of <MarkedValue value={agent_id} />
-                  </a>
-                  , <Age at={at} />, does not meet <MarkedValue value={failed.join("; ")} />
-                </li>
-              ))}
-            </ul>
-          ),
-        ],
       ]}
     />
   );

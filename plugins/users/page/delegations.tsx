@@ -28,6 +28,7 @@ import {
   Table,
   Time,
   TimeLeft,
+  useAddressedForm,
   usePaged,
   userSignInAddress,
   useSubmit,
@@ -56,11 +57,12 @@ assent delegations --revoke ID --comment "back early"`;
 
 type Shown = "current" | "ended";
 
-export function Delegations() {
+export function Delegations({ query }: { query: URLSearchParams }) {
   const [shown, setShown] = useState<Shown>("current");
   const [isCreating, setCreating] = useState(false);
   const [revoking, setRevoking] = useState<Delegation | null>(null);
   const [done, setDone] = useState("");
+  useAddressedForm(query, () => setCreating(true));
   const list = usePaged((cursor, signal) => loadDelegations(shown, cursor, signal), [shown]);
   const finish = (text: string): void => {
     setCreating(false);

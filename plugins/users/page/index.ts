@@ -11,6 +11,7 @@ export default {
       order: 10,
       load: () => import("./users.tsx").then((module) => module.Users),
       scopes: ["users:read", "users:manage"],
+      forms: [{ title: "Add a user…", path: "?form=true", scope: "users:manage" }],
     },
     {
       name: "people",
@@ -29,6 +30,7 @@ export default {
       order: 20,
       load: () => import("./delegations.tsx").then((module) => module.Delegations),
       scopes: ["approvals:decide", "users:read", "users:manage"],
+      forms: [{ title: "Delegate…", path: "?form=true", scope: "approvals:decide" }],
     },
     {
       name: "access-review",

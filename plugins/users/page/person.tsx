@@ -9,11 +9,11 @@ import {
   EmptyState,
   type Event,
   FactList,
+  formatManager,
   hasScope,
   LedgerTimeline,
   listEntryTypes,
   LoadedPage,
-  MarkedValue,
   Page,
   Panels,
   renderPlain,
@@ -23,6 +23,8 @@ import {
   userSignInAddress,
 } from "../../console/app/kit.ts";
 import type { User, UserDetails } from "./api-types.ts";
+import { useUserCommands } from "./user-commands.tsx";
+import { Badges, SignInMethods } from "./users.tsx";
 import { DeviceCard } from "./device-card.tsx";
 import { PERSON_TEXTS as TEXTS } from "./person-strings.ts";
 import { DelegationCard, PendingRequestsCard, RightsCard, SessionCard } from "./person-cards.tsx";
@@ -52,6 +54,8 @@ const mayReadUsers = (): boolean => hasScope("users:read") || hasScope("users:ma
 
 function UserPage({ id, isOwn }: { id: string; isOwn: boolean }) {
   const loaded = useLoad((signal) => readUser(id, isOwn, signal), [id, isOwn]);
+  const commands = useUserCommands(loaded.reload);
+  const details = loaded.data?.details ?? null;
   const mayRead = isOwn || mayReadUsers();
   const title = loaded.data === null ? TEXTS.title : loaded.data.name;
   return (
@@ -60,10 +64,17 @@ function UserPage({ id, isOwn }: { id: string; isOwn: boolean }) {
       what="the person"
       loaded={loaded}
       {...(mayReadUsers() ? { back: { href: "#/users", text: TEXTS.users } } : {})}
-      side={isOwn ? <Badge value="live" label="you" /> : null}
+      side={
+        <>
+          {isOwn ? <Badge value="live" label="you" /> : null}
+          {details === null ? null : commands.menu(details)}
+        </>
+      }
     >
       {({ user }) => (
         <>
+          {commands.results}
+          {commands.dialog}
           {user === null ? <p class="quiet">{TEXTS.limited}</p> : <About user={user} />}
           {mayRead ? <RightsCard id={id} /> : null}
           {mayRead && user?.ended_at === null && hasScope("actions:read") ? (
@@ -85,22 +96,22 @@ async function readUser(
   id: string,
   isOwn: boolean,
   signal: AbortSignal,
-): Promise<{ user: User | UserDetails | null; name: string }> {
+): Promise<{ user: User | null; details: UserDetails | null; name: string }> {
   if (mayReadUsers()) {
-    const user = await request("GET /v1/users/{id}", { path: [id], signal });
-    return { user, name: user.name };
+    const details = await request("GET /v1/users/{id}", { path: [id], signal });
+    return { user: details, details, name: details.name };
   }
   if (isOwn) {
     const { user } = await request("GET /v1/session", { signal });
-    return { user, name: user.name };
+    return { user, details: null, name: user.name };
   }
-  if (!hasScope("actions:read") && !hasScope("provenance:read")) return { user: null, name: id };
+  if (!hasScope("actions:read") && !hasScope("provenance:read")) return { user: null, details: null, name: id };
   const { keys } = await request("GET /v1/api-keys/names", { query: { ids: id }, signal });
-  return { user: null, name: keys[0]?.name ?? id };
+  return { user: null, details: null, name: keys[0]?.name ?? id };
 }
 
 function About({ user }: { user: User | UserDetails }) {
-  const { roles, groups, passkeys, identities, managed_by, ended_at } = user;
+  const { roles, groups, passkeys, managed_by, ended_at } = user;
   const configured = "configured_groups" in user ? user.configured_groups : [];
   return (
     <section class="card" aria-label="About">
@@ -111,22 +122,18 @@ function About({ user }: { user: User | UserDetails }) {
       )}
       <FactList
         rows={[
-          ["Roles", <List names={roles} />],
-          ["Groups", <List names={[...groups, ...configured]} />],
-          ["Passkeys", passkeys.length === 0 ? "none" : passkeys.map(({ name }) => renderPlain(name)).join(", ")],
+          ["Roles", <Badges values={roles} none="no role" />],
+          ["Groups", <Badges values={[...groups, ...configured]} none="none" />],
+          ["Signs in with", <SignInMethods user={user} />],
+          ["Passkeys", passkeys.length === 0 ? null : passkeys.map(({ name }) => renderPlain(name)).join(", ")],
           [
-            "Identity providers",
-            identities.length === 0 ? null : identities.map(({ issuer }) => renderPlain(issuer)).join(", "),
+            "Managed by",
+            managed_by === null ? null : `${formatManager(managed_by)}, which also changes the name, roles and groups`,
           ],
-          ["Managed by", managed_by],
         ]}
       />
     </section>
   );
-}
-
-function List({ names }: { names: readonly string[] }) {
-  return names.length === 0 ? <span class="quiet">none</span> : <MarkedValue value={names.join(", ")} />;
 }
 
 /** Entry types of votes. `TYPES` contains all entry types that can be about a person, without those of features. */

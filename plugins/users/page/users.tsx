@@ -1,15 +1,12 @@
 /** Users: their state, roles, groups, sign-in methods and sessions. Admins add, deactivate and reactivate them. */
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import {
   Age,
-  type Api,
   Badge,
-  CopyButton,
-  currentMe,
   EmptyState,
-  ErrorNotice,
   formatCounted,
-  Hash,
+  formatManager,
   hasScope,
   MarkedValue,
   Page,
@@ -17,20 +14,14 @@ import {
   personAddress,
   renderPlain,
   request,
-  ResultNotice,
-  RowMenu,
   Table,
-  Time,
   TimeLeft,
+  useAddressedForm,
   usePaged,
 } from "../../console/app/kit.ts";
-import type { UserDetails } from "./api-types.ts";
-import { DeactivateUserDialog, ReactivateUserDialog } from "./deactivate-user.tsx";
+import type { User, UserDetails } from "./api-types.ts";
 import { InviteSnippet } from "./invite-snippet.tsx";
-import { AddUserDialog, EditUserDialog } from "./user-form.tsx";
-import { UserSessionsDialog } from "./user-sessions.tsx";
-
-type InviteResult = Api["POST /v1/users"]["response"];
+import { useUserCommands } from "./user-commands.tsx";
 
 const TEXTS = {
   title: "Users",
@@ -44,13 +35,8 @@ const TEXTS = {
 
 type Status = "live" | "ended";
 
-type Open = { kind: "add" } | { kind: "edit" | "sessions" | "end" | "resume"; user: UserDetails };
-
-export function Users() {
+export function Users({ query }: { query: URLSearchParams }) {
   const [status, setStatus] = useState<Status>("live");
-  const [open, setOpen] = useState<Open | null>(null);
-  const [invited, setInvited] = useState<InviteResult | null>(null);
-  const [done, setDone] = useState("");
   const list = usePaged(
     async (cursor, signal) => {
       const query = { status, limit: 100, ...(cursor === undefined ? {} : { cursor }) };
@@ -59,24 +45,10 @@ export function Users() {
     },
     [status],
   );
-  const [linkError, setLinkError] = useState<unknown>(null);
-  const close = (): void => setOpen(null);
-  const finish = (text: string): void => {
-    close();
-    setDone(text);
-    list.reload();
-  };
-  const createLink = async (user: UserDetails): Promise<void> => {
-    setLinkError(null);
-    try {
-      setInvited(await request("POST /v1/users/{id}/link", { path: [user.id] }));
-      list.reload();
-    } catch (error) {
-      setLinkError(error);
-    }
-  };
+  const commands = useUserCommands(list.reload);
+  useAddressedForm(query, commands.add);
   const add = hasScope("users:manage") ? (
-    <button type="button" class="primary" onClick={() => setOpen({ kind: "add" })}>
+    <button type="button" class="primary" onClick={commands.add}>
       Add a user…
     </button>
   ) : undefined;
@@ -84,9 +56,7 @@ export function Users() {
     <>
       <Page title={TEXTS.title} side={add}>
         <p class="quiet">{TEXTS.intro}</p>
-        {invited === null ? null : <EnrolmentLink invited={invited} onDone={() => setInvited(null)} />}
-        <ResultNotice text={done} />
-        <ErrorNotice error={linkError} />
+        {commands.results}
         <div class="tabs" role="group" aria-label="Which users">
           {(["live", "ended"] as const).map((each) => (
             <button key={each} type="button" aria-pressed={status === each} onClick={() => setStatus(each)}>
@@ -104,55 +74,20 @@ export function Users() {
             </EmptyState>
           }
         >
-          {(rows) => <UserTable users={rows} onOpen={setOpen} onLink={(user) => void createLink(user)} />}
+          {(rows) => <UserTable users={rows} menu={commands.menu} />}
         </PagedList>
       </Page>
-      {open?.kind === "add" ? (
-        <AddUserDialog
-          onClose={close}
-          onDone={(answer) => {
-            setInvited(answer);
-            finish(`${answer.user.name} was added.`);
-          }}
-        />
-      ) : null}
-      {open?.kind === "edit" ? <EditUserDialog user={open.user} onClose={close} onDone={finish} /> : null}
-      {open?.kind === "sessions" ? <UserSessionsDialog user={open.user} onClose={close} /> : null}
-      {open?.kind === "end" ? <DeactivateUserDialog user={open.user} onClose={close} onDone={finish} /> : null}
-      {open?.kind === "resume" ? <ReactivateUserDialog user={open.user} onClose={close} onDone={finish} /> : null}
+      {commands.dialog}
     </>
   );
 }
 
-function EnrolmentLink({ invited: { user, link }, onDone }: { invited: InviteResult; onDone(): void }) {
-  return (
-    <section class="card made" aria-labelledby="made">
-      <h2 id="made">
-        Link for <MarkedValue value={user.name} />
-      </h2>
-      <p>
-        Send it only to this person: whoever opens it first can sign in as them. It is displayed once, replaces an
-        earlier link, and ends <Time at={link.expires_at} />.
-      </p>
-      <p>
-        <Hash value={link.url} />
-      </p>
-      <div class="row">
-        <CopyButton value={link.url} label="Copy the link" />
-        <button type="button" class="small" onClick={onDone}>
-          I have it
-        </button>
-      </div>
-    </section>
-  );
-}
-
 interface TableProps {
-  onOpen(open: Open): void;
-  onLink(user: UserDetails): void;
+  users: readonly UserDetails[];
+  menu(user: UserDetails): ComponentChildren;
 }
 
-function UserTable({ users, onOpen, onLink }: TableProps & { users: readonly UserDetails[] }) {
+function UserTable({ users, menu }: TableProps) {
   return (
     <Table label={TEXTS.title} head={["User", "Roles", "Groups", "Signs in with", "Last sign-in", ""]}>
       {users.map((user) => (
@@ -181,16 +116,14 @@ function UserTable({ users, onOpen, onLink }: TableProps & { users: readonly Use
           <td data-label="Last sign-in">
             {user.last_sign_in_at === null ? <span class="quiet">never</span> : <Age at={user.last_sign_in_at} />}
           </td>
-          <td>
-            <Commands user={user} onOpen={onOpen} onLink={onLink} />
-          </td>
+          <td>{menu(user)}</td>
         </tr>
       ))}
     </Table>
   );
 }
 
-function Badges({ values, none }: { values: readonly string[]; none: string }) {
+export function Badges({ values, none }: { values: readonly string[]; none: string }) {
   if (values.length === 0) return <span class="quiet">{none}</span>;
   return (
     <span class="badges">
@@ -201,9 +134,9 @@ function Badges({ values, none }: { values: readonly string[]; none: string }) {
   );
 }
 
-function SignInMethods({ user: { passkeys, identities, managed_by, link_expires_at } }: { user: UserDetails }) {
-  const providers =
-    identities.length === 0 && managed_by !== null ? [managed_by] : identities.map(({ issuer }) => issuer);
+/** Renders the passkeys, the provider and the invitation with which the user signs in. */
+export function SignInMethods({ user: { passkeys, identities, managed_by, link_expires_at } }: { user: User }) {
+  const providers = managed_by === null ? identities.map(({ issuer }) => issuer) : [formatManager(managed_by)];
   return (
     <span class="badge-line">
       {passkeys.length === 0 ? null : (
@@ -224,33 +157,5 @@ function SignInMethods({ user: { passkeys, identities, managed_by, link_expires_
         </>
       )}
     </span>
-  );
-}
-
-function Commands({ user, onOpen, onLink }: TableProps & { user: UserDetails }) {
-  const name = renderPlain(user.name);
-  const isAdmin = hasScope("users:manage");
-  const isActive = user.ended_at === null;
-  // A provider manages the names, roles and groups of its users, and how they sign in.
-  const isOwn = isAdmin && isActive && user.managed_by === null;
-  const command = (text: string, label: string, kind: "edit" | "sessions" | "end" | "resume") => ({
-    text,
-    label: `${label} ${name}`,
-    isDanger: kind === "end",
-    onChoose: () => onOpen({ kind, user }),
-  });
-  return (
-    <RowMenu
-      of={user.name}
-      commands={[
-        isOwn ? command("Change…", "Change", "edit") : null,
-        isOwn && currentMe()?.principal !== user.principal
-          ? { text: "New link", label: `New link for ${name}`, onChoose: () => onLink(user) }
-          : null,
-        isActive ? command("Sessions…", "Sessions of", "sessions") : null,
-        isAdmin && isActive ? command("Deactivate…", "Deactivate", "end") : null,
-        isAdmin && !isActive ? command("Reactivate…", "Reactivate", "resume") : null,
-      ]}
-    />
   );
 }

@@ -5,7 +5,7 @@ import { needs } from "../../support/features.ts";
 import type { ApprovalMessage } from "../../../src/contract/notifier.ts";
 import { listMessageFacts } from "../../../src/delivery/approval-message-text.ts";
 import { testNotifier } from "../../support/notifier.ts";
-import { startService, person } from "../../support/service.ts";
+import { approve, startService, person } from "../../support/service.ts";
 
 const POLICY = `policy: pay
 rules:
@@ -56,7 +56,7 @@ test(
       assert.deepEqual(
         actions.map((action: { id: string; shown_first?: string[] }) => [action.id, action.shown_first]),
         [
-          [small, undefined],
+          [small, ["/params/amount"]],
           [id, FIRST],
         ],
       );
@@ -70,3 +70,25 @@ test(
     }
   },
 );
+
+test("a settled action keeps its preview in lists, and does not take that of a newer version of the policy", async () => {
+  const service = await startService({ policy: "policy: other\nrules: [{ name: r, tool: other, effect: deny }]\n" });
+  const key = service.admin;
+  const store = (text: string) =>
+    service.call("POST", "/v1/policies/import-yaml?activate=true", { key, body: { yaml: text } });
+  const listed = async (): Promise<unknown[]> =>
+    (await service.call("GET", "/v1/actions", { key })).body.actions.map(({ preview, shown_first }: any) => [
+      preview,
+      shown_first,
+    ]);
+  try {
+    await store(POLICY.replace(", notify: [finance]", ""));
+    const body = { agent_id: "b", tool: "t", operation: "o", params: { amount: 500 } };
+    await approve(service, (await service.call("POST", "/v1/actions", { body })).body.id);
+    assert.deepEqual(await listed(), [[PREVIEW, FIRST]]);
+    await store(POLICY.replace(", notify: [finance]", "").replace("Pay {", "Refund {"));
+    assert.deepEqual(await listed(), [[undefined, undefined]]);
+  } finally {
+    await service.close();
+  }
+});

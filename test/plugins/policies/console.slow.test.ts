@@ -66,7 +66,7 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByText("read-only here").waitFor();
     assert.match(
       (await page.locator(".rule-sentences").textContent()) ?? "",
-      /large refunds: requires approval.*: refund, if params.amount > 1000, by 2 people, risk high/,
+      /large refunds: [^:]+ refund requires approval by 2 people if params.amount > 1000 · high risk · /,
     );
     await page.getByText("Version 1 as YAML", { exact: true }).click();
     assert.match(
@@ -227,6 +227,7 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Backtest", exact: true }).click();
     await page.getByRole("button", { name: "Run the backtest" }).click();
     await page.getByText(/^\d+ of \d+ past decisions would flip/).waitFor();
+    await page.getByText(/would allow 1 decision more.*: no notes of stricter overrules all in 1 decision\./).waitFor();
     await fillEditor(page, text("allow"));
     await page.getByRole("button", { name: "Tests", exact: true }).click();
     await editorOf(page, "Tests, as YAML").waitFor();

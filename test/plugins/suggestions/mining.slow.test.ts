@@ -175,12 +175,16 @@ describe("a rejection", () => {
       assert.deepEqual((await suggest([...history, rejection(99, { amount: 20 }, agent)])).suggestions, []);
   });
 
-  test("is among the nearest, with the condition that it fails", async () => {
+  test("is among the nearest, with what the rule does not cover in words", async () => {
     const history = [...approvals(40, (i) => ({ params: { amount: i } })), rejection(99, { amount: 41 })];
     const [suggestion] = (await suggest(history)).suggestions;
     assert.deepEqual(
-      suggestion?.evidence.nearest_rejections.map(({ action_id, failed }) => [action_id, failed.length]),
-      [["action-000099", 1]],
+      suggestion?.evidence.nearest_rejections.map(({ action_id, failed }) => [action_id, failed]),
+      [["action-000099", ["amount is 41"]]],
+    );
+    assert.deepEqual(
+      suggestion?.conditions.map(({ words }) => words),
+      ["no parameters except amount", "no context", "amount is from 1 to 38"],
     );
   });
 

@@ -25,6 +25,11 @@ export interface PageEntry {
   order: number;
   /** A credential with any of these scopes can open the page. If empty, no scope is needed. */
   scopes: readonly string[];
+  /**
+   * Forms of the page that the command palette opens, if the credential has the scope: the path follows the page's name
+   * in the address. See `useAddressedForm`.
+   */
+  forms?: readonly { title: string; path: string; scope: string }[];
   /** Imports the page's module, which the browser loads only once. */
   load(): Promise<ComponentType<{ id: string | null; query: URLSearchParams }>>;
 }
@@ -219,8 +224,9 @@ export function listCommands(me: Me): Command[] {
   return parts.flatMap(({ commands = [] }) => commands).filter((command) => command.isOffered(me));
 }
 
+/** Returns the finders. That of actions is the last, because the text of an action contains the names of other objects. */
 export function listFinders(): Finder[] {
-  return parts.flatMap(({ finders = [] }) => finders);
+  return parts.flatMap(({ finders = [] }) => finders).reverse();
 }
 
 export function listPanels(place: keyof Places): Panel[] {

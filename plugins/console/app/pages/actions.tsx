@@ -1,9 +1,9 @@
 /** All actions: a list that follows the ledger, with filters, a search, saved views and exports. */
+import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
 import { useShortcuts } from "../core/shortcuts.ts";
-import { groupByShape } from "../inbox/group-requests.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
 import {
   Age,
@@ -25,6 +25,7 @@ import { ActionViews } from "./action-views.tsx";
 import { ExportActions } from "./export-actions.tsx";
 import { type ActionFilters, FILTERS, STATUSES, useActions } from "./action-list.ts";
 import { PageLink } from "../ui/page-link.tsx";
+import { PersonLink } from "../ui/person.tsx";
 
 const TEXTS = {
   title: "Actions",
@@ -185,41 +186,21 @@ function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltere
   );
 }
 
-/**
- * Renders the actions, each with its sentence as the title. If all have the same shape, each parameter that differs has a
- * column instead.
- */
+/** Renders the actions, each with its sentence as the title. */
 function ActionTable({ rows }: { rows: readonly Action[] }) {
-  const groups = groupByShape(rows);
-  const [group] = groups;
-  const columns = groups.length === 1 && rows.length > 1 && group !== undefined ? group.columns : [];
-  const cells = new Map(group?.rows.map((row) => [row.action.id, row.cells]));
   const hasRisk = new Set(rows.map(({ risk_level }) => risk_level)).size > 1;
-  const head = ["Action", ...columns, "Agent", "Status", ...(hasRisk ? ["Risk"] : []), "Reason", "Age"];
+  const head = ["Action", "Agent", "Status", ...(hasRisk ? ["Risk"] : []), "Why", "Age"];
   return (
     <Table label="Actions" head={head}>
       {rows.map((row) => (
         <tr key={row.id}>
-          <td class={columns.length > 0 ? "nowrap" : "part-line"}>
+          <td class="part-line">
             <a href={`#/actions/${encodeSegment(row.id)}`}>
-              {columns.length > 0 ? (
-                <strong>
-                  <MarkedValue value={`${row.tool} ${row.operation}`} />
-                </strong>
-              ) : (
-                <span class="one-line" title={renderPlain(`${describeRequest(row)} (${row.tool} ${row.operation})`)}>
-                  <RequestHeadline action={row} />
-                </span>
-              )}
+              <span class="one-line" title={renderPlain(`${describeRequest(row)} (${row.tool} ${row.operation})`)}>
+                <RequestHeadline action={row} />
+              </span>
             </a>
           </td>
-          {columns.length > 0
-            ? cells.get(row.id)?.map(({ text }, i) => (
-                <td key={columns[i]} data-label={columns[i]}>
-                  <MarkedValue value={text} />
-                </td>
-              ))
-            : null}
           <td data-label="Agent" class="nowrap">
             <PageLink href={`#/agents/${encodeSegment(row.agent_id)}`}>
               <MarkedValue value={row.agent_id} />
@@ -234,9 +215,7 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
             </td>
           ) : null}
           <td class="why">
-            <span class="one-line" title={renderPlain(row.reason)}>
-              <MarkedValue value={row.reason} />
-            </span>
+            <Why action={row} />
           </td>
           <td data-label="Age">
             <Age at={row.created_at} />
@@ -244,5 +223,27 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
         </tr>
       ))}
     </Table>
+  );
+}
+
+/** Renders who voted, with their comments. Without a vote, renders the reason of the decision. */
+function Why({ action: { approvals, reason } }: { action: Action }) {
+  const comments = approvals.flatMap((vote) => vote.reason ?? []);
+  return (
+    <span class="one-line" title={renderPlain([reason, ...comments].join(" · "))}>
+      {approvals.length === 0 ? <MarkedValue value={reason} /> : null}
+      {approvals.map(({ approver, approve, reason: comment }, i) => (
+        <Fragment key={i}>
+          {i === 0 ? "" : ", "}
+          <PersonLink principal={approver} /> {approve ? "approved" : "denied"}
+          {comment === null ? null : (
+            <>
+              {" "}
+              <MarkedValue value={`“${comment}”`} />
+            </>
+          )}
+        </Fragment>
+      ))}
+    </span>
   );
 }

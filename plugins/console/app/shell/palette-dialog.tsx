@@ -5,6 +5,7 @@ import { type Command, type FoundObject, listFinders, loadModule, type PageEntry
 import { Dialog } from "../ui/dialog.tsx";
 import { ErrorNotice } from "../ui/elements.tsx";
 import { Icon, type IconName } from "../ui/icons.tsx";
+import { PreviewText } from "../ui/preview-text.tsx";
 
 /** Delay from the last keystroke to the search for objects. Milliseconds. */
 const TYPING_MS = 150;
@@ -15,6 +16,7 @@ interface Props {
   pages: readonly PageEntry[];
   commands: readonly Command[];
   onCommand(command: Command): void;
+  onSignOut(): void;
   onClose(): void;
 }
 
@@ -27,7 +29,7 @@ interface Target {
   open(): void;
 }
 
-export function PaletteDialog({ pages, commands, onCommand, onClose }: Props) {
+export function PaletteDialog({ pages, commands, onCommand, onSignOut, onClose }: Props) {
   const [text, setText] = useState("");
   const [chosen, setChosen] = useState(0);
   const field = useRef<HTMLInputElement>(null);
@@ -41,12 +43,18 @@ export function PaletteDialog({ pages, commands, onCommand, onClose }: Props) {
       icon,
       open: () => void (location.hash = `#/${name}`),
     })),
+    ...pages.flatMap(({ name, icon, forms = [] }) =>
+      forms
+        .filter((form) => hasScope(form.scope) && isTyped(form))
+        .map(({ title, path }) => ({ key: title, title, icon, open: () => void (location.hash = `#/${name}${path}`) })),
+    ),
     ...commands.filter(isTyped).map((command) => ({
       key: command.title,
       title: command.title,
       icon: command.icon,
       open: () => onCommand(command),
     })),
+    ...[{ key: "Sign out", title: "Sign out", icon: "log-out" as const, open: onSignOut }].filter(isTyped),
     ...found.map(({ address, title, kind, icon }) => ({
       key: address,
       title,
@@ -99,7 +107,9 @@ export function PaletteDialog({ pages, commands, onCommand, onClose }: Props) {
           <li key={target.key}>
             <button type="button" class={i === chosen ? "chosen" : ""} onClick={() => open(target)}>
               <Icon name={target.icon} />
-              <span class="palette-title">{target.title}</span>
+              <span class="palette-title">
+                <PreviewText text={target.title} />
+              </span>
               {target.kind === undefined ? null : <span class="quiet">{target.kind}</span>}
             </button>
           </li>

@@ -7,6 +7,7 @@ interface Props {
   pages: readonly PageEntry[];
   commands: readonly Command[];
   onCommand(command: Command): void;
+  onSignOut(): void;
 }
 
 export function CommandPalette(props: Props) {

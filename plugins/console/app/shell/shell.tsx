@@ -104,6 +104,7 @@ function Console({ failed }: { failed: readonly string[] }) {
   useShortcuts("everywhere", [{ keys: "?", text: "Show the keys of this page", on: { "?": () => setCommand(HELP) } }]);
   const pages = user === null ? [] : listPages().filter(canOpenPage);
   const commands = user === null ? [] : [...listCommands(user), HELP];
+  const signOut = (): void => (listPageDrafts().length > 0 ? setLeaving(true) : leave());
   const name = route.name === "" ? (pages[0]?.name ?? "") : route.name;
   return (
     <>
@@ -117,7 +118,7 @@ function Console({ failed }: { failed: readonly string[] }) {
           onToggle={() => setMenuOpen(!isMenuOpen)}
           commands={commands}
           onCommand={setCommand}
-          onSignOut={() => (listPageDrafts().length > 0 ? setLeaving(true) : leave())}
+          onSignOut={signOut}
         />
         <main id="main" ref={main} class={`page-${name}`}>
           <ErrorNotice error={error} onRetry={reload} />
@@ -135,7 +136,9 @@ function Console({ failed }: { failed: readonly string[] }) {
           ) : null}
         </main>
       </div>
-      {user === null ? null : <CommandPalette pages={pages} commands={commands} onCommand={setCommand} />}
+      {user === null ? null : (
+        <CommandPalette pages={pages} commands={commands} onCommand={setCommand} onSignOut={signOut} />
+      )}
       {isLeaving ? (
         <LazyPart load={loadSignOutDialog} props={{ onClose: () => setLeaving(false), onSignOut: leave }} />
       ) : null}

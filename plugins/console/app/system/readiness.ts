@@ -43,6 +43,13 @@ interface Readiness {
   at: string | null;
 }
 
+/** Reads whether the service can decide. A 503 is also a valid response: it reports what is missing. */
+export async function readReadiness(signal: AbortSignal): Promise<ReadinessReport> {
+  const response = await fetch("/readyz", { cache: "no-store", credentials: "omit", signal });
+  if (response.status !== 200 && response.status !== 503) throw new Error(`/readyz responds with ${response.status}`);
+  return (await response.json()) as ReadinessReport;
+}
+
 export function useReadiness(): Readiness {
   const [state, setState] = useState<Readiness>({ ready: null, error: null, at: null });
   useEffect(() => {
@@ -50,13 +57,8 @@ export function useReadiness(): Readiness {
     const check = async (): Promise<void> => {
       try {
         const signal = AbortSignal.any([over.signal, AbortSignal.timeout(POLL_MS)]);
-        // A 503 is also a valid response: it reports what is missing.
-        const response = await fetch("/readyz", { cache: "no-store", credentials: "omit", signal });
-        setState({
-          ready: (await response.json()) as ReadinessReport,
-          error: null,
-          at: new Date(serviceNow()).toISOString(),
-        });
+        const ready = await readReadiness(signal);
+        setState({ ready, error: null, at: new Date(serviceNow()).toISOString() });
       } catch {
         if (over.signal.aborted) return;
         void checkReachability();

@@ -1,5 +1,5 @@
 /** The system page: whether the service can decide, its versions, and what changed. */
-import { fetchJson, serviceNow, request } from "../core/api.ts";
+import { fetchJson, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { listEntryTypes } from "../core/parts.ts";
 import {
@@ -14,7 +14,6 @@ import {
   MarkedValue,
   Time,
 } from "../ui/elements.tsx";
-import { formatDuration } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
 import { Panels } from "../ui/panels.tsx";
@@ -27,6 +26,7 @@ import {
   type ReadinessReport,
   useReadiness,
 } from "./readiness.ts";
+import { StalePolicies } from "./stale-policies.tsx";
 import { TEXTS, TIMELINE_TYPES } from "./strings.ts";
 
 export function System() {
@@ -50,27 +50,12 @@ export function System() {
 }
 
 function State({ ready }: { ready: ReadinessReport }) {
-  const { stale_since: since, faults } = ready.policies;
   return (
     <>
       <Notice kind={ready.ready ? "good" : "bad"}>
         <strong>{ready.ready ? TEXTS.ready : TEXTS.notReady}</strong>
       </Notice>
-      {since === null || since === undefined ? null : (
-        <Notice kind="busy">
-          {TEXTS.stale} <Time at={since} /> ({formatDuration(serviceNow() - Date.parse(since))} ago). {TEXTS.staleHelp}
-          <ul>
-            {faults.map(({ file, line }) => (
-              <li key={`${file} ${line}`}>
-                <code>
-                  <MarkedValue value={file} />
-                </code>
-                {line === null ? null : `, line ${line}`}
-              </li>
-            ))}
-          </ul>
-        </Notice>
-      )}
+      <StalePolicies policies={ready.policies} />
       <Table label={TEXTS.checks} head={["Part", "State", "Message", "Numbers"]}>
         {listChecks(ready).map(([name, check]) => (
           <tr key={name}>

@@ -76,6 +76,12 @@ export function splitList(text: string): string[] {
   return text.split(/[\s,]+/).filter((item) => item !== "");
 }
 
+/** Returns the provider that manages a user, such as "okta (SCIM)" for `scim:okta`. */
+export function formatManager(managedBy: string): string {
+  const [, kind, id = managedBy] = /^(oidc|scim):(.*)$/.exec(managedBy) ?? [];
+  return kind === "scim" ? `${id} (SCIM)` : id;
+}
+
 /** Returns "1 request" or "1,204 requests". */
 export function formatCounted(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;

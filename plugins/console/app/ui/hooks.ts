@@ -11,6 +11,16 @@ export interface LoadState<T> {
   set(change: (data: T | null) => T | null): void;
 }
 
+/** Opens a form of the page if the address ends in `?form=true`, which it removes, so that the form can be opened again. */
+export function useAddressedForm(query: URLSearchParams, open: () => void): void {
+  const isAsked = query.has("form");
+  useEffect(() => {
+    if (!isAsked) return;
+    location.replace(location.hash.split("?", 1)[0] ?? "");
+    open();
+  }, [isAsked]);
+}
+
 /**
  * Loads data when the component is rendered for the first time and when `deps` change. If the service was unreachable,
  * loads again when it is reachable.

@@ -162,13 +162,21 @@ function renderSeen({ seen, erased_at }: Vote): (string | HTMLElement)[] {
   return [
     ...(seen.preview === null ? [] : [element("strong", seen.preview)]),
     ...(seen.isPreviewMissing ? [quiet("the preview that the approver saw is not in the pack")] : []),
-    element("pre", JSON.stringify({ params: seen.params, context: seen.context }, null, 1)),
+    renderContent(seen),
     ...(seen.isQuestionErased ? [quiet("questions before the vote were erased")] : []),
     ...seen.questions.flatMap(({ question, answer }) => [
       element("div", `Asked: ${question}`),
       element("div", `Answer: ${answer ?? "none"}`),
     ]),
   ];
+}
+
+/** Renders the parameters and the context, folded if a preview names what matters. */
+function renderContent({ preview, params, context }: NonNullable<Vote["seen"]>): HTMLElement {
+  const details = document.createElement("details");
+  details.open = preview === null;
+  details.append(element("summary", "Parameters"), element("pre", JSON.stringify({ params, context }, null, 1)));
+  return details;
 }
 
 function renderPolicies({ policySets }: PackReport): HTMLElement {
