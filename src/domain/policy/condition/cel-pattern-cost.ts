@@ -61,20 +61,32 @@ function enumerateStates({ inst, start }: Program): number[][] | null {
   const reads = characters.map((character) => inst.map((one) => one.op >= FIRST_RUNE && one.matchRune(character)));
   const states = new Map<string, number[]>();
   const assertions = inst.reduce((flags, { op, arg }) => (op === EMPTY_WIDTH ? flags | arg : flags), 0);
+  const contexts = { newline: contextsBefore(true, assertions), other: contextsBefore(false, assertions) };
   let work = 0;
+  // Most characters lead to the same few positions.
+  const lengths = new Map<string, number>();
   const reach = (pcs: readonly number[]): void => {
-    const state = closure(inst, pcs, null);
-    work += state.length;
-    const name = state.join();
-    if (!states.has(name)) states.set(name, state);
+    const name = pcs.join();
+    let length = lengths.get(name);
+    if (length === undefined) {
+      const state = closure(inst, pcs, null);
+      length = state.length;
+      lengths.set(name, length);
+      const key = state.join();
+      if (!states.has(key)) states.set(key, state);
+    }
+    work += length;
   };
   reach([start]);
   const [first] = states.values();
   for (const state of states.values()) {
     const hasAssertion = state.some((pc) => inst[pc]?.op === EMPTY_WIDTH);
+    const closures = new Map<number | null, number[]>([[null, state]]);
     for (const [kind, character] of characters.entries()) {
-      for (const context of hasAssertion ? contextsBefore(character, state === first, assertions) : [null]) {
-        const from = context === null ? state : closure(inst, state, context);
+      const { all, rest } = character === 0x0a ? contexts.newline : contexts.other;
+      for (const context of hasAssertion ? (state === first ? all : rest) : [null]) {
+        const from = closures.get(context) ?? closure(inst, state, context);
+        closures.set(context, from);
         const read = from.filter((pc) => reads[kind]?.[pc]).map((pc) => (inst[pc] as Instruction).out);
         // A search can start at every character.
         reach([...read, start]);
@@ -106,13 +118,16 @@ function closure(inst: readonly Instruction[], from: readonly number[], context:
 }
 
 /**
- * Returns the possible contexts before a character.
+ * Returns the possible contexts before a character: `all` before the first character of the string, `rest` before a later
+ * one.
  * @param assertions the flags that the program uses. Other flags are ignored
  */
-function contextsBefore(character: number, first: boolean, assertions: number): Iterable<number> {
-  const end = character === 0x0a ? END_OF_LINE : 0;
-  const begins = first ? [...BEGINS, BEGIN_OF_TEXT] : BEGINS;
-  return new Set(begins.flatMap((begin) => BOUNDARIES.map((boundary) => (begin | end | boundary) & assertions)));
+function contextsBefore(isNewline: boolean, assertions: number): { all: number[]; rest: number[] } {
+  const end = isNewline ? END_OF_LINE : 0;
+  const after = (begins: readonly number[]): number[] => [
+    ...new Set(begins.flatMap((begin) => BOUNDARIES.map((boundary) => (begin | end | boundary) & assertions))),
+  ];
+  return { all: after([...BEGINS, BEGIN_OF_TEXT]), rest: after(BEGINS) };
 }
 
 /** Returns one character for each class that the instructions distinguish, or null if there are too many. */
