@@ -113,10 +113,31 @@ examples:
   run: async (args, io) => (await import("./check-gateway.ts")).doctor(args, io),
 };
 
-const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = { install, uninstall, doctor, proxy, accept };
+const login: Subcommand = {
+  summary: "sign in at a server, so that its tools run as you",
+  help: `usage: assent mcp login [SERVER] [options]
+
+For servers that ask for a sign-in (OAuth). Prints a link, which you open in a browser on this machine. The proxy then calls
+the server with your token, and renews it. The token is encrypted with the proxy's key, ASSENT_API_KEY or that of
+"assent login": a proxy with another key cannot use it.
+
+  --http URL         the server is at an address
+  --config FILE      servers and options from FILE; default: assent-mcp.yaml in the working folder
+  --name NAME        name of the server; by default derived from its host
+  --data FOLDER      folder of the proxy; by default mcp in ASSENT_STATE, or in the state folder
+  --remove           remove the token from this machine
+
+examples:
+  assent mcp login --http https://mcp.example.com/mcp
+  assent mcp login tracker --config assent-mcp.yaml
+`,
+  run: async (args, io) => (await import("./login.ts")).login(args, io),
+};
+
+const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = { install, uninstall, doctor, proxy, login, accept };
 
 export const mcp: Command = {
-  help: `usage: assent mcp install|uninstall|doctor|proxy|accept ...
+  help: `usage: assent mcp install|uninstall|doctor|proxy|login|accept ...
 
 ${describeSubcommands(SUBCOMMANDS)}
 

@@ -18,6 +18,8 @@ import {
   readServerConfig,
   type ProxyConfig,
 } from "../config/proxy-config.ts";
+import type { ServerConfig } from "../config/server-config.ts";
+import { createSignInStore } from "../sign-in/stored-sign-in.ts";
 import { isStderrRead } from "../transport/stderr.ts";
 import { decodeUtf8 } from "../../../src/domain/json.ts";
 
@@ -82,9 +84,15 @@ export function readProxySetting(values: Flags, command: string[], io: Output): 
   const authority = config.authority ?? (process.env["ASSENT_AUTHORITY"] || undefined);
   const token = process.env["ASSENT_MCP_TOKEN"] || config.listen?.token;
   if (token !== undefined && token.length < 16) throw usageError("ASSENT_MCP_TOKEN is shorter than 16 characters");
+  const folder = folderOf(values.data, config.data, base);
+  // Without a token, every user of the machine could call tools as the person who signed in.
+  const usesSignIns = token !== undefined || (values.listen === undefined && config.listen === undefined);
   return {
     config: {
       ...config,
+      servers: usesSignIns
+        ? config.servers.map((server) => withSignIns(server, folder, { url, apiKey }))
+        : config.servers,
       ...(wait === undefined ? {} : { wait }),
       ...(agent === undefined ? {} : { agent }),
       ...(authority === undefined ? {} : { authority }),
@@ -92,9 +100,15 @@ export function readProxySetting(values: Flags, command: string[], io: Output): 
     },
     url,
     apiKey,
-    folder: folderOf(values.data, config.data, base),
+    folder,
     log: (line) => isStderrRead() && io.err(`assent mcp: ${line}`),
   };
+}
+
+function withSignIns(server: ServerConfig, folder: string, service: { url: string; apiKey: string }): ServerConfig {
+  const { target } = server;
+  if (!("url" in target) || target.oauth === null) return server;
+  return { ...server, target: { ...target, signIns: createSignInStore(folder, service, target.url) } };
 }
 
 /**

@@ -19,6 +19,18 @@ const Server = Type.Object(
     url: Type.Optional(Type.String({ pattern: "^https?://", description: "an http or https URL" })),
     headers: Type.Optional(TextMap),
     credential_headers: Type.Optional(TextMap),
+    oauth: Type.Optional(
+      Type.Object(
+        {
+          issuer: Type.Optional(Type.String({ minLength: 1 })),
+          scope: Type.Optional(Type.String({ minLength: 1 })),
+          client_id: Type.Optional(Type.String({ minLength: 1 })),
+          client_secret: Type.Optional(Type.String({ minLength: 1 })),
+          client_metadata_url: Type.Optional(Type.String({ pattern: "^https://", description: "an https URL" })),
+        },
+        closed,
+      ),
+    ),
     tool: Type.Optional(Type.String({ minLength: 1 })),
     era: Type.Optional(Type.Union([Type.Literal("auto"), Type.Literal("2025-11-25"), Type.Literal("2026-07-28")])),
     hide: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
@@ -122,17 +134,27 @@ export function readServerConfig(name: string, values: Static<typeof Server>): S
     url,
     headers = {},
     credential_headers: credentialHeaders = null,
+    oauth = {},
     tool = `mcp.${name}`,
   } = values;
   if ((command === undefined) === (url === undefined)) throw new ProxyConfigError(`${path}: set either command or url`);
   if (
     url === undefined
-      ? "headers" in values || "credential_headers" in values
+      ? "headers" in values || "credential_headers" in values || "oauth" in values
       : "args" in values || "env" in values || "cwd" in values
   )
-    throw new ProxyConfigError(`${path}: headers and credential_headers need url; args, env and cwd need command`);
+    throw new ProxyConfigError(
+      `${path}: headers, oauth and credential_headers need url; args, env and cwd need command`,
+    );
   const templateFault = credentialHeaders === null ? null : findTemplateFault(credentialHeaders);
   if (templateFault !== null) throw new ProxyConfigError(`${path}/credential_headers: ${templateFault}`);
+  const hasAuthorization = Object.keys({ ...headers, ...credentialHeaders }).some(
+    (header) => header.toLowerCase() === "authorization",
+  );
+  if ("oauth" in values && hasAuthorization)
+    throw new ProxyConfigError(`${path}: set either oauth or an Authorization header, because a request has one token`);
+  if (oauth.client_secret !== undefined && oauth.client_id === undefined)
+    throw new ProxyConfigError(`${path}/oauth: client_secret needs client_id`);
   const fault = findNameFault(tool);
   if (fault !== null) throw new ProxyConfigError(`${path}/tool: the name ${fault}`);
   return {
@@ -143,7 +165,10 @@ export function readServerConfig(name: string, values: Static<typeof Server>): S
     open: (values.open ?? []) as GovernedMethod[],
     meta: values.meta ?? [],
     definitions: values.definitions ?? "first",
-    target: url === undefined ? { command: command as string, args, env, cwd } : { url, headers, credentialHeaders },
+    target:
+      url === undefined
+        ? { command: command as string, args, env, cwd }
+        : { url, headers, credentialHeaders, oauth: hasAuthorization ? null : oauth, signIns: null },
   };
 }
 

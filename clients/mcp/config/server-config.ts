@@ -1,4 +1,5 @@
 /** Configuration of one MCP server behind the proxy. */
+import type { SignInStore } from "../sign-in/stored-sign-in.ts";
 
 export interface ServerConfig {
   /** Name of the server. It is the prefix of ambiguous tool names, and the argument of `assent mcp accept`. */
@@ -37,6 +38,19 @@ export interface HttpTarget {
    * credential that the service issues when the action starts.
    */
   credentialHeaders: Record<string, string> | null;
+  /** How a person signs in at this server. Null if the configuration has an Authorization header. */
+  oauth: OAuthOptions | null;
+  /** The sign-in of the person whose key the proxy has. Null if the proxy must not use one. */
+  signIns: SignInStore | null;
+}
+
+export interface OAuthOptions {
+  /** The only authorization server that is accepted. */
+  issuer?: string | undefined;
+  scope?: string | undefined;
+  client_id?: string | undefined;
+  client_secret?: string | undefined;
+  client_metadata_url?: string | undefined;
 }
 
 /** Methods that can require a decision. `tools/call` is not among them, because it always requires a decision. */

@@ -16,6 +16,7 @@ import {
 import { NotSentError, ResponseLostError, type Channel } from "./peer.ts";
 import { consumeErrorReply, consumeMessages } from "./http-messages.ts";
 import type { HttpTarget } from "../config/server-config.ts";
+import { createUpstreamSignIn, SignInNeededError } from "../sign-in/upstream-sign-in.ts";
 
 export interface HttpChannel extends Channel {
   /** Sets the negotiated protocol version, which all later requests send in a header. */
@@ -48,7 +49,7 @@ interface SentFacts {
 
 export async function openHttpChannel(
   name: string,
-  { url, headers }: HttpTarget,
+  { url, headers, oauth, signIns }: HttpTarget,
   log: (line: string) => void,
 ): Promise<HttpChannel> {
   /** Facts of the messages that are being sent, keyed by the value of the header `REFERENCE`. */
@@ -60,11 +61,13 @@ export async function openHttpChannel(
     const facts = sending.get(sent.get(REFERENCE) ?? "");
     sent.delete(REFERENCE);
     for (const [header, value] of Object.entries(facts?.credential ?? {})) sent.set(header, value);
-    // Do not follow redirects, because a redirect could send the credential to another server.
-    const redirect = facts?.credential === undefined ? {} : { redirect: "error" as const };
+    // Do not follow redirects, because a redirect could send the credential or the person's token to another server.
+    const hasToken = authProvider !== undefined && sent.has("authorization");
+    const redirect = facts?.credential === undefined && !hasToken ? {} : { redirect: "error" as const };
     const response = await fetch(input, { ...init, headers: sent, ...redirect });
     const requestId = facts?.requestId ?? null;
-    if (!response.ok && facts?.isModern === true && requestId !== null)
+    // The official transport renews the token after a 401.
+    if (!response.ok && response.status !== 401 && facts?.isModern === true && requestId !== null)
       return consumeErrorReply(response, requestId, (message) => channel.onmessage(message as Message));
     const consumed = await consumeMessages(response, (message) =>
       message instanceof MessageError
@@ -88,7 +91,9 @@ export async function openHttpChannel(
       requestId !== null && isReply ? new MessageError(message, code, { answers: [requestId] }) : fault,
     );
   };
+  const authProvider = oauth === null ? undefined : createUpstreamSignIn(name, signIns);
   const transport = new StreamableHTTPClientTransport(new URL(url), {
+    ...(authProvider === undefined ? {} : { authProvider }),
     requestInit: { headers },
     fetch: fetchMessages,
   });
@@ -133,7 +138,8 @@ export async function openHttpChannel(
           void transport.close().catch(() => {});
           throw new NotSentError(reason, { cause: error });
         }
-        if (isNotSent) throw new NotSentError(reason, { cause: error });
+        // A server that requires a sign-in has not processed the request.
+        if (isNotSent || error instanceof SignInNeededError) throw new NotSentError(reason, { cause: error });
         throw new Error(reason, { cause: error });
       } finally {
         sending.delete(reference);
@@ -176,14 +182,17 @@ const foreignReply = (): MessageError =>
  */
 function describeFailure(error: unknown, code: string | undefined): string {
   if (error instanceof ResponseLostError) return error.message;
-  if (error instanceof UnauthorizedError || error instanceof SdkHttpError) return describeError(error);
+  if (error instanceof UnauthorizedError || error instanceof SdkHttpError || error instanceof SignInNeededError)
+    return describeError(error);
   return code === undefined
     ? "its response was not a response of MCP; the log of the proxy has the details"
     : `the connection failed (${code})`;
 }
 
 function describeError(error: unknown): string {
-  if (error instanceof UnauthorizedError) return "it rejected the credentials; set `headers` in its configuration";
+  if (error instanceof UnauthorizedError || (error instanceof SdkHttpError && error.status === 401))
+    return "it rejected the credentials; set `headers` in its configuration, or sign in again with assent mcp login";
+  if (error instanceof SignInNeededError) return error.message;
   if (error instanceof SdkHttpError) return `it responded with status ${error.status}`;
   const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
   return `${error instanceof Error ? error.message : String(error)}${cause}`;

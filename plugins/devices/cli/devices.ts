@@ -1,8 +1,9 @@
 /** `assent devices`: enrols this machine, reports its hooks, lists devices and ends them. */
 import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import { loadConfig } from "../../../clients/hook/hook-config.ts";
+import { configFiles, loadConfig } from "../../../clients/hook/hook-config.ts";
 import {
   describeMachine,
   readServiceUrl,
@@ -180,6 +181,7 @@ function printHooks(io: Output, { hooks }: DeviceView): void {
 
 /** Checks for `assent doctor` whether the key of the hook belongs to a device, and what the service knows of it. */
 export async function findDeviceProblems(): Promise<Awaited<ReturnType<NonNullable<DoctorCheck["find"]>>>> {
+  if (!configFiles(process.env).some((path) => existsSync(path))) return [];
   const check = "device";
   const program = programCommand();
   try {

@@ -42,6 +42,8 @@ describe("a call to a server over HTTP", () => {
       url: `http://127.0.0.1:${receiver.port}/mcp`,
       headers: { Authorization: "Bearer configured", "X-Other": "stays" },
       credentialHeaders: TEMPLATES,
+      oauth: null,
+      signIns: null,
     };
     channel = await openHttpChannel("tracker", target, () => undefined);
   });
