@@ -65,7 +65,10 @@ export const policiesOf = (data: string): string => join(data, "policies");
 export function prepareFolder(data: string): void {
   mkdirSync(policiesOf(data), { recursive: true });
   writeFileSync(join(policiesOf(data), "bench.yaml"), POLICY);
-  writeFileSync(join(data, "assent.yaml"), "approvals: { max_pending_per_key: 1000000 }\nthrottle: { times: 0 }\n");
+  writeFileSync(
+    join(data, "assent.yaml"),
+    "approvals: { max_pending_per_key: 1000000, trust_key_makers: true }\nthrottle: { times: 0 }\n",
+  );
 }
 
 /** The body of the request number `n`. */

@@ -18,6 +18,7 @@ const given = [
   "ASSENT_PERMIT_KEY",
   "ASSENT_LOG_ORIGIN",
   "ASSENT_ADMIN_KEY",
+  "ASSENT_PUBLIC_URL",
 ].map((name) => [name, process.env[name]]);
 const { config } = loadConfig({
   cwd: data,

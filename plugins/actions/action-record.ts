@@ -31,7 +31,7 @@ import {
   userState,
   utf8,
 } from "../../src/core.ts";
-import { type Credential, type Reply, toRfc3339 } from "../../src/plugin.ts";
+import { type Credential, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import { voteMethod } from "../../src/browser.ts";
 import { type ComparedMember, compareRequest } from "./compare-request.ts";
@@ -137,14 +137,10 @@ async function readVoting(
     editable: history.edit === null && !history.mayHaveRun ? omitRedactedEditable(set, row, editable) : [],
     grants: renderGrantLimits(row, grants),
   };
-  const pinsOf = async (readsCurrent: boolean): Promise<Pick<ActionRecord, "pins">> => {
-    const pins = await renderPins(host, row, history, readsCurrent);
-    return pins.length === 0 ? {} : { pins };
-  };
   if (!mayVote) {
     const none = { blocked: null, on_behalf_of: null, may_break_glass: false };
     if (!credential.hasScope("actions:read")) return null;
-    return { approval_terms: { ...terms, ...none }, ...(await pinsOf(false)) };
+    return { approval_terms: { ...terms, ...none }, ...(await pinsMember(host, row, history, false)) };
   }
   const moment = await host.snapshot();
   const about = { ...history, requirement: history.requirement, self };
@@ -153,7 +149,7 @@ async function readVoting(
   return {
     ...(isCompared ? await compareRequest(host, row, credential.visibility) : null),
     approval_terms: { ...terms, ...voting },
-    ...(await pinsOf(true)),
+    ...(await pinsMember(host, row, history, true)),
     // A voter who cannot approve can still reject, unless they are the person behind the agent or have already voted.
     ...(voting.blocked?.code === "SELF_APPROVAL" || hasVoted
       ? {}
@@ -169,6 +165,27 @@ async function readVoting(
           ),
         }),
   };
+}
+
+/** Renders the pins for a list. Omits those that someone altered in the store, because a list also has other actions. */
+async function listPins(host: CoreHost, row: ActionRow, history: VerifiedHistory): Promise<Pick<ActionRecord, "pins">> {
+  try {
+    return await pinsMember(host, row, history, false);
+  } catch (error) {
+    if (error instanceof Refusal) return {};
+    throw error;
+  }
+}
+
+/** @param readsCurrent whether to read the current values of the facts */
+async function pinsMember(
+  host: CoreHost,
+  row: ActionRow,
+  history: VerifiedHistory,
+  readsCurrent: boolean,
+): Promise<Pick<ActionRecord, "pins">> {
+  const pins = await renderPins(host, row, history, readsCurrent);
+  return pins.length === 0 ? {} : { pins };
 }
 
 /**
@@ -187,6 +204,8 @@ const time = (ms: number | null): string | null => (ms === null ? null : toRfc33
 interface RecordOptions {
   /** Whether to add reviews, the approval terms and the approval token, which lists omit. */
   token: boolean;
+  /** Whether to add the pinned facts without the token, so that a list says what votes on its actions are about. */
+  pins?: boolean;
   permit?: Permit | null;
   /** The credential that the start issued. */
   issued?: ActionRecord["credential"];
@@ -434,8 +453,15 @@ export async function readActionRecord(
   const { votes } = options;
   const current = votes === undefined ? await readRowWithVotes(host, row) : { row, votes };
   const rejection = await readRejection(host.storage, current.row, current.votes, host.clock());
+  // Pinned facts are recorded with the facts of the decision.
+  const isListed =
+    options.pins === true &&
+    current.row.past !== null &&
+    (credential.hasScope("approvals:decide") || credential.hasScope("actions:read"));
   const history =
-    options.token && current.row.quorum !== null ? await readVerifiedHistory(host.storage, current.row) : null;
+    (options.token || isListed) && current.row.quorum !== null
+      ? await readVerifiedHistory(host.storage, current.row)
+      : null;
   // Read the policies once, also for the preview of the record: reading them waits for the database if other processes
   // write to it.
   const set = options.set ?? (await readPendingPolicySet(host, current.row));
@@ -450,6 +476,7 @@ export async function readActionRecord(
   const names = await readNames(host, record);
   return {
     ...record,
+    ...(isListed && history !== null ? await listPins(host, current.row, history) : {}),
     ...(names === null ? {} : { names }),
     ...(history === null || history.reviews.length === 0 ? {} : { reviews: history.reviews.map(renderReview) }),
   };

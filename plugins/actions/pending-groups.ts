@@ -125,10 +125,12 @@ const rankOf = (risk: string | null): number => RISKS.indexOf(risk as (typeof RI
 interface Range {
   smallest: { number: number; text: string };
   largest: { number: number; text: string };
+  /** Whether there are other numbers between them. */
+  hasMore: boolean;
 }
 
 /**
- * The values of one member in several actions, as one text: `20 to 480`, `"EUR" or "USD"`, `"cus_1" and 13 others`.
+ * The values of one member in several actions, as one text: `20 or 480`, `20 to 480` if there are others between, `"EUR" or "USD"`, `"cus_1" and 13 others`.
  * Numbers come first, as one range for each unit, so that neither a text nor another unit hides the largest amount.
  */
 class MergedValue {
@@ -143,11 +145,13 @@ class MergedValue {
     if (digits === undefined) return this.#addText(text);
     const value = { number: Number(digits), text: digits };
     if (range === undefined) {
-      if (this.#hasRoom()) this.#ranges.set(unit, { smallest: value, largest: value });
+      if (this.#hasRoom()) this.#ranges.set(unit, { smallest: value, largest: value, hasMore: false });
       else this.#isMore = true;
       return;
     }
     const { smallest, largest } = range;
+    const isNew = value.number !== smallest.number && value.number !== largest.number;
+    range.hasMore ||= isNew && smallest.number !== largest.number;
     if (value.number < smallest.number) range.smallest = value;
     else if (value.number > largest.number) range.largest = value;
     // Digits that `Number` cannot distinguish, such as those of two long account numbers.
@@ -178,6 +182,7 @@ class MergedValue {
   }
 }
 
-function renderRange([unit, { smallest, largest }]: [string, Range]): string {
-  return smallest.number === largest.number ? `${smallest.text}${unit}` : `${smallest.text} to ${largest.text}${unit}`;
+function renderRange([unit, { smallest, largest, hasMore }]: [string, Range]): string {
+  if (smallest.number === largest.number) return `${smallest.text}${unit}`;
+  return `${smallest.text} ${hasMore ? "to" : "or"} ${largest.text}${unit}`;
 }

@@ -92,7 +92,8 @@ export function pendingRoute(host: CoreHost, tag: string) {
             read: read.page,
             size: contentByteLength,
             position: read.position,
-            render: (row) => readActionRecord(host, row, credential, { token: false, set }),
+            render: (row) =>
+              readActionRecord(host, row, credential, { token: false, set, pins: query.group !== undefined }),
             turn: () => host.waitForReadSlot(credential.key.id),
             hold: reserveResponseBytes,
           },

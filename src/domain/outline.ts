@@ -99,7 +99,8 @@ export function outline(
       most: each + unfoldedIn(at),
     }));
     for (const { name, all: lines, most } of wanted.sort((a, b) => a.all - b.all)) {
-      const extra = Math.min(spare, Math.min(lines, most) - 1);
+      // A button that hides a single line takes as much room as the line.
+      const extra = Math.min(spare, (lines <= most + 1 ? lines : most) - 1);
       extras.set(name, extra);
       spare -= extra;
     }

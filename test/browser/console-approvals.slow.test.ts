@@ -306,8 +306,13 @@ rules:
     await page.locator(".banner").getByText("The service does not respond").waitFor();
     await page.locator(".stream-status.waiting").waitFor();
     assert.equal(await page.locator(".stream-status.live").count(), 0);
+    // A request that is opened meanwhile appears as soon as the service responds.
+    const other = await submit({ ...ASKED, operation: "opened offline" });
+    await page.evaluate((opened) => void (location.hash = `#/approvals/${opened}`), other);
+    await page.locator(".pane").getByRole("alert").getByText("the service does not respond").waitFor();
     await page.context().setOffline(false);
     await page.locator(".stream-status.live").waitFor();
+    await requestPane(page, other).waitFor();
     await page.locator(".banner").getByText("The service does not respond").waitFor({ state: "detached" });
     await page.close();
   });

@@ -10,6 +10,7 @@ import { after, afterEach, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import { withoutBrowser } from "../support/browser.ts";
 import { openRequest, requestPane, inboxRow, startConsole, vote, recordNow, type Console } from "../support/console.ts";
+import { needs } from "../support/features.ts";
 import { ASKED } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -157,6 +158,23 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await page.keyboard.press("j");
     await requestPane(page, ids[0] as string).waitFor();
     await page.close();
+  });
+
+  it("lists no action of a plan for a vote on its group, and says so", needs("plans"), async () => {
+    const alone = [await submit({ operation: "planned", params: { n: 1 } })];
+    alone.push(await submit({ operation: "planned", params: { n: 2 } }));
+    const actions = [3, 4].map((n) => ({ ...ASKED, operation: "planned", params: { n } }));
+    const plan = (await console_.service.call("POST", "/v1/plans", { body: { actions } })).body;
+    const { page } = await console_.visit(ada, "#/approvals?view=");
+    const pane = page.getByRole("region", { name: "Group of requests" });
+    await pane.getByRole("button", { name: "Approve 2", exact: true }).waitFor();
+    await pane.getByText("2 requests of this group are not listed").waitFor();
+    const planned = plan.actions[0].id as string;
+    assert.equal(await inboxRow(page, planned).getByRole("checkbox").isDisabled(), true);
+    await openRequest(page, planned);
+    await requestPane(page, planned).getByRole("link", { name: /plan/i }).waitFor();
+    await page.close();
+    await Promise.all(alone.map(async (id) => assert.equal((await read(id)).approvals.length, 0)));
   });
 
   it("sorts the groups of another query, and shows all of them", async () => {

@@ -177,7 +177,7 @@ describe("pending actions", () => {
     const sentence = 'Pay 20 to 1000 "EUR" or "USD" to "x \\"and 3 others\\"" and 2 others';
     assert.deepEqual((await groups("")).map(described), [
       ["risky", 1, "group-bot", "high", "5", risky],
-      ["later", 2, "group-bot", null, "3 to 7.5 EUR", ship],
+      ["later", 2, "group-bot", null, "3 or 7.5 EUR", ship],
       ["paid", 3, "group-bot,other-bot", null, sentence, late],
     ]);
     assert.deepEqual(
@@ -211,7 +211,8 @@ describe("pending actions", () => {
       'Pay -5 to 1e+21 and 3 others "EUR" to "x"',
     );
     const amounts = [pay(20), pay(100_000, "USD"), pay(480)];
-    assert.equal(await sentence("units", amounts), "20 to 480 EUR or 100000 USD");
+    assert.equal(await sentence("more", [...amounts, pay(30)]), "20 to 480 EUR or 100000 USD");
+    assert.equal(await sentence("units", amounts), "20 or 480 EUR or 100000 USD");
     assert.equal(await sentence("missing", [{ amount: 3 }, {}]), "3 or (not given)");
     const [small, large] = ["9007199254740992", "9007199254740993"];
     assert.equal(await sentence("long", [{ to: small }, { to: large }]), `${small} or ${large}`);
@@ -220,7 +221,7 @@ describe("pending actions", () => {
       { amount: 1, refund_amount: 90_000 },
       { amount: 2, refund_amount: 6 },
     ];
-    assert.equal(await sentence("shown", added), "6 to 90000");
+    assert.equal(await sentence("shown", added), "6 or 90000");
   });
 
   it("reject an invalid cursor, and parameters of other lists", async () => {

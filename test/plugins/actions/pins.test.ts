@@ -99,6 +99,15 @@ test("an approver sees the values, the vote and the start commit to them, and ne
     { path: "facts.invoice.total", policy: "invoices", value: 100, current: 100, state: "same" },
   ]);
   assert.equal((await read(id, service.agent)).pins, undefined);
+  // So does the list of a group, whose requests people vote on together.
+  const groups = (await service.call("GET", "/v1/approvals/groups?tool=pay", { key: bob })).body.groups;
+  const list = async (key: string) =>
+    (await service.call("GET", `/v1/approvals?group=${groups[0].id}`, { key })).body.actions[0].pins;
+  assert.deepEqual(await list(bob), [
+    { path: "facts.invoice.status", policy: "invoices", value: "open", state: "not_read" },
+    { path: "facts.invoice.total", policy: "invoices", value: 100, state: "not_read" },
+  ]);
+  assert.equal(await list(service.agent), undefined);
   assert.equal((await vote(id)).status, 200);
   assert.equal((await post(id, "start", {})).status, 200);
   const recorded = await entries(id);
@@ -273,6 +282,11 @@ test("altered values in the store are not shown and cannot be voted on", async (
   await writePast((row?.past ?? "").replace('"total":100', '"total":5'));
   assert.equal((await service.call("GET", `/v1/actions/${id}`, { key: bob })).body.code, "RECORD_ALTERED");
   assert.equal((await vote(id, bob, approval_token)).body.code, "RECORD_ALTERED");
+  // The list of its group shows the other actions, and this one without its facts.
+  const { groups } = (await service.call("GET", "/v1/approvals/groups?tool=pay", { key: bob })).body;
+  const path = `/v1/approvals?group=${groups[0].id}&sort=newest`;
+  const list = (await service.call("GET", path, { key: bob })).body;
+  assert.deepEqual([list.actions[0].id, list.actions[0].pins], [id, undefined]);
   await writePast(row?.past ?? null);
 });
 

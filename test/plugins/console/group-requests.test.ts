@@ -49,6 +49,28 @@ describe("groups of requests", () => {
     );
   });
 
+  it("have a column for each pinned fact that differs, because a vote is about it", () => {
+    const pinned = (id: string, total: number) => ({
+      ...refund(id, { a: id, b: id, c: id, d: id, e: id, amount: 1 }),
+      pins: [
+        { policy: "payments", path: "facts.invoice.total", value: total },
+        { policy: "payments", path: "facts.invoice.status", value: "open" },
+        { policy: "other", path: "facts.invoice.status", value: id },
+      ],
+    });
+    const [group] = groupByShape([pinned("1", 10), pinned("2", 20)]);
+    const status = "facts.invoice.status";
+    assert.deepEqual(group?.columns.slice(0, 2), ["facts.invoice.total", `${status} (other)`]);
+    assert.deepEqual(group?.common[0], { name: `${status} (payments)`, text: "open" });
+    assert.deepEqual(
+      group?.rows.map(({ cells }) => cells.slice(0, 2).map(({ text }) => text)),
+      [
+        ["10", "1"],
+        ["20", "2"],
+      ],
+    );
+  });
+
   it("put outliers first and report how much of a long value is missing", () => {
     const amounts = [10, 12, 11, 900, 13];
     const [group] = groupByShape(amounts.map((amount, i) => refund(String(i), { amount, note: "n".repeat(80 + i) })));

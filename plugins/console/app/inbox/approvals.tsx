@@ -186,6 +186,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
           group={group}
           items={covered}
           isSelection={selection.chosen.length > 0}
+          elsewhere={rows.filter((each) => findVoteAvailability(each) === "elsewhere").length}
           handle={groupBar}
           addressOf={(of) => queueAddress(of, { ...query, group: group.id } as ListQuery)}
           onClear={selection.clear}

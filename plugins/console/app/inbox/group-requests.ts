@@ -1,6 +1,13 @@
 /** Finds requests of the same shape, and the members in which they differ. Pure. */
 import { clipText, rankParameters } from "../../../../src/browser.ts";
 
+/** A fact that a vote is about. */
+interface Pin {
+  policy: string;
+  path: string;
+  value?: unknown;
+}
+
 /** The members of an action that this module reads. */
 interface Comparable {
   id: string;
@@ -11,6 +18,7 @@ interface Comparable {
   context: Record<string, unknown>;
   /** JSON pointers of the members to display first. */
   shown_first?: readonly string[] | undefined;
+  pins?: readonly Pin[] | undefined;
 }
 
 export interface RequestGroup<T extends Comparable> {
@@ -50,10 +58,18 @@ function requestShape(action: Comparable): string {
   return JSON.stringify([action.tool, action.operation, ...[...membersOf(action).keys()].sort()]);
 }
 
-/** Returns parameters keyed by name, and members of the context keyed as `context.name`. */
-function membersOf({ params, context }: Comparable): Map<string, unknown> {
+/** Returns parameters keyed by name, members of the context keyed as `context.name`, and pinned facts. */
+function membersOf({ params, context, pins = [] }: Comparable): Map<string, unknown> {
   const named = Object.entries(context).map(([name, value]) => [`context.${name}`, value] as const);
-  return new Map([...Object.entries(params), ...named]);
+  return new Map([...Object.entries(params), ...named, ...namePins(pins)]);
+}
+
+/** Returns the values of pinned facts, each with its path; with its policy, too, if another policy pins this path. */
+function namePins(pins: readonly Pin[]): [string, unknown][] {
+  return pins.map(({ policy, path, value }) => {
+    const isShared = pins.some((other) => other.path === path && other.policy !== policy);
+    return [isShared ? `${path} (${policy})` : path, value];
+  });
 }
 
 /** Groups requests by shape, in the order of their first request. */
@@ -71,13 +87,16 @@ export function groupByShape<T extends Comparable>(actions: readonly T[]): Reque
 function toGroup<T extends Comparable>(key: string, actions: readonly T[]): RequestGroup<T> {
   const [sample] = actions as [T];
   const members = actions.map(membersOf);
-  const names = rankParameters({
+  const pinned = new Set(namePins(sample.pins ?? []).map(([name]) => name));
+  const ranked = rankParameters({
     params: Object.fromEntries(membersOf(sample)),
     shown_first: (sample.shown_first ?? []).map((pointer) => pointer.replace(/^\/context\//, "/params/context.")),
   }).map(({ name }) => name);
+  // A vote is about the pinned facts, so each one that differs has a column.
+  const names = [...pinned, ...ranked.filter((name) => !pinned.has(name))];
   const isDifferent = (name: string): boolean => new Set(members.map((one) => textOf(one.get(name)))).size > 1;
   const different = names.filter(isDifferent);
-  const columns = different.slice(0, MAX_COLUMNS);
+  const columns = different.filter((name, i) => i < MAX_COLUMNS || pinned.has(name));
   const scores = columns.map((name) => scoreOutliers(members.map((one) => one.get(name))));
   const rows = actions
     .map((action, i) => ({
@@ -98,7 +117,7 @@ function toGroup<T extends Comparable>(key: string, actions: readonly T[]): Requ
     tool: sample.tool,
     operation: sample.operation,
     columns,
-    moreColumns: different.slice(MAX_COLUMNS),
+    moreColumns: different.slice(columns.length),
     common: names
       .filter((name) => !isDifferent(name))
       .map((name) => ({ name, text: clip(textOf(members[0]?.get(name))) })),

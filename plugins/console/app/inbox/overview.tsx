@@ -20,6 +20,8 @@ interface Props {
   /** The requests that a vote covers: the selected ones, or those of the group. At most `MAX_HELD`. */
   items: readonly QueueItem[];
   isSelection: boolean;
+  /** Number of loaded requests of the group that can only be voted on together with other actions. */
+  elsewhere: number;
   handle: Ref<VoteBarHandle>;
   /** Returns the address of a request. */
   addressOf(id: string): string;
@@ -33,7 +35,17 @@ interface Props {
  * Renders the requests that a vote covers. Holds a separate vote on each request, so some votes may be recorded while
  * others fail.
  */
-export function GroupPane({ group, items, isSelection, handle, addressOf, onClear, onBack, onVoted }: Props) {
+export function GroupPane({
+  group,
+  items,
+  isSelection,
+  elsewhere,
+  handle,
+  addressOf,
+  onClear,
+  onBack,
+  onVoted,
+}: Props) {
   const hasVoted = useRef(false);
   const draft = groupDraft(group.id);
   const { covered, others, update } = useCovered(items, isSelection, hasVoted);
@@ -74,8 +86,11 @@ export function GroupPane({ group, items, isSelection, handle, addressOf, onClea
             <p class="quiet">{TEXTS.groupDone}</p>
           )
         ) : (
-          <p class="quiet">{TEXTS.covers(covered.length, isSelection ? covered.length : group.count - countHeld(group))}</p>
+          <p class="quiet">
+            {TEXTS.covers(covered.length, isSelection ? covered.length : group.count - elsewhere - countHeld(group))}
+          </p>
         )}
+        {elsewhere === 0 ? null : <p class="quiet">{TEXTS.elsewhere(elsewhere)}</p>}
         {others === 0 ? null : (
           <button type="button" class="small held" onClick={update}>
             {TEXTS.listOthers(others)}

@@ -83,6 +83,10 @@ const ORDERS = {
 } as const;
 const orderOf = ({ query }: QueueState) => ORDERS[query.sort ?? "deadline"];
 
+/** Returns the pinned facts that a vote on the request as displayed is about. */
+export const listPins = ({ pins = [] }: Pick<Action, "pins">): string =>
+  JSON.stringify(pins.map(({ policy, path, value }) => [policy, path, value]));
+
 export function storeAction(state: QueueState, action: Action, more: Partial<QueueItem> = {}): QueueState {
   return storeActions(state, [action], more);
 }
@@ -92,7 +96,10 @@ function storeActions(state: QueueState, actions: readonly Action[], more: Parti
   const items = new Map(state.items);
   for (const action of actions) {
     const old = items.get(action.id) ?? { action, outcome: null, isFull: false, error: null };
-    items.set(action.id, { ...old, ...more, action: { ...old.action, ...action } });
+    // A list does not compare the pinned facts with their current values, as a read of the request does.
+    const isKnown = more.isFull !== true && listPins(old.action) === listPins(action);
+    const pins = isKnown && old.action.pins !== undefined ? { pins: old.action.pins } : {};
+    items.set(action.id, { ...old, ...more, action: { ...old.action, ...action, ...pins } });
   }
   return { ...state, items };
 }

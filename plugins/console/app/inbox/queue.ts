@@ -4,7 +4,7 @@
  * request or group that belongs further up is held back until the person clicks a button.
  */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { request } from "../core/api.ts";
+import { request, watchReachability } from "../core/api.ts";
 import { isOwnVote } from "./vote-availability.ts";
 import { followQueue } from "./follow-queue.ts";
 import {
@@ -178,6 +178,19 @@ export function useQueue(open: string | null, asked: ListQuery): Queue {
     void reread(open, over.signal);
     return () => over.abort();
   }, [open, state.loading]);
+
+  // Reads that failed while the service was unreachable.
+  useEffect(() => {
+    let wasDown = false;
+    return watchReachability((downSince) => {
+      const { open: opened } = newest.current;
+      if (wasDown && downSince === null) {
+        void load();
+        if (opened !== null) void reread(opened);
+      }
+      wasDown = downSince !== null;
+    });
+  }, []);
 
   const isShown = group !== null && isSameQuery(state.query, query);
   const isRead = isShown && state.order.length === 0 && state.error === null;

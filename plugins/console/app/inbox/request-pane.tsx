@@ -76,6 +76,7 @@ export function RequestPane({
 }: Props) {
   const { action, outcome, error } = item;
   const availability = findVoteAvailability(item);
+  const isPending = availability === "open" || availability === "elsewhere";
   return (
     <article
       class={`pane is-${availability.replace(" ", "-")}`}
@@ -102,7 +103,7 @@ export function RequestPane({
               {countApprovals(action)} of {action.approvals_needed} approvals
             </IconChip>
           ) : null}
-          {availability === "open" || availability === "voted" ? <AgentWaitStatus action={action} /> : null}
+          {isPending || availability === "voted" ? <AgentWaitStatus action={action} /> : null}
         </p>
         {outcome === null && availability !== "expired" ? <Panels place="request" action={action} /> : null}
         {outcome === null ? null : <OutcomeText outcome={outcome} />}
@@ -129,11 +130,11 @@ export function RequestPane({
           <RequestContent action={action} level={2} />
           <EarlierActions action={action} />
           <AgentQuestions action={action} level={2}>
-            {availability === "open" && hasPanels("request-questions") ? (
+            {isPending && hasPanels("request-questions") ? (
               <Panels place="request-questions" action={action} onChanged={onAsked} />
             ) : undefined}
           </AgentQuestions>
-          {availability === "open" ? <Panels place="request-changes" action={action} onChanged={onAsked} /> : null}
+          {isPending ? <Panels place="request-changes" action={action} onChanged={onAsked} /> : null}
           <RequestHistory action={action} />
         </section>
         <p class="row">
@@ -179,6 +180,12 @@ function Answer({
         <Notice kind="busy">{hasScope("approvals:decide") ? TEXTS.notYours : TEXTS.readOnly}</Notice>
       </div>
     );
+  if (availability === "elsewhere")
+    return (
+      <div class="pane-foot">
+        <VoteElsewhere action={action} />
+      </div>
+    );
   if (availability === "held")
     return (
       <div class="pane-foot">
@@ -203,13 +210,6 @@ function Answer({
             Select none
           </button>
         </Notice>
-      </div>
-    );
-  const elsewhere = findVoteElsewhere(action);
-  if (elsewhere !== null)
-    return (
-      <div class="pane-foot">
-        <LazyPart load={elsewhere.load} props={{ action }} />
       </div>
     );
   if (requiresSignature(action) && !isUserSession())
@@ -244,6 +244,12 @@ function Answer({
       />
     </div>
   );
+}
+
+/** Says where to vote on an action that cannot be approved alone. */
+export function VoteElsewhere({ action }: { action: Action }) {
+  const elsewhere = findVoteElsewhere(action);
+  return elsewhere === null ? null : <LazyPart load={elsewhere.load} props={{ action }} />;
 }
 
 /** Whether a rule accepts only votes that are signed with a passkey. */

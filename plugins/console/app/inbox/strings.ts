@@ -18,6 +18,8 @@ export const TEXTS = {
   more: (left: number) => `Show more of ${left.toLocaleString("en")} other requests`,
   covers: (count: number, all: number) =>
     `Each request gets a separate vote. A vote covers the ${formatCounted(count, "request")} listed here${count < all ? `, the most urgent of ${all.toLocaleString("en")}; the others follow after it` : ""}.`,
+  elsewhere: (count: number) =>
+    `${formatCounted(count, "request")} of this group ${count === 1 ? "is" : "are"} not listed, because people approve ${count === 1 ? "it" : "them"} only together with other actions. Open ${count === 1 ? "it" : "each one"} to see where.`,
   groupDone: "No other request of this group waits for your vote.",
   listOthers: (count: number) => `List ${formatCounted(count, "other request")}`,
   voteOnGroup: (count: number) => `Vote on ${formatCounted(count, "request")}`,

@@ -10,7 +10,7 @@ import { uniqueRequestLabel } from "./request-pane.tsx";
 import type { RequestGroup } from "./group-requests.ts";
 
 /** Maximum number of common members that are displayed. */
-const MAX_COMMON = 8;
+const MAX_COMMON = 16;
 
 interface Props {
   group: RequestGroup<Action>;
@@ -22,6 +22,8 @@ interface Props {
 
 export function RequestGroupTable({ group, position, addressOf }: Props) {
   const { tool, operation, columns, moreColumns, common, rows } = group;
+  const agent = rows[0]?.action.agent_id ?? "";
+  const hasAgents = rows.some(({ action }) => action.agent_id !== agent);
   return (
     <section class="group">
       <div
@@ -36,7 +38,7 @@ export function RequestGroupTable({ group, position, addressOf }: Props) {
               <th scope="col">Risk</th>
               <th scope="col">What</th>
               <th scope="col">Time left</th>
-              <th scope="col">Agent</th>
+              {hasAgents ? <th scope="col">Agent</th> : null}
               {columns.map((column) => (
                 <th key={column} scope="col">
                   <MarkedValue value={column} />
@@ -54,9 +56,11 @@ export function RequestGroupTable({ group, position, addressOf }: Props) {
                   </a>
                 </td>
                 <td>{action.expires_at === null ? null : <TimeLeft at={action.expires_at} short />}</td>
-                <td>
-                  <MarkedValue value={action.agent_id} />
-                </td>
+                {hasAgents ? (
+                  <td>
+                    <MarkedValue value={action.agent_id} />
+                  </td>
+                ) : null}
                 {cells.map(({ text, isOutlier }, i) => (
                   <td
                     key={columns[i]}
@@ -73,6 +77,11 @@ export function RequestGroupTable({ group, position, addressOf }: Props) {
         </table>
       </div>
       <p class="quiet common">
+        {hasAgents ? null : (
+          <>
+            Agent: <MarkedValue value={agent} />.{" "}
+          </>
+        )}
         {moreColumns.length === 0 ? null : (
           <>
             Also different: <MarkedValue value={moreColumns.join(", ")} />.{" "}

@@ -2,10 +2,11 @@
 import { serviceNow } from "../core/api.ts";
 import type { Action } from "../core/api-types.ts";
 import { hasScope, currentMe } from "../core/me.ts";
+import { findVoteElsewhere } from "../core/parts.ts";
 import { findHeldVote } from "./held-votes.ts";
 import type { QueueItem } from "./queue-state.ts";
 
-export type VoteAvailability = "settled" | "expired" | "voted" | "not yours" | "held" | "open";
+export type VoteAvailability = "settled" | "expired" | "voted" | "not yours" | "elsewhere" | "held" | "open";
 
 type Vote = Action["approvals"][number];
 
@@ -26,5 +27,6 @@ export function findVoteAvailability({ action, outcome, isFull }: QueueItem): Vo
   if (action.expires_at !== null && Date.parse(action.expires_at) <= serviceNow()) return "expired";
   if (findOwnVote(action) !== null) return "voted";
   if (findHeldVote(action.id) !== null) return "held";
+  if (findVoteElsewhere(action) !== null) return "elsewhere";
   return !hasScope("approvals:decide") || (isFull && action.approval_token === undefined) ? "not yours" : "open";
 }

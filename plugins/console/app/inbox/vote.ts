@@ -3,6 +3,7 @@ import type { Action } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 import { isUserSession } from "../core/session.ts";
 import { findOutcome, type RequestOutcome } from "./outcome.tsx";
+import { listPins } from "./queue-state.ts";
 import {
   type VoteToSign,
   MAX_SIGNED_VOTES,
@@ -31,7 +32,7 @@ const NOT_ALLOWED =
   "you cannot vote on this request: you have already voted, or your vote would count as the requester's";
 
 /** A request as a page displays it. Requests in lists have no approval token. */
-type Shown = Pick<Action, "id" | "request_hash" | "questions" | "preview" | "approval_token">;
+type Shown = Pick<Action, "id" | "request_hash" | "questions" | "preview" | "pins" | "approval_token">;
 
 /** A vote, and the request as the page displayed it to the voter. */
 interface Ballot {
@@ -96,8 +97,11 @@ async function readAgain(shown: Shown, onResult: (id: string, result: VoteResult
     if (JSON.stringify(current.questions) !== JSON.stringify(shown.questions))
       return refuse(new Error(QUESTIONS_CHANGED));
     if (current.approval_token === undefined) return refuse(new Error(NOT_ALLOWED));
-    if (differs(shown.preview, current.preview) || differs(shown.approval_token, current.approval_token))
-      return refuse(new Error(CHANGED));
+    const isChanged =
+      differs(shown.preview, current.preview) ||
+      differs(shown.approval_token, current.approval_token) ||
+      listPins(shown) !== listPins(current);
+    if (isChanged) return refuse(new Error(CHANGED));
     return current;
   } catch (error) {
     return refuse(asApiError(error));

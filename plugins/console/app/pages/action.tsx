@@ -4,7 +4,7 @@ import type { Action } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { followLiveEvents } from "../core/live-events.ts";
 import { findOutcome } from "../inbox/outcome.tsx";
-import { AgentWaitStatus } from "../inbox/request-pane.tsx";
+import { AgentWaitStatus, VoteElsewhere } from "../inbox/request-pane.tsx";
 import { RequiredApprovals } from "../inbox/required-approvals.tsx";
 import { Recall } from "../inbox/recall.tsx";
 import { Rejection } from "../inbox/rejection.tsx";
@@ -154,6 +154,7 @@ function Detail({ action, events, reload }: DetailProps) {
             </p>
             <RequiredApprovals action={action} />
             {availability === "open" ? <VoteBar subject={action.id} cast={vote} /> : null}
+            {availability === "elsewhere" ? <VoteElsewhere action={action} /> : null}
           </>
         ) : null}
       </section>
