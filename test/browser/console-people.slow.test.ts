@@ -509,12 +509,16 @@ describe("people in the console", { skip: withoutBrowser }, () => {
       .waitFor();
     await page
       .getByRole("row", { name: /^support-leads/ })
-      .getByText("the agent support-*")
+      .getByText("agent support-*")
       .waitFor();
     await page
       .getByRole("row", { name: /^night/ })
       .getByRole("link", { name: "Ada" })
       .first()
+      .waitFor();
+    await page
+      .getByRole("row", { name: /^night/ })
+      .getByRole("link", { name: "nights" })
       .waitFor();
     await page.getByText(/asks 1 of night about .* Limits of groups hide some of these requests from Ada/).waitFor();
     await pictures(page, "groups");

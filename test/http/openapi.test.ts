@@ -430,7 +430,7 @@ describe("every operation", () => {
     await send("POST", "/v1/grants/{id}/revoke", { at: grant, body: { reason: "walk" } });
     await send("GET", "/v1/rotas");
     await send("GET", "/v1/groups");
-    await send("GET", "/v1/groups/hidden");
+    await send("GET", "/v1/groups/required");
     await send("GET", "/v1/approvals/groups");
     await send("POST", "/v1/evidence", { body: { from: "2026-01-01T00:00:00Z", to: "2026-01-02T00:00:00Z" } });
     await send("GET", "/v1/break-glass");

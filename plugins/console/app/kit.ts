@@ -105,6 +105,7 @@ export {
   formatCounted,
   formatDuration,
   formatManager,
+  formatPatterns,
   formatTime,
   renderPlain,
   splitList,

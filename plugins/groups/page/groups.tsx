@@ -7,6 +7,7 @@ import {
   encodeSegment,
   formatCounted,
   formatManager,
+  formatPatterns,
   hasScope,
   LoadedPage,
   MarkedValue,
@@ -21,7 +22,7 @@ import {
 } from "../../console/app/kit.ts";
 
 type Group = Api["GET /v1/groups"]["response"]["groups"][number];
-type Hidden = Api["GET /v1/groups/hidden"]["response"]["hidden"][number];
+type Requirement = Api["GET /v1/groups/required"]["response"]["required"][number];
 type Rota = Api["GET /v1/rotas"]["response"]["rotas"][number];
 
 const TEXTS = {
@@ -36,41 +37,42 @@ const TEXTS = {
   others: (count: number) =>
     `Limits also hide requests of ${formatCounted(count, "rule")} from some approvers, and leave enough others.`,
   nobody: "no one yet",
+  notAsked: "no rule",
 } as const;
 
 export function Groups() {
   const loaded = useLoad(async (signal) => {
     const mayReadUsers = hasScope("users:read") || hasScope("users:manage");
     const mayReadRotas = hasScope("actions:read") || hasScope("approvals:decide");
-    const [{ groups }, { rotas }, { hidden }] = await Promise.all([
+    const [{ groups }, { rotas }, { required }] = await Promise.all([
       mayReadUsers ? request("GET /v1/groups", { signal }) : { groups: null },
       mayReadRotas ? request("GET /v1/rotas", { signal }) : { rotas: null },
-      mayReadUsers && hasScope("policies:read") ? request("GET /v1/groups/hidden", { signal }) : { hidden: [] },
+      mayReadUsers && hasScope("policies:read") ? request("GET /v1/groups/required", { signal }) : { required: [] },
     ]);
-    return { groups, rotas, hidden };
+    return { groups, rotas, required };
   }, []);
   return (
     <LoadedPage title={TEXTS.title} what="groups" loaded={loaded}>
-      {({ groups, rotas, hidden }) => (
+      {({ groups, rotas, required }) => (
         <>
           <p class="quiet">{TEXTS.configured}</p>
-          <HiddenRequests hidden={hidden} />
-          {rotas === null ? null : <RotaSection rotas={rotas} />}
-          {groups === null ? null : <GroupSection groups={groups} />}
+          <HiddenRequests required={required} />
+          {rotas === null ? null : <RotaSection rotas={rotas} required={required} />}
+          {groups === null ? null : <GroupSection groups={groups} required={required} />}
         </>
       )}
     </LoadedPage>
   );
 }
 
-function GroupSection({ groups }: { groups: readonly Group[] }) {
+function GroupSection({ groups, required }: { groups: readonly Group[]; required: readonly Requirement[] }) {
   return (
     <>
       <h2 class="part">{TEXTS.groups}</h2>
       {groups.length === 0 ? (
         <p class="quiet">{TEXTS.noGroups}</p>
       ) : (
-        <Table label={TEXTS.groups} head={["Group", "Members", "See and approve"]}>
+        <Table label={TEXTS.groups} head={["Group", "Members", "Asked by", "See and approve"]}>
           {groups.map(({ name, members, limits }) => (
             <tr key={name}>
               <td>
@@ -93,8 +95,11 @@ function GroupSection({ groups }: { groups: readonly Group[] }) {
                   ))
                 )}
               </td>
+              <td data-label="Asked by">
+                <AskingRules rules={required.filter(({ group }) => group === name)} />
+              </td>
               <td data-label="See and approve">
-                {limits === null ? TEXTS.everything : <MarkedValue value={describeLimits(limits)} />}
+                {limits === null ? TEXTS.everything : <MarkedValue value={formatPatterns(limits)} />}
               </td>
             </tr>
           ))}
@@ -104,13 +109,13 @@ function GroupSection({ groups }: { groups: readonly Group[] }) {
   );
 }
 
-function RotaSection({ rotas }: { rotas: readonly Rota[] }) {
+function RotaSection({ rotas, required }: { rotas: readonly Rota[]; required: readonly Requirement[] }) {
   return (
     <>
       <h2 class="part">{TEXTS.rotas}</h2>
       {rotas.length === 0 ? <p class="quiet">{TEXTS.noRotas}</p> : null}
       {rotas.length === 0 ? null : (
-        <Table label={TEXTS.rotas} head={["Rota", "On call", "Next", "Members"]}>
+        <Table label={TEXTS.rotas} head={["Rota", "On call", "Next", "Members", "Asked by"]}>
           {rotas.map(({ name, on_call, next, members }) => (
             <tr key={name}>
               <td>
@@ -132,11 +137,37 @@ function RotaSection({ rotas }: { rotas: readonly Rota[] }) {
                   </Fragment>
                 ))}
               </td>
+              <td data-label="Asked by">
+                <AskingRules rules={required.filter(({ group }) => group === name)} />
+              </td>
             </tr>
           ))}
         </Table>
       )}
     </>
+  );
+}
+
+/** Renders links to the rules that require an approval of a group or rota. */
+function AskingRules({ rules }: { rules: readonly Requirement[] }) {
+  if (rules.length === 0) return <span class="quiet">{TEXTS.notAsked}</span>;
+  return (
+    <>
+      {rules.map((rule, i) => (
+        <Fragment key={i}>
+          {i === 0 ? "" : ", "}
+          <RuleLink rule={rule} />
+        </Fragment>
+      ))}
+    </>
+  );
+}
+
+function RuleLink({ rule: { policy, rule } }: { rule: Pick<Requirement, "policy" | "rule"> }) {
+  return (
+    <PageLink href={buildUrl(`#/policies/${encodeSegment(policy)}`, { rule })}>
+      <MarkedValue value={rule} />
+    </PageLink>
   );
 }
 
@@ -151,10 +182,16 @@ function Shift({ shift, edge }: { shift: Rota["on_call"]; edge: "from" | "until"
 }
 
 /** Warns where limits hide requests from a group or rota that must approve them. What leaves enough people is folded. */
-function HiddenRequests({ hidden }: { hidden: readonly Hidden[] }) {
-  const isSerious = ({ group, able, needed }: Hidden): boolean => group !== null || able < needed;
+function HiddenRequests({ required }: { required: readonly Requirement[] }) {
+  const isSerious = ({ group, able, needed }: Requirement): boolean => group !== null || able < needed;
+  // Keys that are in no group can also approve what asks anyone, and are not counted.
+  const hidden = required.filter(
+    ({ group, hidden_from, able, needed }) => hidden_from.length > 0 || (group !== null && able < needed),
+  );
   const others = hidden.filter((each) => !isSerious(each));
-  const notice = (each: Hidden) => <HiddenNotice key={`${each.policy} ${each.rule} ${each.group}`} hidden={each} />;
+  const notice = (each: Requirement) => (
+    <HiddenNotice key={`${each.policy} ${each.rule} ${each.group}`} hidden={each} />
+  );
   return (
     <>
       {hidden.filter(isSerious).map(notice)}
@@ -168,17 +205,14 @@ function HiddenRequests({ hidden }: { hidden: readonly Hidden[] }) {
   );
 }
 
-/** Says from whom limits of groups hide requests of a rule that asks them, and whether the rule can still be met. */
-function HiddenNotice({ hidden }: { hidden: Hidden }) {
-  const { policy, rule, group, needed, members, able, hidden_from } = hidden;
+/** Says whether a rule can be met, and from whom limits of groups hide its requests. */
+function HiddenNotice({ hidden }: { hidden: Requirement }) {
+  const { group, needed, members, able, hidden_from } = hidden;
   const isUnreachable = able < needed;
   return (
     <Notice kind={isUnreachable ? "bad" : "busy"}>
-      <PageLink href={buildUrl(`#/policies/${encodeSegment(policy)}`, { rule })}>
-        <MarkedValue value={rule} />
-      </PageLink>{" "}
-      asks {needed} of {group === null ? "all approvers" : <MarkedValue value={group} />} about{" "}
-      <MarkedValue value={describePatterns(hidden)} />. Limits of groups hide{" "}
+      <RuleLink rule={hidden} /> asks {needed} of {group === null ? "all approvers" : <MarkedValue value={group} />}{" "}
+      about <MarkedValue value={describePatterns(hidden)} />.{hidden_from.length === 0 ? "" : " Limits of groups hide "}
       {(["all", "some"] as const)
         .map((hides) => ({ hides, people: hidden_from.filter((each) => each.hides === hides) }))
         .filter(({ people }) => people.length > 0)
@@ -194,26 +228,17 @@ function HiddenNotice({ hidden }: { hidden: Hidden }) {
             ))}
           </Fragment>
         ))}
-      .{" "}
+      {hidden_from.length === 0 ? " " : ". "}
       {isUnreachable
-        ? `Only ${able} of ${formatCounted(members, "member")} can see any, so the rule cannot be met.`
+        ? `Only ${able} of ${formatCounted(members, "member")} can approve any, so the rule cannot be met.`
         : `${able} of ${formatCounted(members, "member")} can approve.`}
     </Notice>
   );
 }
 
 function describePatterns(patterns: NonNullable<Group["limits"]>): string {
-  const text = describeLimits(patterns);
+  const text = formatPatterns(patterns);
   return text === "" ? "all requests" : `requests of ${text}`;
-}
-
-/** Returns a text such as "the agents support-* with the tools crm, tickets". */
-function describeLimits({ agents, tools }: NonNullable<Group["limits"]>): string {
-  const parts = [
-    agents === null ? "" : `the ${agents.length === 1 ? "agent" : "agents"} ${agents.join(", ")}`,
-    tools === null ? "" : `the ${tools.length === 1 ? "tool" : "tools"} ${tools.join(", ")}`,
-  ];
-  return parts.filter((part) => part !== "").join(" with ");
 }
 
 function describeSource(managedBy: string): string {

@@ -76,7 +76,7 @@ export const CHANGE_TEXTS = {
       effect: isShadow
         ? `Version ${version} is in shadow mode: from the next action on its decisions are recorded, and the policy enforces nothing. The backtest evaluates it as if it were enforced.`
         : `From the next action on, version ${version} decides${instead}.`,
-      button: "Activate",
+      button: isShadow ? "Activate in shadow mode" : "Activate",
       done: `Version ${version} is active${isShadow ? " in shadow mode: it enforces nothing" : ""}.`,
     };
   },

@@ -13,6 +13,7 @@ import {
   fetchText,
   formatCounted,
   formatDuration,
+  formatPatterns,
   Loading,
   MarkedValue,
   Notice,
@@ -256,13 +257,5 @@ type Limit = NonNullable<Row["limits"]>[number];
 
 /** Returns a description such as "agents support-* with tools stripe, but only agents support-1". */
 export function describeLimit({ also, ...own }: Limit): string {
-  return [own, ...also].map(describePatterns).join(", but only ");
-}
-
-function describePatterns({ agents, tools }: Pick<Limit, "agents" | "tools">): string {
-  const parts = [
-    agents === null ? "" : `agents ${agents.join(", ")}`,
-    tools === null ? "" : `tools ${tools.join(", ")}`,
-  ].filter((part) => part !== "");
-  return parts.length === 0 ? "everything" : parts.join(" with ");
+  return [own, ...also].map((patterns) => formatPatterns(patterns) || "everything").join(", but only ");
 }

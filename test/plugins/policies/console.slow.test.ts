@@ -206,7 +206,7 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Activate version 2" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("Version 2 is in shadow mode").waitFor();
-    await dialog.getByRole("button", { name: "Activate", exact: true }).click();
+    await dialog.getByRole("button", { name: "Activate in shadow mode" }).click();
     await page.getByText("Version 2 is active in shadow mode: it enforces nothing.").waitFor();
     await page.getByText("Version 2 is active in shadow mode: its decisions are recorded").waitFor();
   });

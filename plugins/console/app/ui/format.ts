@@ -82,6 +82,13 @@ export function formatManager(managedBy: string): string {
   return kind === "scim" ? `${id} (SCIM)` : id;
 }
 
+/** Returns what limits cover, such as "agents a, b with tool crm"; an empty text if they cover everything. */
+export function formatPatterns({ agents, tools }: Record<"agents" | "tools", readonly string[] | null>): string {
+  const name = (one: string, patterns: readonly string[] | null): string[] =>
+    patterns === null ? [] : [`${one}${patterns.length === 1 ? "" : "s"} ${patterns.join(", ")}`];
+  return [...name("agent", agents), ...name("tool", tools)].join(" with ");
+}
+
 /** Returns "1 request" or "1,204 requests". */
 export function formatCounted(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;

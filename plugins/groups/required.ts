@@ -1,7 +1,4 @@
-/**
- * `GET /v1/groups/hidden`: the rules whose approvers do not see all that the rule asks them, because of the limits of
- * groups.
- */
+/** `GET /v1/groups/required`: whose approvals the rules require, and from whom limits of groups hide their requests. */
 import {
   closed,
   type CoreHost,
@@ -24,7 +21,7 @@ import { principalOfMember } from "./members.ts";
 const MAX_NAMED = 50;
 
 const Patterns = orNull(Type.Array(Type.String()));
-const HiddenRecord = Type.Object(
+const RequiredRecord = Type.Object(
   {
     policy: Type.String(),
     rule: Type.String(),
@@ -47,44 +44,43 @@ const HiddenRecord = Type.Object(
       { description: `At most ${MAX_NAMED}, those who see none first.` },
     ),
   },
-  { title: "HiddenRequests", ...closed },
+  { title: "RequiredApproval", ...closed },
 );
 
-export function hiddenRoute(host: CoreHost, tag: string) {
+export function requiredRoute(host: CoreHost, tag: string) {
   return defineRoute({
     method: "GET",
-    path: "/v1/groups/hidden",
+    path: "/v1/groups/required",
     tag,
-    summary: "List what limits of groups hide from approvers",
+    summary: "List whose approvals rules require",
     description:
-      "The rules that ask people for an approval who do not see all of its requests, by policy and rule. Compares the patterns of the enforced rules with the limits of groups. Ignores delegations. Also needs `policies:read`.",
+      "The enforced rules that require approvals, by policy and rule, with each group or rota that they name, and the people from whom limits of groups hide their requests. Compares the patterns of the rules with the limits. Ignores delegations. Also needs `policies:read`.",
     scope: ["users:read", "users:manage"],
     responses: {
-      200: { description: "All such rules.", schema: Type.Object({ hidden: Type.Array(HiddenRecord) }, closed) },
+      200: { description: "All such rules.", schema: Type.Object({ required: Type.Array(RequiredRecord) }, closed) },
     },
     async handle({ credential }) {
       if (!credential.hasScope("policies:read"))
         throw new Refusal("INSUFFICIENT_SCOPE", "the list names rules, so it also needs the scope policies:read");
       const people = await listApprovers(host);
       const { compiled } = await host.policies.current();
-      const hidden = compiled.policies
+      const required = compiled.policies
         .filter(({ shadow }) => !shadow)
         .flatMap((policy) =>
           policy.rules.entries.flatMap(({ rule, tools: ofRule }) => {
             const [agents, tools] = [rule.agents ?? policy.agents, ofRule ?? policy.tools];
-            return listRequirements(rule.approval?.plan.stages ?? []).flatMap(([group, needed]) => {
+            return listRequirements(rule.approval?.plan.stages ?? []).map(([group, needed]) => {
               const members = findHidden(host, people, group, { agents, tools });
               const limited = members.filter((each): each is Limited => each.hides !== null);
-              if (limited.length === 0) return [];
               const blind = limited.filter(({ hides }) => hides === "all");
               const hidden_from = [...blind, ...limited.filter(({ hides }) => hides === "some")].slice(0, MAX_NAMED);
               const counts = { needed, members: members.length, able: members.length - blind.length };
               const patterns = { agents: agents && [...agents], tools: tools && [...tools] };
-              return [{ policy: policy.name, rule: rule.name, ...patterns, group, ...counts, hidden_from }];
+              return { policy: policy.name, rule: rule.name, ...patterns, group, ...counts, hidden_from };
             });
           }),
         );
-      return { status: 200, json: { hidden } };
+      return { status: 200, json: { required } };
     },
   });
 }
