@@ -462,7 +462,7 @@ export { DELIVERY_RETRY_MS } from "./contract/notifier.ts";
 export type { ActionOutcome, Reaction, ReactionTransaction } from "./contract/reaction.ts";
 export type { SoleApproval } from "./contract/sole-approval.ts";
 export type { Guard } from "./contract/guard.ts";
-export type { VotedGrant, VoteAddition } from "./contract/vote-addition.ts";
+export type { Grantor, VotedGrant, VoteAddition } from "./contract/vote-addition.ts";
 export type {
   CountedDecision,
   ApprovalSubmission,

@@ -189,6 +189,7 @@ export {
   type Reply,
   type RequestContext,
   type Route,
+  type VerifiedAccount,
 } from "./contract/resource.ts";
 export type { ApiCalls } from "./contract/api-calls.ts";
 export { toRfc3339 } from "./domain/time.ts";

@@ -22,7 +22,7 @@ import {
   toActor,
   withoutDelegations,
 } from "../../src/core.ts";
-import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { type Credential, Refusal, toRfc3339, type VerifiedAccount } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow, ApprovedCursor } from "../../src/storage/index.ts";
 import type { PinChange } from "./compare-pins.ts";
 import { countPeople } from "./count-people.ts";
@@ -54,6 +54,7 @@ import {
 } from "./voting-capacity.ts";
 import {
   findLinkedAction,
+  readLinkGrantor,
   verifyLinkEarly,
   verifyLinkVoter,
   readVoteGrantTerms,
@@ -65,9 +66,11 @@ import {
 
 /**
  * The voter and the proof: either the token of an approval link with the digest of the content that its page displayed
- * (`shown`), or a credential with the action's id and a vote proof.
+ * (`shown`), and the account that a facade has verified as the voter; or a credential with the action's id and a vote proof.
  */
-type Ballot = { link: string; shown: string } | { credential: Credential; id: string; proof: VoteProof };
+type Ballot =
+  | { link: string; shown: string; account: VerifiedAccount | null }
+  | { credential: Credential; id: string; proof: VoteProof };
 
 /**
  * Records a vote. Returns the action and all of its votes, including this one. Throws APPROVAL_EXPIRED if the action
@@ -83,7 +86,8 @@ export async function castVoteOnAction(
   const { voteAddition, soleApproval } = host;
   const carriesGrant = vote.grant !== undefined;
   // Without a plugin that declares the addition, the schema of the body has no such member.
-  if (carriesGrant) voteAddition?.assertMayCarry("link" in by ? null : by.credential, vote.approve);
+  if (carriesGrant)
+    voteAddition?.assertMayCarry("link" in by ? (by.account === null ? null : {}) : by.credential, vote.approve);
   if (vote.break_glass === true) soleApproval?.assertForm(vote);
   const ids = { grant: host.newId(), soleApproval: host.newId() };
   // An unauthenticated caller needs a valid token before it may acquire the ledger's lock, which all decisions wait
@@ -106,11 +110,12 @@ export async function castVoteOnAction(
       changes = findVotedPinChanges(prepared);
       return recordUnvotableAction(tx, prepared);
     }
-    if (carriesGrant && caller !== null && voteAddition !== null) {
+    if (carriesGrant && voteAddition !== null) {
+      const grantor = "link" in by ? await readLinkGrantor(host, tx, row, by) : (caller as Credential);
       const [terms, reason] = [voteAddition.readTerms(vote.grant), vote.reason ?? null];
       const { grants: largest, facts, voter } = prepared;
       const passkey = voter.gesture?.credential_id ?? null;
-      voteAddition.record(host, tx, caller, row, { id: ids.grant, terms, largest, facts, reason, passkey });
+      voteAddition.record(host, tx, grantor, row, { id: ids.grant, terms, largest, facts, reason, passkey });
     }
     votesSoFar = [...prepared.votes, await recordVote(host, tx, prepared, ids)];
     return rereadAction(tx, row.id);

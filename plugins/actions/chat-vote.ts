@@ -31,6 +31,10 @@ export interface LinkResponse {
   names: MessageAction["names"];
   refusal: string | null;
   signature_required: boolean;
+  /** The largest grant that the rules allow with an approval. */
+  grants: { count: number; for_seconds: number } | null;
+  /** Scopes that an approval can grant. Only for a facade that names the account that it verified. */
+  offers?: readonly { scope: string; text: string }[];
   action: Omit<MessageAction, "names" | "submitted_by" | "edited_by" | "plan" | "offers" | "quorum" | "votes"> & {
     approvals: readonly (Omit<MessageAction["votes"][number], "at"> & { created_at: string })[];
     approvals_needed: number | null;

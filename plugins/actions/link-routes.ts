@@ -12,7 +12,7 @@ import {
   userState,
   requiresSignature,
 } from "../../src/core.ts";
-import { defineRoute, toRfc3339 } from "../../src/plugin.ts";
+import { defineRoute, toRfc3339, type VerifiedAccount } from "../../src/plugin.ts";
 import { castVoteOnAction } from "./cast-vote.ts";
 import {
   readRowWithVotes,
@@ -29,11 +29,15 @@ import { withCurrentStatus } from "./visible-action.ts";
 import { renderPins } from "./render-pins.ts";
 import { compareRequest } from "./compare-request.ts";
 import { createFactReadingHost } from "./read-inputs.ts";
-import { LinkResponse, LinkBody, LinkVoteBody } from "./link-schemas.ts";
+import { LinkResponse, LinkBody, linkVoteBody } from "./link-schemas.ts";
 import { readVerifiedHistory } from "./verify-record.ts";
 import { readLink } from "./voter.ts";
 
-async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof LinkResponse>> {
+async function linkAnswer(
+  host: CoreHost,
+  token: string,
+  account: VerifiedAccount | null,
+): Promise<Static<typeof LinkResponse>> {
   const { row: linked, recipient, refusal } = await readLink(host, token);
   const { row, votes } = await readRowWithVotes(host, linked);
   const displayed = redactRow((await host.policies.current()).compiled, row);
@@ -44,6 +48,11 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
   const isPending = status === "pending_approval";
   const history = isPending ? await readVerifiedHistory(host.storage, row) : null;
   const compared = isPending ? await compareRequest(host, row, recipient.visibility) : null;
+  const approval = history?.newest.decision.approval ?? null;
+  const offers =
+    account === null || approval === null || row.plan_id !== null || host.voteAddition === null
+      ? null
+      : await host.voteAddition.listOffers(host.storage, row, (await host.policies.current()).compiled, approval);
   const pins = history === null ? [] : await renderPins(host, row, history, true);
   return {
     approver: recipient.principal,
@@ -64,6 +73,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
             preview: commitPreview(row, set),
             pins: history.pins,
           }),
+    ...(offers === null ? {} : { offers: [...offers] }),
     signature_required: requiresSignature(history?.requirement?.approvers ?? []),
     action: {
       id,
@@ -105,7 +115,7 @@ export function linkRoutes(host: CoreHost, tag: string) {
         "Changes nothing. The token is in the body, so that it does not appear in logs and browser histories.",
       responses: { 200: { description: "The action, and the approver of the link.", schema: LinkResponse } },
       errors: ["APPROVER_NOT_ELIGIBLE", "TOKEN_MALFORMED", "TOKEN_INVALID", "RECORD_ALTERED", "STORAGE_UNAVAILABLE"],
-      handle: async ({ body }) => ({ status: 200, json: await linkAnswer(host, body.token) }),
+      handle: async ({ body, account }) => ({ status: 200, json: await linkAnswer(host, body.token, account) }),
     }),
     defineRoute({
       method: "POST",
@@ -113,7 +123,7 @@ export function linkRoutes(host: CoreHost, tag: string) {
       tag,
       summary: "Approve or deny by link",
       scope: null,
-      body: LinkVoteBody,
+      body: linkVoteBody(host),
       bodyLimit: 32_768,
       description:
         "Votes as the person to whom the link was sent. The vote must contain the `shown` of POST /v1/approval-link, so that it covers what that response showed.",
@@ -127,6 +137,7 @@ export function linkRoutes(host: CoreHost, tag: string) {
         "ALREADY_VOTED",
         "ACTION_NOT_PENDING",
         ...host.guard.approvalErrors,
+        ...(host.voteAddition?.errors ?? []),
         "APPROVAL_EXPIRED",
         "NO_LONGER_ALLOWED",
         ...host.barErrors,
@@ -136,9 +147,10 @@ export function linkRoutes(host: CoreHost, tag: string) {
         "RECORD_ALTERED",
         "STORAGE_UNAVAILABLE",
       ],
-      async handle({ body }) {
-        await castVoteOnAction(createFactReadingHost(host, null), { link: body.token, shown: body.shown }, body);
-        return { status: 200, json: await linkAnswer(host, body.token) };
+      async handle({ body, account }) {
+        const ballot = { link: body.token, shown: body.shown, account };
+        await castVoteOnAction(createFactReadingHost(host, null), ballot, body);
+        return { status: 200, json: await linkAnswer(host, body.token, account) };
       },
     }),
   ];

@@ -1,7 +1,7 @@
 /** Schemas of the routes that people use to vote by link. */
 import { Type, type Static } from "@sinclair/typebox";
-import { countSchema, orNull } from "../../src/core.ts";
-import { ActionRecord, ApprovalBody } from "./schemas.ts";
+import { closed, countSchema, orNull, textSchema } from "../../src/core.ts";
+import { ActionRecord, ApprovalBody, type VoteFeatures, voteMembers } from "./schemas.ts";
 
 export const LinkBody = Type.Object(
   {
@@ -15,23 +15,26 @@ export const LinkBody = Type.Object(
 );
 export type LinkBody = Static<typeof LinkBody>;
 
-export const LinkVoteBody = Type.Object(
-  {
-    approve: ApprovalBody.properties.approve,
-    reason: ApprovalBody.properties.reason,
-    shown: Type.String({
-      pattern: "^[0-9a-f]{64}$",
-      description:
-        "`shown` of the response that the voter read. The vote is rejected if the request, its preview or the questions to the agent have changed since.",
-    }),
-    token: Type.String({
-      minLength: 1,
-      maxLength: 4096,
-      description: "Link token: the part of the link after `#`.",
-    }),
-  },
-  { additionalProperties: false },
-);
+/** Returns the body of a vote by link. Only a facade that has verified the voter can send `grant`. */
+export const linkVoteBody = ({ voteAddition }: VoteFeatures) =>
+  Type.Object(
+    {
+      approve: ApprovalBody.properties.approve,
+      reason: ApprovalBody.properties.reason,
+      shown: Type.String({
+        pattern: "^[0-9a-f]{64}$",
+        description:
+          "`shown` of the response that the voter read. The vote is rejected if the request, its preview or the questions to the agent have changed since.",
+      }),
+      token: Type.String({
+        minLength: 1,
+        maxLength: 4096,
+        description: "Link token: the part of the link after `#`.",
+      }),
+      ...voteMembers({ voteAddition, soleApproval: null }),
+    },
+    { additionalProperties: false },
+  );
 
 export const LinkResponse = Type.Object(
   {
@@ -61,6 +64,15 @@ export const LinkResponse = Type.Object(
           description:
             "The largest grant that the rules allow with an approval; null if none, if the action is part of a plan, or unless it is pending. A link cannot grant.",
         },
+      ),
+    ),
+    offers: Type.Optional(
+      Type.Array(
+        Type.Object(
+          { scope: textSchema("Condition in CEL."), text: textSchema("What it covers, safe to display.") },
+          closed,
+        ),
+        { description: "Scopes that an approval can grant. Only for a facade that has verified the voter." },
       ),
     ),
     action: Type.Pick(

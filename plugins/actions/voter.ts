@@ -30,7 +30,7 @@ import {
 } from "../../src/core.ts";
 import { assertMeetsOversightMode } from "./approver-plans.ts";
 import { assertNotEarlierPins } from "./pins.ts";
-import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
+import { type Credential, Refusal, type Session, type VerifiedAccount } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import { createApprovalMac, commitPreview, createLinkMac, approvalTokenClaims } from "./action-record.ts";
 import { recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
@@ -219,6 +219,21 @@ export async function verifyLinkVoter(host: CoreHost, tx: LinkReader, row: Actio
   assertNotSelf(findSelfApproval(host, row, { key: { id: LINK_KEY_ID, agent_id: null, owner: principal } }));
   const actor = { key_id: LINK_KEY_ID, principal, agent_id: null, owner: principal };
   return { actor, self: null, groups, gesture: null, preview: null, visibility, session: null };
+}
+
+/**
+ * Returns the rights with which a vote by link creates a grant. Throws TOKEN_INVALID unless a facade has verified that the
+ * voter uses the account to which the link was sent: a link alone can be forwarded.
+ */
+export async function readLinkGrantor(
+  host: CoreHost,
+  tx: LinkReader,
+  row: ActionRow,
+  { link, account }: { link: string; account: VerifiedAccount | null },
+): Promise<Rights> {
+  if (account === null || readClaims(link).address !== digestAddress(account.notifier, account.to))
+    throw new Refusal("TOKEN_INVALID", "the link was sent to another account, so it cannot grant later actions");
+  return readLinkRights(host, tx, row, link);
 }
 
 /** Returns the rights of a link's recipient. Throws as `verifyLinkVoter` does, except SELF_APPROVAL. */

@@ -10,6 +10,7 @@ import {
   findScopeFault,
   findSumFault,
   foldName,
+  type Grantor,
   type GrantTerms,
   type IdempotentCall,
   type LedgerTransaction,
@@ -89,7 +90,7 @@ export function readGrantTerms(
 export function recordGrantWithVote(
   host: CoreHost,
   tx: LedgerTransaction,
-  caller: Credential,
+  caller: Grantor,
   row: ActionRow,
   { id, terms, largest, facts, reason, passkey }: VotedGrant,
 ): void {
@@ -139,7 +140,7 @@ interface NewGrant {
 
 function recordGrant(
   tx: LedgerTransaction,
-  caller: Credential,
+  caller: Grantor,
   { id, target, terms, uses, largest, comment, grantedWith, passkey, pointer }: NewGrant,
   assertCovers: () => void = () => undefined,
 ): void {
@@ -192,7 +193,7 @@ function findLargestGrantTerms(
 }
 
 /** Throws unless the credential may vote and grant, for this agent and tool. */
-function assertMayGrant(caller: Credential, { agent_id, tool }: GrantTarget): void {
+function assertMayGrant(caller: Grantor, { agent_id, tool }: GrantTarget): void {
   for (const scope of ["approvals:decide", "grants:write"] as const)
     if (!caller.hasScope(scope))
       throw new Refusal("INSUFFICIENT_SCOPE", `the key "${caller.key.name}" lacks the scope ${scope}`);

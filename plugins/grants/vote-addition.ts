@@ -33,18 +33,19 @@ export const voteAddition: VoteAddition<CoreHost> = {
       // Everyone who can see the action can see the earlier requests of the same agent and tool.
       storage.actions({ ...filter, visibility: { all: true }, limit: MAX_EARLIER }),
     );
-    return (offers?.suggestions ?? []).map(({ varying, covered, requests }) => {
+    return (offers?.suggestions ?? []).map(({ scope, varying, covered, requests }) => {
       const named = requests
         .slice(0, MAX_NAMED)
         .map(({ summary }) => summary)
         .join("; ");
-      return `${renderMarkedText(describeSuggestedScope(varying))}: ${covered} of the last ${offers?.considered ?? 0} requests${named === "" ? "" : `, such as ${named}`}`;
+      const text = `${renderMarkedText(describeSuggestedScope(varying))}: ${covered} of the last ${offers?.considered ?? 0} requests${named === "" ? "" : `, such as ${named}`}`;
+      return { scope, text };
     });
   },
 };
 
-/** Throws for a vote that rejects, and for a vote by link or in a terminal session. */
-function assertMayCarry(caller: Credential | null, approve: boolean): void {
+/** Throws for a vote that rejects, for a vote by link that no facade has verified, and for one in a terminal session. */
+function assertMayCarry(caller: Pick<Credential, "session"> | null, approve: boolean): void {
   if (caller?.session?.terminal === true)
     throw new Refusal(ERRORS.notAllowed, "a terminal session cannot grant later actions; do it in the console");
   if (approve && caller !== null) return;

@@ -178,6 +178,9 @@ function within(text: string, max: number): string {
   return second === undefined ? first : `${split(text, max - 1)[0] as string}…`;
 }
 
+/** Whether Slack displays the text without cutting it. */
+export const isWhole = (text: string, max: number): boolean => split(text, max).length <= 1;
+
 /**
  * Escapes the text and splits it into parts of at most `max` characters, at line ends if possible, and never inside an
  * entity or a character.

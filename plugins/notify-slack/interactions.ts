@@ -4,16 +4,21 @@
  * user pressed the button, and only the user to whom the message was sent can vote.
  */
 import { codeOf, describeStatus, detailOf, type LinkResponse } from "../actions/api.ts";
-import type { ApiResponse, Facade, FacadeCall, Reply } from "../../src/plugin.ts";
+import type { ApiResponse, Facade, FacadeCall, Reply, VerifiedAccount } from "../../src/plugin.ts";
 import { isSignedBySlack } from "./request-signature.ts";
 import type { SlackCall } from "./slack-api.ts";
 import { readVoteButton, readVoteForm, tokenOf, VOTE_ACTIONS, type VoteButton } from "./vote-button.ts";
-import { REASON_BLOCK, REASON_INPUT, renderNoticeView, renderVoteForm, VOTE_VIEW } from "./vote-views.ts";
+import { REASON_BLOCK, REASON_INPUT, renderNoticeView, renderVoteForm, TASK_FIELDS, VOTE_VIEW } from "./vote-views.ts";
 
 const INTERACTIONS_PATH = "/slack/interactions";
 const MAX_BODY = 262_144;
 /** Shorter than 3 seconds, after which Slack shows the person an error. */
 const OPEN_TIMEOUT_MS = 2_500;
+
+type FormValues = Record<
+  string,
+  Record<string, { value?: unknown; selected_option?: { value?: unknown } | null } | undefined> | undefined
+>;
 
 /** The members of Slack's payloads that this module reads. */
 interface Payload {
@@ -24,7 +29,7 @@ interface Payload {
   view?: {
     callback_id?: unknown;
     private_metadata?: unknown;
-    state?: { values?: Record<string, Record<string, { value?: unknown } | undefined> | undefined> };
+    state?: { values?: FormValues };
   };
 }
 
@@ -69,7 +74,10 @@ async function open(call: FacadeCall, { user, trigger_id, actions = [] }: Payloa
 
 /** Returns the form, or a notice with a link to the page if the person cannot vote here. */
 async function viewFor(call: FacadeCall, button: VoteButton, approve: boolean): Promise<object> {
-  const answer = await call.callApi("POST", "/v1/approval-link", { json: { token: tokenOf(button) } });
+  const answer = await call.callApi("POST", "/v1/approval-link", {
+    json: { token: tokenOf(button) },
+    account: accountOf(button),
+  });
   const page = button.link;
   if (answer.status !== 200) return renderNoticeView("Not possible", detailOf(answer), page);
   const link = answer.json as LinkResponse;
@@ -93,18 +101,48 @@ async function submit(call: FacadeCall, { user, view }: Payload): Promise<Reply>
   const form = readVoteForm(view?.private_metadata);
   if (form === null || user?.id !== form.to) return { status: 400, text: "the form belongs to another person" };
   const { shown, approve } = form;
-  const typed = view?.state?.values?.[REASON_BLOCK]?.[REASON_INPUT]?.value;
-  const reason = typeof typed === "string" && typed.trim() !== "" ? { reason: typed } : {};
+  const values = view?.state?.values ?? {};
+  const typed = readText(values, REASON_BLOCK);
+  const reason = typed === null ? {} : { reason: typed };
+  const task = readText(values, TASK_FIELDS.title);
+  const chosen = readChoice(values, TASK_FIELDS.scope);
+  const scope = chosen === null ? undefined : form.scopes[Number(chosen)];
+  if (scope === undefined && task !== null)
+    return refuse(TASK_FIELDS.scope, "Choose what the task allows, or remove its name.");
+  if (scope !== undefined && task === null) return refuse(TASK_FIELDS.title, "Name the task, such as release 2.4.");
+  const time = `${readChoice(values, TASK_FIELDS.minutes)}m`;
+  const grant = { task, scope, for: time, count: Number(readChoice(values, TASK_FIELDS.count)) };
   const answer = await call.callApi("POST", "/v1/approval-link/verdict", {
-    json: { token: tokenOf(form), shown, approve, ...reason },
+    json: { token: tokenOf(form), shown, approve, ...reason, ...(scope === undefined ? {} : { grant }) },
+    account: accountOf(form),
   });
-  if (answer.status === 200) return updated("Recorded", "Your vote is recorded.", answer);
+  const done = `Your vote is recorded.${scope === undefined ? "" : " The task has started."}`;
+  if (answer.status === 200) return updated("Recorded", done, answer);
   if (codeOf(answer) === "ALREADY_VOTED") {
     const link = await call.callApi("POST", "/v1/approval-link", { json: { token: tokenOf(form) } });
     if (link.status === 200) return updated("Voted already", "You have already voted on this request.", link);
   }
-  return { status: 200, json: { response_action: "errors", errors: { [REASON_BLOCK]: detailOf(answer) } } };
+  return refuse(REASON_BLOCK, detailOf(answer));
 }
+
+/** Displays an error below a field of the form. */
+const refuse = (block: string, detail: string): Reply => ({
+  status: 200,
+  json: { response_action: "errors", errors: { [block]: detail } },
+});
+
+function readText(values: FormValues, block: string): string | null {
+  const text = values[block]?.[REASON_INPUT]?.value;
+  return typeof text === "string" && text.trim() !== "" ? text.trim() : null;
+}
+
+function readChoice(values: FormValues, block: string): string | null {
+  const value = values[block]?.[REASON_INPUT]?.selected_option?.value;
+  return typeof value === "string" ? value : null;
+}
+
+/** Returns the account that pressed the button. Slack's signature covers it, and it equals `to`. */
+const accountOf = ({ to }: VoteButton): VerifiedAccount => ({ notifier: "notify-slack", to });
 
 /** Replaces the form with a notice of the request's status. */
 function updated(title: string, text: string, { json }: ApiResponse): Reply {

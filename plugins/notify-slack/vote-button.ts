@@ -21,6 +21,8 @@ export interface VoteForm extends VoteButton {
   approve: boolean;
   /** Digest of what the form displays. The vote contains it. */
   shown: string;
+  /** The scopes that the form offers, in CEL. */
+  scopes: readonly string[];
 }
 
 /** Returns the value of a message's buttons; null if the link is not personal or the message is not for one user. */
@@ -43,11 +45,13 @@ export function tokenOf({ link }: VoteButton): string {
 
 /** Returns a form's decoded value; null if the value is malformed. */
 export function readVoteForm(value: unknown): VoteForm | null {
-  const { approve, shown } = parse(value);
+  const { approve, shown, scopes } = parse(value);
   const button = readVoteButton(value);
   if (button === null || typeof approve !== "boolean" || typeof shown !== "string") return null;
-  return { ...button, approve, shown };
+  return { ...button, approve, shown, scopes: Array.isArray(scopes) ? scopes.filter(isText) : [] };
 }
+
+const isText = (value: unknown): value is string => typeof value === "string";
 
 function parse(value: unknown): Record<string, unknown> {
   try {

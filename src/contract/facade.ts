@@ -1,5 +1,5 @@
 import type { Logger } from "./host.ts";
-import type { Reply } from "./resource.ts";
+import type { Reply, VerifiedAccount } from "./resource.ts";
 
 /**
  * An endpoint that speaks another protocol. It parses the request itself, calls `/v1` with the caller's key, and
@@ -63,6 +63,8 @@ export interface FacadeCall {
 export interface ApiCallOptions {
   json?: unknown;
   headers?: Record<string, string>;
+  /** The account that the facade has verified as its caller. Ignored unless the facade sets `verifiesCallers`. */
+  account?: VerifiedAccount;
 }
 
 /** A response of the service's own API. */

@@ -3,6 +3,12 @@ import type { Scope } from "../domain/scopes.ts";
 import type { ErrorCode, ErrorKind } from "./errors.ts";
 import type { Credential, Logger } from "./host.ts";
 
+/** An account of a notifier, such as a Slack user. */
+export interface VerifiedAccount {
+  readonly notifier: string;
+  readonly to: string;
+}
+
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** Input of a route handler, validated against the route's schemas. `defineRoute` infers the types from them. */
@@ -27,6 +33,8 @@ export interface RequestContext<
   /** The caller. Null only if the route's `scope` is null. */
   readonly credential: Who;
   readonly headers: Headers;
+  /** The account that a facade of this process has verified as the caller; null for every other caller. */
+  readonly account: VerifiedAccount | null;
   /**
    * Aborts when the client disconnects, the service stops, or the caller's credential ends or its rights change. Read
    * this member only before a wait, because each read creates a signal. After the handler, the core authenticates the

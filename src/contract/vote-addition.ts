@@ -18,17 +18,20 @@ export interface VoteAddition<Host = never> {
   readonly body: TObject;
   /** Errors of a vote with a grant. */
   readonly errors: readonly ErrorKind[];
-  /** Throws a refusal unless this vote may contain a grant. `caller` is null for a vote by link. */
-  assertMayCarry(caller: Credential | null, approve: boolean): void;
+  /**
+   * Throws a refusal unless this vote may contain a grant. `caller` is null for a vote by link whose voter no facade has
+   * verified.
+   */
+  assertMayCarry(caller: Pick<Credential, "session"> | null, approve: boolean): void;
   /** Returns the terms in the form that is recorded and signed. Throws VALIDATION_FAILED. */
   readTerms(body: unknown): VoteGrantTerms;
   /** Records the grant. The entry of the vote follows. Throws a refusal if the rules do not allow it. */
-  record(host: Host, tx: LedgerTransaction, caller: Credential, action: ActionRow, grant: VotedGrant): void;
+  record(host: Host, tx: LedgerTransaction, caller: Grantor, action: ActionRow, grant: VotedGrant): void;
   /** Returns the grant as its own route returns it. */
   render(host: Host, id: string): Promise<JsonObject>;
   /**
-   * Returns what the approval page offers with an approval of a pending action, in one line each that is safe to
-   * display.
+   * Returns what the approval page offers with an approval of a pending action: the scope in CEL, and one line that is
+   * safe to display.
    * @param approval what the newest decision requires
    */
   listOffers(
@@ -36,7 +39,15 @@ export interface VoteAddition<Host = never> {
     action: ActionRow,
     policies: CompiledPolicySet,
     approval: RequiredApproval,
-  ): Promise<readonly string[]>;
+  ): Promise<readonly VoteOffer[]>;
+}
+
+/** The caller whose vote creates a grant. */
+export type Grantor = Pick<Credential, "key" | "principal" | "visibility" | "hasScope" | "session">;
+
+export interface VoteOffer {
+  scope: string;
+  text: string;
 }
 
 export interface VotedGrant {

@@ -265,7 +265,8 @@ async function listOffers(
   const newest = entries.filter(({ type }) => type === "decision" || type === "redecision").at(-1);
   if (newest === undefined) return [];
   const { approval } = decodeEntry<DecisionEntry | RedecisionEntry>(newest.bytes).decision;
-  return approval === null ? [] : voteAddition.listOffers(storage, row, set, approval);
+  const offers = approval === null ? [] : await voteAddition.listOffers(storage, row, set, approval);
+  return offers.map(({ text }) => text);
 }
 
 /** Returns the principals in a message. */

@@ -232,6 +232,7 @@ class RequestHandler {
       contentType,
       credential,
       headers: request.headers,
+      account: info.account ?? null,
       releaseQueueSlot: () => {
         mayTakeLong = true;
         call.slot?.leave();
@@ -306,8 +307,12 @@ class RequestHandler {
           : this.limits.key(callerId(await this.identify(key, request, call, info, false)));
       const body = await readBytes(request, facade.bodyLimit ?? config.server.max_body_bytes, info, call.share);
       const inner: RequestInfo = { ...(info.ip === undefined ? {} : { ip: info.ip }), inner: true };
-      const callApi: FacadeCall["callApi"] = async (method, path, options) =>
-        readApiResponse(await this.serve(buildApiRequest(request, key, method, path, options), inner));
+      const callApi: FacadeCall["callApi"] = async (method, path, options) => {
+        const { account } = options ?? {};
+        const isVerified = account !== undefined && facade.verifiesCallers === true;
+        const caller = isVerified ? { ...inner, account } : inner;
+        return readApiResponse(await this.serve(buildApiRequest(request, key, method, path, options), caller));
+      };
       const target = info.target?.() ?? null;
       return await facade.serve({ request, target, params, body, receivedAt: call.receivedAt, callApi, log });
     } catch (error) {

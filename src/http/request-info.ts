@@ -1,3 +1,5 @@
+import type { VerifiedAccount } from "../contract/resource.ts";
+
 /** Information about a request that the server has and the web's Request does not. */
 export interface RequestInfo {
   /**
@@ -5,6 +7,8 @@ export interface RequestInfo {
    * facade received was counted already. Servers never set this member.
    */
   inner?: true;
+  /** Set with `inner` only. See `RequestContext.account`. */
+  account?: VerifiedAccount;
   /** Address of the client. */
   ip?(): string | undefined;
   /** Returns path and query as the client sent them; null if the server has only the normalised form. */

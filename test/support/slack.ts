@@ -140,7 +140,14 @@ function isBlock(block: any): boolean {
       fields.every((field: any) => isText(field, 2000))
     );
   }
-  if (block.type === "input") return isText(block.label, 2000) && block.element?.type === "plain_text_input";
+  if (block.type === "input")
+    return (
+      isText(block.label, 2000) &&
+      (block.element?.type === "plain_text_input" ||
+        (block.element?.type === "static_select" &&
+          block.element.options.length > 0 &&
+          block.element.options.every((option: any) => isText(option.text, 75) && option.value.length <= 150)))
+    );
   if (!Array.isArray(block.elements) || block.elements.length === 0 || block.elements.length > 10) return false;
   if (block.type === "context") return block.elements.every((element: any) => isText(element, 3000));
   return block.elements.every(

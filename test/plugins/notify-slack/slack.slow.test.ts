@@ -532,6 +532,70 @@ describe("in a whole service", () => {
     },
   );
 
+  test(
+    "a person approves in Slack and starts a task; a link that Slack has not signed starts none",
+    needs("grants", "tasks"),
+    async () => {
+      await start(ASKING.replace("expires_in: 8h", "expires_in: 8h, grants: { for: 8h, count: 50 }"), VOTING);
+      try {
+        const params = { repo: "web", note: "<b>&'\u202e" };
+        const send = async (more: object = {}): Promise<{ id: string; status: string }> =>
+          (await service.call("POST", "/v1/actions", { body: { ...ASKED, params: { ...params, ...more } } })).body;
+        await send();
+        const [button] = voteButtons(await message("D0ANNA00000", "Approval needed"));
+        await press(button);
+        const form = slack.views.at(-1);
+        assert.ok(isView(form), JSON.stringify(form));
+        const condition = textsOf({ text: "", blocks: form.blocks } as unknown as SlackMessage).find((text) =>
+          text.includes("Condition: "),
+        );
+        assert.match(condition ?? "", /params\.repo == "web" && params\.note == .*\[U\+202E\]|params\.note == .*202e/);
+        const fill = (fields: Record<string, object>): Promise<Answer> =>
+          interact({
+            type: "view_submission",
+            user: { id: "U0ANNA00000" },
+            view: {
+              ...form,
+              state: {
+                values: Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, { text: value }])),
+              },
+            },
+          });
+        const choice = (value: string) => ({ type: "static_select", selected_option: { value } });
+        const time = { task_minutes: choice("60"), task_count: choice("5") };
+        const title = { type: "plain_text_input", value: "release 2.4" };
+        assert.match((await fill({ ...time, task_scope: choice("0") })).body.errors.task_title, /Name the task/);
+        assert.match((await fill({ ...time, task_title: title })).body.errors.task_scope, /Choose what the task/);
+        const chosen = { ...time, task_title: title, task_scope: choice("0") };
+        const excessive = await fill({ ...chosen, task_minutes: choice("600") });
+        assert.match(excessive.body.errors.reason, /up to 480 minutes/);
+        const { link, shown: digest, scopes } = JSON.parse(form.private_metadata);
+        const token = link.split("#")[1];
+        const body = {
+          token,
+          shown: digest,
+          approve: true,
+          grant: { for: "1h", count: 5, scope: scopes[0], task: "x" },
+        };
+        const direct = await service.call("POST", "/v1/approval-link/verdict", { key: null, body });
+        assert.deepEqual([direct.status, direct.body.code], [422, "VALIDATION_FAILED"]);
+        const read = await service.call("POST", "/v1/approval-link", { key: null, body: { token } });
+        assert.equal(read.body.offers, undefined);
+        const answer = await fill(chosen);
+        assert.match(JSON.stringify(answer.body), /The request is approved/, JSON.stringify(answer.body));
+        assert.equal((await send()).status, "allowed");
+        assert.equal((await send({ force: true })).status, "pending_approval");
+        const { tasks } = (await service.call("GET", "/v1/tasks", { key: service.admin })).body;
+        assert.deepEqual(
+          tasks.map((task: any) => [task.title, task.started_by, task.status, task.grants[0].count]),
+          [["release 2.4", person("anna"), "active", 5]],
+        );
+      } finally {
+        await service.close();
+      }
+    },
+  );
+
   test("without options there is no notifier; incomplete options abort startup", async () => {
     const idle = await startService({ plugins: [plugin({})] });
     assert.deepEqual(
