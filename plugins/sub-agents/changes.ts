@@ -152,9 +152,8 @@ function assertWithin(allowedTools: readonly string[] | null, parent: Authority 
     [terms.tools, parent?.tools, "/tools"],
     [terms.operations, parent?.operations, "/operations"],
   ] as const)
-    // A pattern that is not within another, read as a name, is a name that the other does not cover.
     for (const [i, pattern] of list.entries())
-      if (own !== null && own !== undefined && !matchesAnyName(own, pattern))
+      if (own !== null && own !== undefined && !isWithin(pattern, own))
         throw refuse(`${pointer}/${i}`, `"${pattern}" is not within ${own.join(", ")}`);
   if (parent === null) return;
   if (terms.until > parent.until) throw refuse("/for", `the authority above it ends at ${toRfc3339(parent.until)}`);
@@ -164,6 +163,13 @@ function assertWithin(allowedTools: readonly string[] | null, parent: Authority 
   if (terms.sum !== null && own !== null && terms.sum.of === own.of && terms.sum.at_most > own.at_most)
     throw refuse("/limits/sum/at_most", `the authority above it covers ${own.at_most}`);
 }
+
+/**
+ * Returns false if the patterns do not cover a name that the pattern covers. Reads it as names: with `?` as a character,
+ * and with nothing or two characters for each `*`, so that no `?` of the others covers it.
+ */
+const isWithin = (pattern: string, others: readonly string[]): boolean =>
+  ["", "**"].every((text) => matchesAnyName(others, pattern.replaceAll("*", text)));
 
 /** Throws unless the expressions are valid for the tools and operations, and read no parameter that a policy redacts. */
 function assertExpressions(

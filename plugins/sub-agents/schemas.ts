@@ -12,7 +12,7 @@ export const ERRORS = {
 };
 
 const Globs = (description: string) =>
-  Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { minItems: 1, maxItems: 20, description });
+  Type.Array(Type.String({ minLength: 1, maxLength: 256, format: "name" }), { minItems: 1, maxItems: 20, description });
 
 export const AuthorityBody = Type.Object(
   {

@@ -475,6 +475,23 @@ describe("giving", () => {
     assert.equal(await code(give(sub, boss, { tools: ["bank"] })), "AUTHORITY_TOO_WIDE");
   });
 
+  test("a pattern with wildcards is within another only if all names that it covers are", async () => {
+    const [boss, worker, sub] = [await agent("boss"), await agent("worker"), await agent("sub")];
+    for (const [own, pattern, expected] of [
+      ["b?nk", "b*nk", 403],
+      ["?*", "*", 403],
+      ["b?*", "b*", 403],
+      ["a*", "a?*", 201],
+      ["*nk", "b*nk", 201],
+      ["bank*", "BANK-?*", 201],
+      ["b*", "\u200bbank", 422],
+    ] as const) {
+      const parent = await given(boss, worker, { tools: [own] });
+      const { status, body } = await give(worker, sub, { parent, tools: [pattern] });
+      assert.equal(status, expected, `${own} ${pattern} ${JSON.stringify(body)}`);
+    }
+  });
+
   test("a suspended agent has no rights to give", async () => {
     const [boss, worker] = [await agent("boss"), await agent("worker")];
     await service.call("POST", "/v1/agents", { key: service.admin, body: { id: boss.name } });
