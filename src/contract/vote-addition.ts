@@ -8,7 +8,6 @@ import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { VoteGrantTerms } from "../domain/gesture.ts";
 import type { ErrorKind } from "./errors.ts";
-import type { Rights } from "./core-host.ts";
 import type { Credential } from "./host.ts";
 import type { LedgerTransaction } from "./ledger.ts";
 import type { ActionRow, Storage } from "./storage.ts";
@@ -44,7 +43,7 @@ export interface VoteAddition<Host = never> {
 }
 
 /** The caller whose vote creates a grant. */
-export type Grantor = Rights & Pick<Credential, "session">;
+export type Grantor = Pick<Credential, "key" | "principal" | "visibility" | "hasScope" | "session">;
 
 export interface VoteOffer {
   scope: string;
