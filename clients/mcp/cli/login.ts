@@ -5,6 +5,7 @@ import {
   parseArguments,
   toPrintable,
   usageError,
+  withJsonReport,
 } from "../../../src/command.ts";
 import { createAssent } from "../../typescript/index.ts";
 import type { HttpTarget } from "../config/server-config.ts";
@@ -13,9 +14,18 @@ import { PROXY_FLAGS, readProxySetting } from "./proxy-flags.ts";
 
 export async function login(args: string[], io: Output): Promise<number> {
   const { http, config: file, name, data } = PROXY_FLAGS;
-  const flags = { http, config: file, name, data, remove: { type: "boolean" } } as const;
+  const flags = { http, config: file, name, data, remove: { type: "boolean" }, json: { type: "boolean" } } as const;
   const { values, positionals } = parseArguments(args, flags);
-  const { remove = false, ...given } = values;
+  const { remove = false, json, ...given } = values;
+  return withJsonReport(io, json, (report) => signInAt(positionals, given, remove, report));
+}
+
+async function signInAt(
+  positionals: readonly string[],
+  given: Parameters<typeof readProxySetting>[0],
+  remove: boolean,
+  io: Output,
+): Promise<number> {
   const { config, url, apiKey } = readProxySetting(given, [], io);
   const servers = config.servers.filter(({ target }) => "url" in target && target.oauth !== null);
   const [wanted, another] = positionals;

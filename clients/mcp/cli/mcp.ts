@@ -126,6 +126,7 @@ the server with your token, and renews it. The token is encrypted with the proxy
   --name NAME        name of the server; by default derived from its host
   --data FOLDER      folder of the proxy; by default mcp in ASSENT_STATE, or in the state folder
   --remove           remove the token from this machine
+  --json             print the lines as JSON
 
 examples:
   assent mcp login --http https://mcp.example.com/mcp

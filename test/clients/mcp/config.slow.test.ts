@@ -40,6 +40,8 @@ describe("the configuration of the proxy", () => {
       url: "https://mcp.example.com/mcp",
       headers: { Authorization: "Bearer t" },
       credentialHeaders: null,
+      oauth: null,
+      signIns: null,
     });
   });
 
