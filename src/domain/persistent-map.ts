@@ -93,6 +93,8 @@ export interface EndableValues<V> {
 /**
  * Drops the oldest ended values, so that the memory follows the open ones. Each sweep copies the map, so the map grows
  * by `RETAINED_ENDED` between two sweeps.
+ * @example
+ * const next = dropOldEnded({ all: all.with(id, task), nextSweep }, ({ ended }) => ended !== null);
  */
 export function dropOldEnded<V>(
   { all, nextSweep }: EndableValues<V>,
