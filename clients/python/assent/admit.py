@@ -86,7 +86,8 @@ def admit(client: Assent, request: Dict[str, Any], wait: float, caller: Optional
     call must not run.
     """
     end = time.monotonic() + wait
-    action = client.submit(**request, wait=wait)
+    # Wait only in `wait`, which continues after a restart of the service.
+    action = client.submit(**request)
     while True:
         left = end - time.monotonic()
         if action["status"] == "pending_approval" and open_question(action) is None and left > 0:

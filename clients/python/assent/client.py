@@ -136,11 +136,22 @@ class Assent:
             query["cursor"] = cursor
 
     def wait(self, action_id: str, seconds: float) -> ActionRecord:
-        """Waits until the action is no longer pending, an approver asks its agent a question, or `seconds` have passed. Returns the action."""
+        """
+        Waits until the action is no longer pending, an approver asks its agent a question, or `seconds` have passed. Returns the
+        action. Continues to wait while the service is unavailable, for example during a restart.
+        """
         end = time.monotonic() + seconds
         while True:
             now = max(0, min(int(end - time.monotonic()), LONGEST_WAIT))
-            record = self._record("GET", f"/v1/actions/{_part(action_id)}?wait={now}", wait=now, repeat=True, about=action_id)
+            path = f"/v1/actions/{_part(action_id)}?wait={now}"
+            try:
+                record = self._record("GET", path, wait=now, repeat=True, about=action_id)
+            except ServiceUnavailable as error:
+                pause = max(1.0, error.retry_after or 0)
+                if time.monotonic() + pause >= end:
+                    raise
+                time.sleep(pause)
+                continue
             if record["status"] != "pending_approval" or open_question(record) or time.monotonic() + 1 >= end:
                 return record
 

@@ -61,6 +61,20 @@ class Submitting(unittest.TestCase):
         self.assertEqual(self.client.submit(**request, wait=20)["status"], "approved")
         timer.join()
 
+    def test_waits_on_after_a_restart_of_the_service(self):
+        action = self.client.submit(**wish())
+        seen = []
+
+        def answer(handler):
+            seen.append(handler.path)
+            # More often than one call retries.
+            if len(seen) > 8:
+                reply(200, {**action, "status": "approved"})(handler)
+
+        with Liar(answer) as service:
+            record = Assent(url=service.url).wait(action["id"], 60)
+        self.assertEqual(record["status"], "approved")
+
     def test_start_and_result_once(self):
         action = self.client.submit(agent_id=AGENT, tool="stripe", operation="refund", params=ALLOWED, join=False)
         self.assertEqual(self.client.start(action["id"])["status"], "executing")
