@@ -4,13 +4,14 @@ import {
   type AgentFacts,
   confirmCredential,
   type CoreHost,
+  doesGlobInclude,
   findAgentBar,
   findCreatedResource,
   findScopeFault,
   findSumFault,
+  foldName,
   type IdempotentCall,
   type LedgerTransaction,
-  matchesAnyName,
   parseDuration,
   principalOfUser,
   type Reaction,
@@ -164,12 +165,9 @@ function assertWithin(allowedTools: readonly string[] | null, parent: Authority 
     throw refuse("/limits/sum/at_most", `the authority above it covers ${own.at_most}`);
 }
 
-/**
- * Returns false if the patterns do not cover a name that the pattern covers. Reads it as names: with `?` as a character,
- * and with nothing or two characters for each `*`, so that no `?` of the others covers it.
- */
+/** Returns true if one of the patterns covers every name that the pattern covers. */
 const isWithin = (pattern: string, others: readonly string[]): boolean =>
-  ["", "**"].every((text) => matchesAnyName(others, pattern.replaceAll("*", text)));
+  others.some((other) => doesGlobInclude(foldName(other), foldName(pattern)));
 
 /** Throws unless the expressions are valid for the tools and operations, and read no parameter that a policy redacts. */
 function assertExpressions(

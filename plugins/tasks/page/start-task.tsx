@@ -123,4 +123,5 @@ function PlanTask({ id, agent, actions, onClose }: PlanTaskProps) {
 }
 
 /** Whether the name can follow a dot in CEL. The API leaves other members free, too. */
-const isPlainName = (name: string): boolean => /^[A-Za-z_]\w*$/.test(name);
+const isPlainName = (name: string): boolean =>
+  /^(?!(as|break|const|continue|else|false|for|function|in|null|true)$)[A-Za-z_]\w*$/.test(name);
