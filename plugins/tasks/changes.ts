@@ -18,6 +18,7 @@ import {
   toActor,
 } from "../../src/core.ts";
 import { type Credential, Refusal, type StatesReader, toRfc3339 } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
 import { recordAlteredError, verifyAgainstLedger, withCurrentStatus } from "../actions/api.ts";
 import {
   assertNotOwnAgent,
@@ -58,6 +59,8 @@ interface Terms {
   operations: Operations;
   /** Pointer of the operations in the body. */
   pointer: string;
+  /** Ids of the actions of the plan that the operations cover. */
+  planned: readonly string[];
 }
 
 /** Starts a task with its grants. A repeated request returns the task that the first request started. */
@@ -69,7 +72,7 @@ export async function startTask(
   call: IdempotentCall | null,
 ): Promise<{ task: Task; replayed: boolean }> {
   const { agent_id, title } = body;
-  const { template, for: duration, operations, pointer } = await readTerms(host, options, credential, body);
+  const { template, for: duration, operations, pointer, planned } = await readTerms(host, options, credential, body);
   const [id, ...grants] = [host.newId(), ...operations.map(() => host.newId())];
   for (const { tool, operation } of operations)
     await assertNotOwnAgent(host, credential, { agent_id, tool, operation });
@@ -77,6 +80,11 @@ export async function startTask(
     const caller = await confirmCredential(tx, credential, "grants:write");
     const earlier = await findCreatedResource(tx, caller, call);
     if (earlier !== null) return { task: findTask(tx, earlier), replayed: true };
+    if ((await tx.actionsById(planned)).some((row) => isRefused(row, tx.now)))
+      throw invalid(
+        "/plan/id",
+        "an action of the plan has just been denied or cancelled, or has expired; read it again",
+      );
     const isFull = listOpenTasks(tx, agent_id).length >= MAX_OPEN;
     let until = tx.now;
     for (const [i, terms] of operations.entries()) {
@@ -125,8 +133,9 @@ async function readTerms(
   return {
     template: name ?? null,
     for: duration,
-    operations: template?.operations ?? planned ?? operations ?? [],
+    operations: template?.operations ?? planned?.operations ?? operations ?? [],
     pointer: name !== undefined ? "/template" : plan !== undefined ? "/plan" : "/operations",
+    planned: planned?.ids ?? [],
   };
 }
 
@@ -139,7 +148,7 @@ async function readPlanned(
   credential: Credential,
   agentId: string,
   { id, free = [], times = 1 }: NonNullable<TaskBody["plan"]>,
-): Promise<Operations> {
+): Promise<{ operations: Operations; ids: readonly string[] }> {
   const limit = MAX_PLAN_ACTIONS + 1;
   const rows = await host.storage.actions({ visibility: { all: true }, plan_id: id, limit });
   if (
@@ -152,9 +161,11 @@ async function readPlanned(
   if (other !== undefined) throw invalid("/agent_id", `the plan is of the agent "${other.agent_id}"`);
   const operations = new Map<string, Operations[number]>();
   const members = new Set<string>();
+  const ids: string[] = [];
   for (const row of rows.toSorted((a, b) => a.decision_seq - b.decision_seq)) {
-    if (row.decision !== "require_approval" || REFUSED.includes(withCurrentStatus(row, host.clock()).status)) continue;
-    const { tool, operation } = row;
+    if (row.decision !== "require_approval" || isRefused(row, host.clock())) continue;
+    const { id: action, tool, operation } = row;
+    ids.push(action);
     await verifyAgainstLedger(host, host.storage, row);
     const request = effectiveRequest(row);
     if (request === null || !hasRecordedRequest(row)) throw recordAlteredError(row, ["request"]);
@@ -173,8 +184,10 @@ async function readPlanned(
       "/plan/id",
       `a task has at most ${MAX_OPERATIONS} operations, with conditions of up to ${MAX_SCOPE} characters; leave members free, or list the operations`,
     );
-  return list;
+  return { operations: list, ids };
 }
+
+const isRefused = (row: ActionRow, now: number): boolean => REFUSED.includes(withCurrentStatus(row, now).status);
 
 function assertWithin(pointer: string, ms: number, longest: number): void {
   if (ms > longest)

@@ -3,7 +3,9 @@
  * @needs grants, plans, users
  */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { auditStore } from "../../../src/testing/index.ts";
 import { needs } from "../../support/features.ts";
 import { invite, startPeople } from "../../support/people.ts";
@@ -31,10 +33,21 @@ let alice: string;
 let bob: string;
 let tim: string;
 let n = 0;
+/** Runs before the service reads the keys: when it starts a task, between the plan and the transaction. */
+let beforeKeys: (() => Promise<void>) | null = null;
 
 before(async () => {
   service = await startPeople({
     policy: POLICY,
+    storage(folder) {
+      const storage = sqliteStorage({ path: join(folder, "assent.db") });
+      const keys = storage.keys.bind(storage);
+      storage.keys = async () => {
+        await beforeKeys?.();
+        return keys();
+      };
+      return storage;
+    },
     change(config) {
       config.approvals.trust_key_makers = true;
       config.groups = {
@@ -210,6 +223,19 @@ describe("a task from the agent's plan", () => {
       { to: "ann", body: "hi", bcc: "eve" },
     ])
       assert.equal(await status(agent_id, sending(params)), "pending_approval", JSON.stringify(params));
+  });
+
+  test("is refused if an action of the plan is rejected after the service has read the plan", async () => {
+    const agent_id = freshAgent();
+    const id = await plan(agent_id, [deploy({ repo: "web" }), deploy({ repo: "api" })]);
+    const { actions } = (await service.call("GET", `/v1/plans/${id}`, { key: bob })).body;
+    beforeKeys = async () => {
+      beforeKeys = null;
+      await reject(actions[1].id, bob);
+    };
+    const { status: refused, body } = await from(agent_id, { id });
+    assert.deepEqual([beforeKeys, refused, body.errors?.[0].pointer], [null, 422, "/plan/id"], JSON.stringify(body));
+    assert.equal((await from(agent_id, { id })).body.grants.length, 1);
   });
 
   test("is refused for other agents, unseen plans, unknown members, and plans in which nothing asks", async () => {
