@@ -34,14 +34,15 @@ async function signInAt(
   if (another !== undefined || server === undefined || second !== undefined)
     throw usageError(
       servers.length === 0
-        ? "no server has a url and no Authorization header of its own"
+        ? "no server has an https URL (or a URL of this machine) without an Authorization header of its own"
         : `name one server: ${servers.map((each) => each.name).join(", ")}`,
     );
   const target = server.target as HttpTarget;
   const store = target.signIns;
   if (store === null) throw usageError("the configuration listens without a token; set ASSENT_MCP_TOKEN");
   if (remove) {
-    store.remove();
+    // A renewal that is in progress would store the sign-in again.
+    await store.withLock(async () => store.remove());
     io.out(`removed the sign-in at ${target.url}`);
     return EXIT_CODES.ok;
   }

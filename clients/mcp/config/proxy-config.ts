@@ -5,7 +5,7 @@ import { foldName, findNameFault } from "../../../src/domain/names.ts";
 import { explainFault, siblingNames, findInnermostFault } from "../../../src/domain/validation.ts";
 import { readYaml } from "../../../src/domain/yaml.ts";
 import { findTemplateFault } from "../decisions/credential-headers.ts";
-import { GOVERNED_METHODS, type GovernedMethod, type ServerConfig } from "./server-config.ts";
+import { GOVERNED_METHODS, isProtected, type GovernedMethod, type ServerConfig } from "./server-config.ts";
 
 const closed = { additionalProperties: false };
 const TextMap = Type.Record(Type.String(), Type.String());
@@ -153,6 +153,9 @@ export function readServerConfig(name: string, values: Static<typeof Server>): S
   );
   if ("oauth" in values && hasAuthorization)
     throw new ProxyConfigError(`${path}: set either oauth or an Authorization header, because a request has one token`);
+  const canSignIn = url !== undefined && isProtected(url) && !hasAuthorization;
+  if ("oauth" in values && !canSignIn)
+    throw new ProxyConfigError(`${path}: oauth needs an https URL, because everyone on the network can read http`);
   if (oauth.client_secret !== undefined && oauth.client_id === undefined)
     throw new ProxyConfigError(`${path}/oauth: client_secret needs client_id`);
   const fault = findNameFault(tool);
@@ -168,7 +171,7 @@ export function readServerConfig(name: string, values: Static<typeof Server>): S
     target:
       url === undefined
         ? { command: command as string, args, env, cwd }
-        : { url, headers, credentialHeaders, oauth: hasAuthorization ? null : oauth, signIns: null },
+        : { url, headers, credentialHeaders, oauth: canSignIn ? oauth : null, signIns: null },
   };
 }
 

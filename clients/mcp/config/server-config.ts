@@ -38,7 +38,7 @@ export interface HttpTarget {
    * credential that the service issues when the action starts.
    */
   credentialHeaders: Record<string, string> | null;
-  /** How a person signs in at this server. Null if the configuration has an Authorization header. */
+  /** How a person signs in at this server. Null if the configuration has an Authorization header, or without TLS. */
   oauth: OAuthOptions | null;
   /** The sign-in of the person whose key the proxy has. Null if the proxy must not use one. */
   signIns: SignInStore | null;
@@ -51,6 +51,13 @@ export interface OAuthOptions {
   client_id?: string | undefined;
   client_secret?: string | undefined;
   client_metadata_url?: string | undefined;
+}
+
+/** Returns true if no one on the network can read what is sent to the URL: HTTPS, or HTTP at this machine. */
+export function isProtected(url: string | URL): boolean {
+  if (!URL.canParse(url)) return false;
+  const { protocol, hostname } = new URL(url);
+  return protocol === "https:" || (protocol === "http:" && ["127.0.0.1", "localhost", "[::1]"].includes(hostname));
 }
 
 /** Methods that can require a decision. `tools/call` is not among them, because it always requires a decision. */

@@ -8,15 +8,16 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import {
   auth,
+  type FetchLike,
   extractWWWAuthenticateParams,
   type OAuthClientProvider,
   type OAuthDiscoveryState,
   type StoredOAuthClientInformation,
   type StoredOAuthTokens,
 } from "@modelcontextprotocol/client";
-import type { HttpTarget } from "../config/server-config.ts";
+import { isProtected, type HttpTarget } from "../config/server-config.ts";
 import type { SignIn } from "./stored-sign-in.ts";
-import { fetchWithoutRedirects } from "./upstream-sign-in.ts";
+import { assertBearer, fetchWithoutRedirects } from "./upstream-sign-in.ts";
 
 /** Time limit for the person. Milliseconds. */
 const CONSENT_MS = 10 * 60_000;
@@ -33,6 +34,12 @@ export async function requestConsent(
   timeoutMs = CONSENT_MS,
 ): Promise<SignIn> {
   const oauth = target.oauth ?? {};
+  // A server elsewhere must not send the browser or this process to addresses of this machine.
+  const isLocal = new URL(url).protocol === "http:";
+  const requireTls = (to: string | URL): void => {
+    if (new URL(to).protocol !== "https:" && !(isLocal && isProtected(to)))
+      throw new TypeError("the server or its authorization server has an endpoint without TLS");
+  };
   const challenge = await probe(url, headers);
   if (challenge.status !== 401)
     throw new Error(`the server does not ask for a sign-in: it answered with status ${challenge.status}`);
@@ -70,13 +77,17 @@ export async function requestConsent(
     discoveryState: () => discovery,
     saveDiscoveryState(found) {
       // Before anything is sent to the authorization server.
-      assertSupported(found, oauth.issuer);
+      assertSupported(found, oauth.issuer, requireTls);
       discovery = found;
     },
   };
+  const fetchFn: FetchLike = async (to, init) => {
+    requireTls(to);
+    return fetchWithoutRedirects(to, init);
+  };
   const about = {
     serverUrl: url,
-    fetchFn: fetchWithoutRedirects,
+    fetchFn,
     ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl }),
     ...((oauth.scope ?? scope) === undefined ? {} : { scope: (oauth.scope ?? scope) as string }),
   };
@@ -90,7 +101,7 @@ export async function requestConsent(
     await auth(provider, { ...about, authorizationCode: code, ...(iss === null ? {} : { iss }) });
     const got = tokens as StoredOAuthTokens | undefined;
     if (got === undefined || client === undefined) throw new Error("the authorization server issued no token");
-    if (got.token_type.toLowerCase() !== "bearer") throw new Error("the authorization server issued no bearer token");
+    assertBearer(got);
     const accepted = await probe(url, { ...headers, authorization: `Bearer ${got.access_token}` });
     if (accepted.status === 401 || accepted.status === 403)
       throw new Error(`the server does not accept the token of its authorization server: status ${accepted.status}`);
@@ -121,6 +132,7 @@ async function probe(url: string, headers: Readonly<Record<string, string>>): Pr
 function assertSupported(
   { authorizationServerMetadata: metadata }: OAuthDiscoveryState,
   expected: string | undefined,
+  requireTls: (endpoint: string) => void,
 ): void {
   if (metadata === undefined) throw new Error("the authorization server has no metadata");
   if (expected !== undefined && metadata.issuer !== expected)
@@ -129,11 +141,7 @@ function assertSupported(
     );
   if (metadata.code_challenge_methods_supported?.includes("S256") !== true)
     throw new Error(`the authorization server ${metadata.issuer} does not support PKCE with S256`);
-  for (const endpoint of [metadata.authorization_endpoint, metadata.token_endpoint]) {
-    const { protocol, hostname } = new URL(endpoint);
-    if (protocol !== "https:" && !(protocol === "http:" && ["127.0.0.1", "localhost", "[::1]"].includes(hostname)))
-      throw new Error(`the authorization server ${metadata.issuer} has an endpoint without TLS`);
-  }
+  for (const endpoint of [metadata.authorization_endpoint, metadata.token_endpoint]) requireTls(endpoint);
 }
 
 interface Callback {
@@ -149,7 +157,9 @@ async function listenForCallback(state: string): Promise<Callback> {
   const isState = (given: string): boolean =>
     given.length === state.length && timingSafeEqual(Buffer.from(given), Buffer.from(state));
   const server = createServer((request, response) => {
-    const { pathname, searchParams } = new URL(request.url ?? "/", "http://127.0.0.1");
+    // Any program or page on this machine can send a request, also with a target that is no URL.
+    const target = `http://127.0.0.1${request.url ?? "/"}`;
+    const { pathname, searchParams } = new URL(URL.canParse(target) ? target : "http://127.0.0.1/");
     const isOurs = request.method === "GET" && pathname === PATH && isState(searchParams.get("state") ?? "");
     response.writeHead(isOurs ? 200 : 400, {
       "content-type": "text/plain; charset=utf-8",

@@ -2,8 +2,8 @@
  * Stores the sign-ins of a person at MCP servers. Each file is encrypted with a key that is derived from the API key of the
  * proxy, so a proxy with another key, for example of another person, has no sign-in there.
  */
-import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
-import { closeSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createCipheriv, createDecipheriv, createHmac, randomBytes, randomUUID } from "node:crypto";
+import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type {
@@ -51,8 +51,18 @@ export function createSignInStore(folder: string, service: { url: string; apiKey
   const path = join(parent, derive("name").toString("hex").slice(0, 32));
   const key = derive("key");
 
+  /** Throws if another user can put files in the folder, such as a symbolic link or a lock. */
+  function assertPrivateFolder(): void {
+    const folderStat = lstatSync(parent, { throwIfNoEntry: false });
+    const own = process.getuid?.();
+    if (folderStat === undefined || own === undefined) return;
+    if (![own, 0].includes(folderStat.uid) || (folderStat.mode & 0o022) !== 0)
+      throw new Error(`other users can write to the folder ${parent}; remove it and sign in again`);
+  }
+
   function read(): SignIn | null {
     let bytes: Buffer;
+    assertPrivateFolder();
     try {
       bytes = readFileSync(path);
     } catch (error) {
@@ -77,29 +87,43 @@ export function createSignInStore(folder: string, service: { url: string; apiKey
       const cipher = createCipheriv("aes-256-gcm", key, nonce);
       const sealed = Buffer.concat([cipher.update(JSON.stringify(signIn)), cipher.final()]);
       mkdirSync(parent, { recursive: true, mode: 0o700 });
-      const temporary = `${path}.${process.pid}`;
-      writeFileSync(temporary, Buffer.concat([nonce, cipher.getAuthTag(), sealed]), { mode: 0o600 });
+      assertPrivateFolder();
+      const temporary = `${path}.${randomUUID()}`;
+      const bytes = Buffer.concat([nonce, cipher.getAuthTag(), sealed]);
+      writeFileSync(temporary, bytes, { mode: 0o600, flag: "wx", flush: true });
       renameSync(temporary, path);
     },
     remove: () => rmSync(path, { force: true }),
     async withLock(work) {
       const lock = `${path}.lock`;
+      const holder = randomUUID();
       mkdirSync(parent, { recursive: true, mode: 0o700 });
+      assertPrivateFolder();
       for (;;)
         try {
-          closeSync(openSync(lock, "wx", 0o600));
+          writeFileSync(lock, holder, { mode: 0o600, flag: "wx" });
           break;
         } catch (error) {
           if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-          const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
-          if (age > LOCK_EXPIRY_MS) rmSync(lock, { force: true });
+          const age = Date.now() - (lstatSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
+          // A time in the future is not the time of a running process.
+          if (Math.abs(age) > LOCK_EXPIRY_MS) rmSync(lock, { force: true });
           else await delay(LOCK_POLL_MS);
         }
       try {
         return await work();
       } finally {
-        rmSync(lock, { force: true });
+        // After a suspend, another process can have the lock.
+        if (isHeldBy(lock, holder)) rmSync(lock, { force: true });
       }
     },
   };
+}
+
+function isHeldBy(lock: string, holder: string): boolean {
+  try {
+    return readFileSync(lock, "utf8") === holder;
+  } catch {
+    return false;
+  }
 }

@@ -1,6 +1,11 @@
 /** Connects to a server by URL over Streamable HTTP, with the transport of the official client SDK. */
 import { randomUUID } from "node:crypto";
-import { SdkHttpError, StreamableHTTPClientTransport, UnauthorizedError } from "@modelcontextprotocol/client";
+import {
+  InsufficientScopeError,
+  SdkHttpError,
+  StreamableHTTPClientTransport,
+  UnauthorizedError,
+} from "@modelcontextprotocol/client";
 import {
   ERROR_CODE,
   errorReply,
@@ -66,8 +71,12 @@ export async function openHttpChannel(
     const redirect = facts?.credential === undefined && !hasToken ? {} : { redirect: "error" as const };
     const response = await fetch(input, { ...init, headers: sent, ...redirect });
     const requestId = facts?.requestId ?? null;
-    // The official transport renews the token after a 401.
-    if (!response.ok && response.status !== 401 && facts?.isModern === true && requestId !== null)
+    // The official transport renews the token after a 401, and would read a body that never ends.
+    if (response.status === 401) {
+      void response.body?.cancel().catch(() => {});
+      return new Response(null, { status: 401, headers: response.headers });
+    }
+    if (!response.ok && facts?.isModern === true && requestId !== null)
       return consumeErrorReply(response, requestId, (message) => channel.onmessage(message as Message));
     const consumed = await consumeMessages(response, (message) =>
       message instanceof MessageError
@@ -182,7 +191,9 @@ const foreignReply = (): MessageError =>
  */
 function describeFailure(error: unknown, code: string | undefined): string {
   if (error instanceof ResponseLostError) return error.message;
-  if (error instanceof UnauthorizedError || error instanceof SdkHttpError || error instanceof SignInNeededError)
+  if (
+    [UnauthorizedError, SdkHttpError, SignInNeededError, InsufficientScopeError].some((type) => error instanceof type)
+  )
     return describeError(error);
   return code === undefined
     ? "its response was not a response of MCP; the log of the proxy has the details"
@@ -193,6 +204,8 @@ function describeError(error: unknown): string {
   if (error instanceof UnauthorizedError || (error instanceof SdkHttpError && error.status === 401))
     return "it rejected the credentials; set `headers` in its configuration, or sign in again with assent mcp login";
   if (error instanceof SignInNeededError) return error.message;
+  if (error instanceof InsufficientScopeError)
+    return "its sign-in lacks a scope; set `oauth.scope` in its configuration, and sign in again with assent mcp login";
   if (error instanceof SdkHttpError) return `it responded with status ${error.status}`;
   const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
   return `${error instanceof Error ? error.message : String(error)}${cause}`;
