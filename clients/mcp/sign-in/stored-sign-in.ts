@@ -20,11 +20,12 @@ export interface SignIn {
   /** Resource indicator of the tokens (RFC 8707); null if the server has no metadata. */
   resource: string | null;
   client: StoredOAuthClientInformation;
-  tokens: StoredOAuthTokens;
+  /** Null after the sign-in has ended. A server that needs no sign-in would run a call without a token as no one. */
+  tokens: StoredOAuthTokens | null;
 }
 
 export interface SignInStore {
-  /** Returns null if there is no sign-in, or none that this key can decrypt. */
+  /** Returns null if there is no sign-in with this key. Throws if it cannot be read, for example because it was altered. */
   read(): SignIn | null;
   write(signIn: SignIn): void;
   remove(): void;
@@ -74,9 +75,8 @@ export function createSignInStore(folder: string, service: { url: string; apiKey
       decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
       const text = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]);
       return JSON.parse(text.toString()) as SignIn;
-    } catch {
-      // The file is incomplete or was changed.
-      return null;
+    } catch (error) {
+      throw new Error(`the file ${path} is damaged; remove it and sign in again`, { cause: error });
     }
   }
 

@@ -56,7 +56,12 @@ export function createUpstreamSignIn(name: string, store: SignInStore | null): A
     if (error instanceof SignInNeededError) throw error;
     throw new SignInNeededError(`its sign-in cannot be read or stored: ${(error as Error).message}`, { cause: error });
   };
-  const readToken = async (): Promise<string | undefined> => store?.read()?.tokens.access_token;
+  const ended = (): SignInNeededError => needed("its sign-in has ended or was revoked");
+  const readToken = async (): Promise<string | undefined> => {
+    const signIn = store?.read() ?? null;
+    if (signIn?.tokens === null) throw ended();
+    return signIn?.tokens.access_token;
+  };
   return {
     token: async () => (handed = await readToken().catch(explain)),
     async onUnauthorized() {
@@ -68,9 +73,10 @@ export function createUpstreamSignIn(name: string, store: SignInStore | null): A
       const renew = async (): Promise<void> => {
         const signIn = store.read();
         if (signIn === null) throw needed("it requires a sign-in");
-        // Another process has renewed the token. A second use of the refresh token could end the sign-in.
-        if (signIn.tokens.access_token !== rejected) return;
         const { metadata, client, resource, tokens } = signIn;
+        if (tokens === null) throw ended();
+        // Another process has renewed the token. A second use of the refresh token could end the sign-in.
+        if (tokens.access_token !== rejected) return;
         if (tokens.refresh_token === undefined) throw needed("its sign-in has ended");
         const request = refreshAuthorization(metadata.issuer, {
           metadata,
@@ -79,7 +85,7 @@ export function createUpstreamSignIn(name: string, store: SignInStore | null): A
           ...(resource === null ? {} : { resource: new URL(resource) }),
           fetchFn: fetchWithoutRedirects,
         });
-        const check = (tokens: OAuthTokens): OAuthTokens => (assertBearer(tokens), tokens);
+        const check = (issued: OAuthTokens): OAuthTokens => (assertBearer(issued), issued);
         const renewed = await request.then(check).catch((error: unknown) => {
           const isFinal =
             error instanceof OAuthError &&
@@ -90,8 +96,8 @@ export function createUpstreamSignIn(name: string, store: SignInStore | null): A
             throw new SignInNeededError("its authorization server did not renew the sign-in; try again later", {
               cause: error,
             });
-          store.remove();
-          throw needed("its sign-in has ended or was revoked");
+          store.write({ ...signIn, tokens: null });
+          throw ended();
         });
         store.write({ ...signIn, tokens: { ...renewed, issuer: metadata.issuer } });
       };

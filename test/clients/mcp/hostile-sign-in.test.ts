@@ -59,11 +59,11 @@ const targetAt = (url: string, signIns: SignInStore | null): HttpTarget => ({
 
 test("a server on http of another machine gets no token, and no one can sign in there", async () => {
   const got: (string | undefined)[] = [];
-  // The proxy counts only 127.0.0.1 as this machine.
+  // An address of this machine that the proxy does not count as such.
   const url = await listen(({ headers }, response) => {
     got.push(headers.authorization);
     response.writeHead(202).end();
-  }, "127.0.0.2");
+  }, "0.0.0.0");
   const { store } = createStore();
   store.write(signInAt("https://login.test"));
   const channel = await openHttpChannel("notes", targetAt(url, store), () => {});
@@ -113,7 +113,25 @@ test("a renewal without a refresh token keeps the one before, whatever its time 
   await provider.token();
   await provider.onUnauthorized?.({} as never);
   assert.equal(await provider.token(), "new");
-  assert.equal(store.read()?.tokens.refresh_token, "again");
+  assert.equal(store.read()?.tokens?.refresh_token, "again");
+});
+
+test("a call is not sent without a token after the sign-in has ended, or if its file is damaged", async () => {
+  const issuer = await listen((_, response) => {
+    response.writeHead(400, { "content-type": "application/json" });
+    response.end(JSON.stringify({ error: "invalid_grant" }));
+  });
+  const { folder, store } = createStore();
+  store.write(signInAt(issuer));
+  const provider = createUpstreamSignIn("notes", store);
+  await provider.token();
+  for (let call = 0; call < 2; call++) {
+    await assert.rejects(async () => provider.onUnauthorized?.({} as never), /has ended or was revoked/);
+    await assert.rejects(provider.token(), /has ended or was revoked/);
+  }
+  const [file = ""] = readdirSync(folder);
+  writeFileSync(join(folder, file), "x".repeat(100));
+  await assert.rejects(provider.token(), /is damaged/);
 });
 
 test("a 401 whose body never ends does not hold the request, and its text is not quoted", async () => {

@@ -290,7 +290,7 @@ describe("a server that asks for a sign-in", () => {
     const proxy = await start();
     await expire(true);
     assert.match(textOf(await echo(proxy)), /its sign-in has ended or was revoked; run "assent mcp login notes"/);
-    assert.match(textOf(await echo(proxy)), /requires a sign-in/);
+    assert.match(textOf(await echo(proxy)), /its sign-in has ended or was revoked/);
     assert.deepEqual(calls, []);
     await signIn();
     assert.match(textOf(await echo(proxy)), /"at"/);
