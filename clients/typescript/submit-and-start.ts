@@ -54,7 +54,7 @@ export async function submitAndStart(
 ): Promise<StartOutcome> {
   const end = performance.now() + approvalTimeout * 1000;
   const remainingSeconds = () => Math.max(0, (end - performance.now()) / 1000);
-  // Wait only in `wait`, which continues after a restart of the service.
+  // Do not wait in `submit`: only `wait` continues after a restart of the service.
   let action = await assent.submit(request, { join: true, meta, signal });
   for (;;) {
     if (action.status === "pending_approval" && openQuestion(action) === null && remainingSeconds() > 0)

@@ -340,8 +340,9 @@ function renderAction(
 }
 
 /**
- * Whether the policies in `set` present the request as approvers saw it, because they contain the version of the policy
- * that decided. A response about one settled action with votes has the preview that `readShownPreview` verifies instead.
+ * Returns true for a pending action, and for a settled one if `set` contains the version of the policy that decided it. Only
+ * that version presents the request as approvers saw it. False for a response about one settled action with votes, which
+ * has the preview that `readShownPreview` verifies.
  */
 function isRequestPresented(row: ActionRow, votes: readonly ApprovalRow[], { set, token }: RecordOptions): boolean {
   if (row.status === "pending_approval") return true;

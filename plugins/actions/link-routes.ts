@@ -40,7 +40,8 @@ async function linkAnswer(
 ): Promise<Static<typeof LinkResponse>> {
   const { row: linked, recipient, refusal } = await readLink(host, token);
   const { row, votes } = await readRowWithVotes(host, linked);
-  const displayed = redactRow((await host.policies.current()).compiled, row);
+  const { compiled } = await host.policies.current();
+  const displayed = redactRow(compiled, row);
   const { params, context } = effectiveRequest(displayed) ?? { params: {}, context: {} };
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule } = row;
   const set = await readPendingPolicySet(host, row);
@@ -52,7 +53,7 @@ async function linkAnswer(
   const offers =
     account === null || approval === null || row.plan_id !== null || host.voteAddition === null
       ? null
-      : await host.voteAddition.listOffers(host.storage, row, (await host.policies.current()).compiled, approval);
+      : await host.voteAddition.listOffers(host.storage, row, compiled, approval);
   const pins = history === null ? [] : await renderPins(host, row, history, true);
   return {
     approver: recipient.principal,

@@ -131,9 +131,8 @@ function fitScope(requests: readonly ActionRequest[]): { scope: string; varying:
 }
 
 /**
- * Returns a scope that covers only requests with the members of this one and with equal values, except that the members
- * in `free` may have any value but null.
- * @param free members in CEL, such as `params.body`
+ * Returns a scope that covers only requests with the same members as this one, and with equal values except in `free`.
+ * @param free the members that may have any value but null, as CEL, such as `params.body`
  */
 export function fitRequest(request: ActionRequest, free: readonly string[]): string {
   return REQUEST_PARTS.flatMap((part) => {

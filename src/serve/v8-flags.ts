@@ -8,7 +8,7 @@ import { setFlagsFromString } from "node:v8";
 const { bun, deno } = process.versions;
 const isNode = bun === undefined && deno === undefined;
 
-/** Call before the modules of the service are loaded. Code that loads them runs once, so optimizing it costs more than it saves. */
+/** Call before the modules of the service are loaded. Their top-level code runs once, so optimizing it would cost more than it saves. */
 export function prepareForLoading(): void {
   if (isNode) setFlagsFromString("--semi-space-growth-factor=1");
   if (isNode) setFlagsFromString("--no-opt");

@@ -38,7 +38,7 @@ export interface HttpTarget {
    * credential that the service issues when the action starts.
    */
   credentialHeaders: Record<string, string> | null;
-  /** How a person signs in at this server. Null if the configuration has an Authorization header, or without TLS. */
+  /** How a person signs in at this server. Null if the configuration has an Authorization header, or if the address has no TLS. */
   oauth: OAuthOptions | null;
   /** The sign-in of the person whose key the proxy has. Null if the proxy must not use one. */
   signIns: SignInStore | null;

@@ -146,7 +146,7 @@ function assertSupported(
 
 interface Callback {
   url: string;
-  /** Resolves to the code of the first redirect with the state. Rejects if the person or the server refused. */
+  /** Resolves to the code in the first redirect that has the right state. Rejects if the person or the server refused. */
   wait(timeoutMs: number): Promise<{ code: string; iss: string | null }>;
   close(): void;
 }

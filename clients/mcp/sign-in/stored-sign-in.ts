@@ -113,7 +113,7 @@ export function createSignInStore(folder: string, service: { url: string; apiKey
       try {
         return await work();
       } finally {
-        // After a suspend, another process can have the lock.
+        // If this machine was suspended, another process may hold the lock now.
         if (isHeldBy(lock, holder)) rmSync(lock, { force: true });
       }
     },

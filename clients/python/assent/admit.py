@@ -86,7 +86,7 @@ def admit(client: Assent, request: Dict[str, Any], wait: float, caller: Optional
     call must not run.
     """
     end = time.monotonic() + wait
-    # Wait only in `wait`, which continues after a restart of the service.
+    # Do not wait in `submit`: only `wait` continues after a restart of the service.
     action = client.submit(**request)
     while True:
         left = end - time.monotonic()

@@ -359,7 +359,7 @@ function countText({ total }: Queue, isFiltered: boolean): string {
 
 /**
  * Searches the lines below the request `id`, and then those above it, for a line that leads to a request on which the
- * person can vote. Lines of the open group come first. Returns undefined if there is none.
+ * person can vote. Searches the open group first. Returns undefined if there is no such line.
  */
 function nextOpen(lines: readonly Line[], id: string, group: string | undefined): Line | undefined {
   const place = lines.findIndex((line) => line.kind === "request" && line.item.action.id === id);

@@ -7,7 +7,7 @@ import { changeItem, type QueueState } from "./queue-state.ts";
 const COLLECT_MS = 150;
 /** Poll interval if the event stream is refused. Milliseconds. */
 const POLL_MS = 5000;
-/** Minimum time between the end of a read and the next one that events trigger. Milliseconds. */
+/** Minimum time from the end of a read to the next read. Milliseconds. */
 const READ_EVERY_MS = 2000;
 /** The same, as a multiple of the time that the read took: the service reads all pending requests for it. */
 const READ_SHARE = 10;

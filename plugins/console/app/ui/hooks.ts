@@ -11,7 +11,7 @@ export interface LoadState<T> {
   set(change: (data: T | null) => T | null): void;
 }
 
-/** Opens a form of the page if the address ends in `?form=true`, which it removes, so that the form can be opened again. */
+/** Opens a form of the page if the address ends in `?form=true`. Removes this ending, so that the same link works again. */
 export function useAddressedForm(query: URLSearchParams, open: () => void): void {
   const isAsked = query.has("form");
   useEffect(() => {
