@@ -61,7 +61,7 @@ export { parseTimeWindow } from "./cli/time-window.ts";
 export { parseFuture, parsePast, parseSeconds } from "./cli/times.ts";
 export { askYesOrNo, canAsk, isYes } from "./cli/yes-or-no.ts";
 export { stateFolder } from "./config/index.ts";
-export { requestSections } from "./delivery/approval-message-text.ts";
+export { requestSections } from "./messages/approval-message-text.ts";
 export { rankParameters } from "./domain/headline.ts";
 export { isJsonObject, type JsonObject, parseJson } from "./domain/json.ts";
 export { reachesSite, siteOrigin } from "./domain/loopback.ts";

@@ -45,6 +45,13 @@ export type {
   UrgentJob,
   Snapshot,
 } from "./contract/ledger.ts";
+export { type Channels, ChannelError, type Messenger, type MessengerParts } from "./contract/messenger.ts";
+export type { ChannelSettings } from "./contract/channel-settings.ts";
+export type { RowSeals } from "./contract/row-seals.ts";
+export type { MessageBase } from "./contract/notifier.ts";
+export { formatPrincipal } from "./messages/approval-message-text.ts";
+export { runInPluginContext } from "./serve/stray-errors.ts";
+export { rightsOfUser } from "./identity/users.ts";
 export { createRepeatingTask, type RepeatingTask } from "./cluster/repeating-task.ts";
 export { TimeLimitError, withTimeLimit } from "./cluster/time-limit.ts";
 export { createSharedRead } from "./ledger/shared-read.ts";
@@ -65,6 +72,8 @@ export { resolveObligations } from "./domain/policy/decide/resolve-obligations.t
 export {
   type ActionEntry,
   type ActionHistory,
+  buildActionHistory,
+  toCountedVote,
   type ApprovalRequirement,
   type RecordedApproval,
   type RecordedEdit,
@@ -142,6 +151,7 @@ export { rightsReader } from "./http/resource/rights-reader.ts";
 export { confirmCredential, withoutDelegations } from "./http/resource/confirm-credential.ts";
 
 export {
+  REVIEW_DEADLINE_MS,
   describeReviewDenial,
   findOutstandingReviewers,
   MAX_REVIEW_REASON,
@@ -318,7 +328,7 @@ export {
 export { displayPrincipal, principalOfKey, principalOfUser, userOfPrincipal } from "./domain/principals.ts";
 export { renderCsvCell } from "./domain/csv.ts";
 export { foldName, sameName } from "./domain/names.ts";
-export { shiftAt, shiftsBetween } from "./domain/rota.ts";
+export { type Rota, shiftAt, shiftsBetween } from "./domain/rota.ts";
 
 // Users
 export {
@@ -450,7 +460,7 @@ export { findSimilarName } from "./domain/similar-name.ts";
 export { clipText, hasHiddenCharacters, toSingleLine } from "./domain/text.ts";
 export { renderMarkedText } from "./domain/visible-text.ts";
 export { parseDuration, parseRfc3339 } from "./domain/time.ts";
-export { utcOffset } from "./domain/time-zone.ts";
+export { toInstant, utcOffset } from "./domain/time-zone.ts";
 
 // Programs
 export { ProgramError, type ProgramResult, runProgram } from "./programs/run-program.ts";

@@ -27,6 +27,7 @@ import type { Reviewer } from "./contract/reviewer.ts";
 import type { SoleApproval } from "./contract/sole-approval.ts";
 import type { DecisionStep } from "./contract/step.ts";
 import type { Storage } from "./contract/storage.ts";
+import type { Messenger, MessengerParts } from "./contract/messenger.ts";
 import type { Tracer } from "./contract/tracer.ts";
 import type { VoteAddition } from "./contract/vote-addition.ts";
 import type { Fold } from "./domain/fold.ts";
@@ -57,6 +58,11 @@ export interface Contributions {
   steps?: DecisionStep[];
   /** At most one plugin can contribute a tracer. */
   tracer?: Tracer;
+  /**
+   * Creates what writes and sends messages, after the `setup` of all plugins. Throws OptionsError for a faulty
+   * configuration. Only for one plugin, with `core`, because it writes in the transactions of decisions.
+   */
+  messenger?(parts: MessengerParts): Messenger;
   /** Called after each response is created. Must be fast. Errors are logged, and do not affect the response. */
   onResponse?(request: CompletedRequest): void;
   start?(): Promise<void>;
@@ -217,7 +223,7 @@ export {
   listMessageFacts,
   messageTitle,
   requestSections,
-} from "./delivery/approval-message-text.ts";
+} from "./messages/approval-message-text.ts";
 export {
   messageSheet,
   renderFitting,
@@ -225,7 +231,7 @@ export {
   sheetLinks,
   type MessageSheet,
   type PersonalMessage,
-} from "./delivery/message-sheet.ts";
+} from "./messages/message-sheet.ts";
 export type { Notice, NoticeKind } from "./contract/notice.ts";
 
 // Machine reviewers

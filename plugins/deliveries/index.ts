@@ -1,4 +1,4 @@
-/** Lists and retries deliveries of notifications. */
+/** Writes and sends notifications, and lists and retries their deliveries. */
 import {
   confirmCredential,
   type CoreHost,
@@ -14,11 +14,39 @@ import {
   nextLink,
   Refusal,
   toRfc3339,
+  Type,
 } from "../../src/plugin.ts";
 import type { DeliveryRow } from "../../src/storage/index.ts";
+import { createMessenger } from "./messenger.ts";
 import * as schema from "./schemas.ts";
 
-export default defineCorePlugin({ name: "deliveries", setup: (host) => ({ routes: routes(host) }) });
+const Options = Type.Object(
+  {
+    timeout_seconds: Type.Integer({
+      default: 30,
+      minimum: 1,
+      maximum: 600,
+      description: "Timeout of one attempt of a notifier.",
+    }),
+    keep_days: Type.Integer({
+      default: 30,
+      minimum: 4,
+      maximum: 3650,
+      description: "Time for which finished deliveries are listed.",
+    }),
+  },
+  { additionalProperties: false, description: "Messages to people and other programs." },
+);
+
+export default defineCorePlugin({
+  name: "deliveries",
+  needs: ["actions"],
+  options: Options,
+  setup: (host, options) => ({
+    routes: routes(host),
+    messenger: (parts) => createMessenger(host, options, parts),
+  }),
+});
 
 function routes(host: CoreHost) {
   const one = { description: "The delivery.", schema: schema.DeliveryRecord };

@@ -35,6 +35,7 @@ const Destination = Type.Object(
 
 export default definePlugin({
   name: "notify-chat",
+  needs: ["deliveries"],
   options: Type.Object(
     { destinations: Type.Optional(Type.Record(Type.String(), Destination)) },
     { additionalProperties: false },

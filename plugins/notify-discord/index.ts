@@ -38,7 +38,7 @@ type DiscordOptions = Static<typeof Options> & { token: string };
 
 export default definePlugin({
   name: "notify-discord",
-  needs: ["actions"],
+  needs: ["actions", "deliveries"],
   options: Options,
   setup(_host, { token, ...rest }) {
     if (token !== undefined) return contributionsOf({ token, ...rest });

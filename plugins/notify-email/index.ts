@@ -37,6 +37,7 @@ const ADDRESS = /^[^\s@<>(),:;"\\[\]\p{Cc}\p{Cf}]{1,64}@[^\s@<>(),:;"\\[\]\p{Cc}
 
 export default definePlugin({
   name: "notify-email",
+  needs: ["deliveries"],
   options: Options,
   setup: async (_host, options) =>
     Object.keys(options).length === 0 ? {} : { notifiers: [await createNotifier(options)] },

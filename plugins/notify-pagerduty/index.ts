@@ -37,6 +37,7 @@ const Destination = Type.Object(
 
 export default definePlugin({
   name: "notify-pagerduty",
+  needs: ["deliveries"],
   options: Type.Object(
     { destinations: Type.Optional(Type.Record(Type.String(), Destination)) },
     { additionalProperties: false },

@@ -40,7 +40,7 @@ interface SlackOptions {
 
 export default definePlugin({
   name: "notify-slack",
-  needs: ["actions"],
+  needs: ["actions", "deliveries"],
   options: Type.Object(
     {
       token: Type.Optional(Type.String()),

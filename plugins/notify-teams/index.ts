@@ -19,6 +19,7 @@ const Destination = Type.Object(
 
 export default definePlugin({
   name: "notify-teams",
+  needs: ["deliveries"],
   options: Type.Object(
     { destinations: Type.Optional(Type.Record(Type.String(), Destination)) },
     { additionalProperties: false },

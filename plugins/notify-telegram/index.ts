@@ -37,7 +37,7 @@ type TelegramOptions = Static<typeof Options> & { token: string };
 
 export default definePlugin({
   name: "notify-telegram",
-  needs: ["actions"],
+  needs: ["actions", "deliveries"],
   options: Options,
   setup(_host, { token, ...rest }) {
     if (token !== undefined) return contributionsOf({ token, ...rest });

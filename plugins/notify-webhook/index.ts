@@ -31,6 +31,7 @@ const Destination = Type.Object(
 
 export default definePlugin({
   name: "notify-webhook",
+  needs: ["deliveries"],
   options: Type.Object(
     { destinations: Type.Optional(Type.Record(Type.String(), Destination)) },
     { additionalProperties: false },

@@ -1,13 +1,13 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { StorageError } from "../contract/storage.ts";
 import { LedgerTampered } from "../ledger/tampered.ts";
-import { ChannelError } from "../delivery/channels.ts";
+import { ChannelError } from "../contract/messenger.ts";
 import { VaultError } from "../identity/key-files.ts";
 import { EnvironmentError } from "../policies/pin-environment.ts";
 import { PluginError } from "../runtime/plugins/plugin-options.ts";
 import { PluginLoadError } from "../runtime/plugins/loader.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
-import { reportStrayErrors } from "../delivery/notifier-errors.ts";
+import { reportStrayErrors } from "../serve/stray-errors.ts";
 import { stopOnSignals, serve as serveHttp, ServerResponse, type RunningServer } from "../serve/index.ts";
 import { chooseKeyOutput, showFirstKeys } from "./first-keys.ts";
 import { initializeWorkingFolder, isWorkingFolderUninitialized } from "./init.ts";

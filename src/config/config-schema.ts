@@ -3,7 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { MAX_PERMIT_SECONDS } from "../domain/permit.ts";
 import { DEFAULT_REJECTION_HOLDS_MS, MAX_REJECTION_HOLDS_MS } from "../domain/policy/parse/bounds.ts";
 import { BreakGlassSchema } from "./break-glass-schema.ts";
-import { ChannelSchema } from "./channel-schema.ts";
+import { ChannelSchema } from "../contract/channel-settings.ts";
 import { GroupsSchema } from "./groups-schema.ts";
 import { LegalHoldSchema } from "./legal-hold-schema.ts";
 import { RotaSchema } from "./rota-schema.ts";
@@ -170,23 +170,6 @@ export const ConfigSchema = Type.Object(
       default: {},
       description: "Channels by name. A policy's `approval.notify` names the channels to notify.",
     }),
-    deliveries: Type.Object(
-      {
-        timeout_seconds: Type.Integer({
-          default: 30,
-          minimum: 1,
-          maximum: 600,
-          description: "Timeout of one attempt of a notifier.",
-        }),
-        keep_days: Type.Integer({
-          default: 30,
-          minimum: 4,
-          maximum: 3650,
-          description: "Time for which finished deliveries are listed.",
-        }),
-      },
-      { default: {}, additionalProperties: false, description: "Messages to people and other programs." },
-    ),
     permits: Type.Object(
       {
         valid_seconds: Type.Integer({

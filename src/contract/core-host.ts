@@ -24,6 +24,7 @@ import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
 import type { ErrorKind } from "./errors.ts";
 import type { Credential, ApprovalDelegator, Host, WorkloadIdentity } from "./host.ts";
 import type { AgentFacts, Ledger, LedgerTransaction, Snapshot } from "./ledger.ts";
+import type { Channels } from "./messenger.ts";
 import type { Permits } from "./permits.ts";
 import type { Policies } from "./policies.ts";
 import type { Reviewer } from "./reviewer.ts";
@@ -197,22 +198,6 @@ export interface Agents {
 export interface Processes {
   /** Counts the live processes, including this process, and returns the leased jobs. Rejects with StorageError. */
   list(): Promise<{ count: number; duties: { name: string; here: boolean }[] }>;
-}
-
-/** The notification channels of the configuration. */
-export interface Channels {
-  names(): readonly string[];
-  /**
-   * Returns the addresses at which these channels, and the channels that they escalate to, notify this user.
-   * @param users the users of the same moment
-   */
-  addressesOfUser(
-    named: readonly string[],
-    id: string,
-    users: Users,
-  ): readonly { readonly notifier: string; readonly to: string }[];
-  /** Returns the names of the channels that notify this user through this notifier. */
-  channelsOfUser(notifier: string, id: string, users: Users): string[];
 }
 
 /** The configured machine reviewers. */

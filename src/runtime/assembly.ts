@@ -7,11 +7,10 @@ import type { Config } from "../config/index.ts";
 import { readRotas } from "../config/rota-schema.ts";
 import type { Groups } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
+import { ChannelError, type Messenger, type MessengerParts } from "../contract/messenger.ts";
 import type { Storage } from "../contract/storage.ts";
 import { siteOrigin } from "../domain/loopback.ts";
 import type { RequestTrace } from "../contract/tracer.ts";
-import { readChannels, readNoticeChannels } from "../delivery/channels.ts";
-import { createOutbox, type Outbox } from "../delivery/outbox.ts";
 import { createFetch, type FetchHandler } from "../http/handler.ts";
 import { createRequestByteBudget, createRequestQueue } from "../http/overload-limits.ts";
 import { createResponseByteBudget } from "../http/response-byte-budget.ts";
@@ -22,7 +21,7 @@ import { createHosts, type Hosts, type RuntimeState } from "./host.ts";
 import { createStorage } from "./plugins/create-storage.ts";
 import { collectDeclarations, type Declarations } from "./plugins/declarations.ts";
 import { assignSections, loadPlugins, type LoadedPlugin } from "./plugins/loader.ts";
-import { assertCoreGrants, assertUniqueNames } from "./plugins/plugin-options.ts";
+import { assertCoreGrants, assertUniqueNames, PluginError } from "./plugins/plugin-options.ts";
 import { collectContributions, type Registry } from "./plugins/registry.ts";
 import { createTracing, logWithTraceIds } from "./tracing.ts";
 
@@ -64,7 +63,8 @@ export interface Assembly {
   readonly contributions: Registry;
   /** The storage, which is not open yet; null only if there are no plugins. */
   readonly storage: Storage | null;
-  readonly outbox: Outbox;
+  /** Writes and sends messages; null without a plugin that does. */
+  readonly messenger: Messenger | null;
   readonly state: RuntimeState;
   readonly hosts: Hosts;
   readonly fetch: FetchHandler;
@@ -79,7 +79,7 @@ export async function assembleService(config: Config, options: RuntimeOptions): 
     port: config.server.port,
     contributions: null,
     tracing: null,
-    channels: new Map(),
+    messenger: null,
     parts: null,
   };
   const origin = () => siteOrigin(config.server, state.port);
@@ -121,7 +121,7 @@ export async function assembleService(config: Config, options: RuntimeOptions): 
   const contributions = await collectContributions(plugins, declared, hosts, log);
   state.contributions = contributions;
   if (contributions.tracer !== null) state.tracing = createTracing(contributions.tracer, log);
-  state.channels = readChannels(config.channels, contributions.notifiers, rotas);
+  state.messenger = createMessenger({ config, contributions, rotas, hosts, state, origin });
   const base = {
     config,
     options,
@@ -139,7 +139,7 @@ export async function assembleService(config: Config, options: RuntimeOptions): 
     state,
     hosts,
   };
-  return { ...base, outbox: createServiceOutbox(base), fetch: createServiceFetch(base, load) };
+  return { ...base, messenger: state.messenger, fetch: createServiceFetch(base, load) };
 }
 
 function createLoad({ server, ledger }: Config) {
@@ -153,31 +153,47 @@ function createLoad({ server, ledger }: Config) {
   };
 }
 
-function createServiceOutbox({
+/** Throws ChannelError if there is someone to notify, but no plugin that sends messages. */
+function createMessenger({
   config,
   contributions,
-  state: { channels },
-  groups,
+  rotas,
   hosts,
-  newId,
-}: Pick<Assembly, "config" | "contributions" | "state" | "groups" | "hosts" | "newId">): Outbox {
-  return createOutbox({
-    channels,
-    notifiers: contributions.notifiers,
-    reviewers: contributions.reviewers.map(({ name }) => name),
-    users: () => hosts.part("users").known(),
-    groups,
+  state,
+  origin,
+}: Pick<Assembly, "config" | "contributions" | "state" | "hosts" | "origin"> & {
+  rotas: MessengerParts["rotas"];
+}): Messenger | null {
+  const { messenger, notifiers, notices } = contributions;
+  const [channel] = Object.keys(config.channels);
+  if (messenger === null) {
+    if (channel !== undefined)
+      throw new ChannelError(channel, 'no plugin sends messages; load the plugin "deliveries", or remove the channels');
+    const feeding = notifiers.find(({ feeds = [] }) => feeds.length > 0);
+    if (feeding !== undefined)
+      throw new PluginError(feeding.name, 'it has feeds, but no plugin sends messages; load the plugin "deliveries"');
+    return null;
+  }
+  const { server } = config;
+  return messenger({
+    channels: config.channels,
+    rotas,
+    emergencyChannels: config.break_glass.notify,
+    notifiers,
+    notices,
+    address: () => server.public_url ?? origin() ?? listeningAddress(server.host, state.port),
+    knownUsers: () => hosts.part("users").known(),
+    currentUsers: () => hosts.part("users").refreshed(),
     seals: () => hosts.part("seals"),
-    notices: contributions.notices.map(({ plugin, kind, channels: named }) => ({
-      kind,
-      channels: readNoticeChannels(plugin, named, channels),
-    })),
-    breakGlass: readNoticeChannels("break_glass", config.break_glass.notify, channels),
-    newId,
   });
 }
 
-function createServiceFetch(assembly: Omit<Assembly, "outbox" | "fetch">, load: Load): FetchHandler {
+/** Returns the address at which the server listens, for links of a service without a configured address. */
+function listeningAddress(host: string, port: number): string {
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+function createServiceFetch(assembly: Omit<Assembly, "messenger" | "fetch">, load: Load): FetchHandler {
   const { config, options, log, origin, newId, stopping, declared, contributions, state, hosts } = assembly;
   const { routes, pages, facades, authenticators, onResponse } = contributions;
   return createFetch({

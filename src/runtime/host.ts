@@ -4,8 +4,8 @@ import type { Config } from "../config/index.ts";
 import type { CoreHost, Documents, FactSources, Groups, HostStorage } from "../contract/core-host.ts";
 import type { Credential, Host, HostConfig, Logger, VisibleActions } from "../contract/host.ts";
 import { READER_METHODS, type Storage } from "../contract/storage.ts";
+import { type Messenger, NO_CHANNELS } from "../contract/messenger.ts";
 import type { RequestTrace, Tracing } from "../contract/tracer.ts";
-import { createChannels, type Channel } from "../delivery/channels.ts";
 import { openApiDocument } from "../http/openapi.ts";
 import { createReadSlots } from "../http/read-slots.ts";
 import { openActionCanceller } from "../identity/open-action-canceller.ts";
@@ -31,7 +31,8 @@ export interface RuntimeState {
   > | null;
   /** The traces; null without a tracing plugin. */
   tracing: Tracing | null;
-  channels: ReadonlyMap<string, Channel>;
+  /** Null until all plugins are set up, and without a plugin that sends messages. */
+  messenger: Messenger | null;
   /** The components; null before the start. */
   parts: ServiceParts | null;
 }
@@ -204,7 +205,10 @@ function createPrivileged(
       return part("permits");
     },
     openActionCanceller,
-    channels: createChannels(() => state.channels),
+    get channels() {
+      contributionsOf(state, "channels");
+      return state.messenger?.channels ?? NO_CHANNELS;
+    },
     reviewers: {
       names: () => (state.contributions?.reviewers ?? []).map(({ name }) => name).sort(),
       find: (name) => state.contributions?.reviewers.find((reviewer) => reviewer.name === name) ?? null,

@@ -5,7 +5,6 @@ import type { Route } from "../contract/resource.ts";
 import type { Storage } from "../contract/storage.ts";
 import type { FetchHandler } from "../http/handler.ts";
 import { checkReferences } from "./check-references.ts";
-import { openCourier } from "../delivery/open-courier.ts";
 import {
   addAdminKey,
   createFirstKeys,
@@ -131,7 +130,7 @@ class ServiceRuntime implements Runtime {
       await this.followPolicies(parts);
       this.startUpkeep(parts);
       await this.assembly.contributions.start();
-      this.startCourier(parts);
+      this.startMessenger();
     } catch (error) {
       await this.stop();
       throw error;
@@ -140,8 +139,20 @@ class ServiceRuntime implements Runtime {
 
   /** Opens the store and the components that read it, and creates the configured admin key. */
   private async openStore(storage: Storage): Promise<ServiceParts> {
-    const { config, options, state, contributions, declared, groups, outbox, instance, log, clock, newId, stopping } =
-      this.assembly;
+    const {
+      config,
+      options,
+      state,
+      contributions,
+      declared,
+      groups,
+      messenger,
+      instance,
+      log,
+      clock,
+      newId,
+      stopping,
+    } = this.assembly;
     this.opened.push({ name: "storage", close: () => storage.close() });
     const parts = await openServiceParts(
       {
@@ -155,7 +166,7 @@ class ServiceRuntime implements Runtime {
             .filter(({ baseline }) => baseline === true)
             .map(({ name, location = {} }) => [name, location]),
         ),
-        outbox,
+        outbox: messenger?.write ?? null,
         instance,
         log,
         trace: this.assembly.trace,
@@ -210,25 +221,11 @@ class ServiceRuntime implements Runtime {
     sweep.start();
   }
 
-  /** Starts to deliver messages. */
-  private startCourier(parts: ServiceParts): void {
-    const { config, state, origin, contributions, groups, outbox, log, clock, instance, declared } = this.assembly;
-    if (outbox.write === null) return;
-    const { notifiers, notices } = contributions;
-    const courier = openCourier(parts, {
-      config,
-      log,
-      address: () => config.server.public_url ?? origin() ?? listeningAddress(config.server.host, state.port),
-      clock: clock.now,
-      notifiers,
-      notices: notices.map(({ kind }) => kind),
-      voteAddition: declared.voteAddition,
-      channels: state.channels,
-      groups,
-      instance,
-    });
-    this.opened.push({ name: "courier", close: () => courier.stop() });
-    courier.start();
+  private startMessenger(): void {
+    const { messenger } = this.assembly;
+    if (messenger === null) return;
+    this.opened.push({ name: "messages", close: () => messenger.stop() });
+    messenger.start();
   }
 
   beginStop(): void {
@@ -296,9 +293,4 @@ class ServiceRuntime implements Runtime {
   rotateLogKey(rotation: LogKeyRotation): Promise<RotatedLogKey> {
     return this.assembly.hosts.part("rotateLogKey")(rotation);
   }
-}
-
-/** Returns the address at which the server listens, for links of a service without a configured address. */
-function listeningAddress(host: string, port: number): string {
-  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

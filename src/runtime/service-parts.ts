@@ -11,7 +11,7 @@ import type { AgentService } from "../identity/agents.ts";
 import { verifyPastAction } from "../audit/verify-past-action.ts";
 import { createProcessList } from "../cluster/processes.ts";
 import type { Declarations } from "./plugins/declarations.ts";
-import type { Outbox } from "../delivery/outbox.ts";
+import type { Messenger } from "../contract/messenger.ts";
 import { createHeldCredentials, type HeldCredentials } from "../identity/held-credentials.ts";
 import type { KeyService } from "../identity/keys.ts";
 import type { UserService } from "../identity/users.ts";
@@ -53,7 +53,8 @@ interface PartsOptions {
   sources: readonly string[];
   /** Locations of the baseline sources, keyed by the name of the source. */
   baselines: ReadonlyMap<string, SourceLocation>;
-  outbox: Outbox;
+  /** Writes the messages of a batch; null if there are none. */
+  outbox: Messenger["write"];
   /** Names that plugins declare. */
   declared: Declarations;
   /** Identifies this process among the processes that share the store. */
@@ -160,7 +161,7 @@ function openServiceLedger(
         ? null
         : { path: config.ledger.checkpoint_log, everyMs: config.ledger.checkpoint_log_seconds * 1000 },
     acceptRollback: options.acceptRollback,
-    outbox: options.outbox.write,
+    outbox: options.outbox,
     seals,
     entryFault: options.declared.entryFault,
     policies: (tx, digest) => policySets.within(tx, digest),

@@ -3,7 +3,7 @@
  * apart: a message contains a link to the approval page, and no personal link.
  */
 import { type Notifier, NotifierError } from "../contract/notifier.ts";
-import type { PersonalMessage } from "../delivery/message-sheet.ts";
+import type { PersonalMessage } from "../messages/message-sheet.ts";
 import { findSimilarName } from "../domain/similar-name.ts";
 import { parseTargetUrl } from "./target.ts";
 import { post, type ResolveName, retryAfterMs, type WebhookResponse } from "./send.ts";

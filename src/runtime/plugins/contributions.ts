@@ -32,6 +32,7 @@ const LISTS = {
 
 const ONES = {
   tracer: "object",
+  messenger: "function",
   onResponse: "function",
   start: "function",
   stop: "function",

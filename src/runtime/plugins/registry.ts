@@ -13,6 +13,7 @@ import type { PolicySource } from "../../contract/policy-source.ts";
 import type { Route } from "../../contract/resource.ts";
 import type { Reviewer } from "../../contract/reviewer.ts";
 import type { DecisionStep } from "../../contract/step.ts";
+import type { Messenger, MessengerParts } from "../../contract/messenger.ts";
 import type { Tracer } from "../../contract/tracer.ts";
 import type { LoadedPlugin } from "./loader.ts";
 import type { CompletedRequest, Contributions, Plugin } from "../../plugin.ts";
@@ -38,6 +39,8 @@ export interface Registry {
   readonly factSources: readonly FactSource[];
   /** The tracer; null if no plugin contributes one. */
   readonly tracer: Tracer | null;
+  /** Creates the messenger; null if no plugin contributes one. */
+  readonly messenger: ((parts: MessengerParts) => Messenger) | null;
   onResponse(request: CompletedRequest): void;
   /**
    * Starts the plugins in order. If a plugin fails to start, stops the started plugins in reverse order and rejects
@@ -67,8 +70,12 @@ export async function collectContributions(
     const brought = await setUp(plugin, plugin.core === true ? coreHostOf(plugin.name) : hostOf(plugin.name), checked);
     const fault = findContributionFault(brought, declared);
     if (fault !== null) throw new PluginError(plugin.name, fault);
-    if (brought.steps !== undefined && plugin.core !== true)
-      throw new PluginError(plugin.name, "it contributes steps of decisions; define it with defineCorePlugin");
+    for (const [member, what] of [
+      ["steps", "steps of decisions"],
+      ["messenger", "a messenger"],
+    ] as const)
+      if (brought[member] !== undefined && plugin.core !== true)
+        throw new PluginError(plugin.name, `it contributes ${what}; define it with defineCorePlugin`);
     parts.push({ name: plugin.name, brought });
   }
   const routes = unique(
@@ -111,6 +118,12 @@ export async function collectContributions(
     () => "tracer",
     () => "the tracer",
   );
+  const messengers = unique(
+    parts,
+    ({ messenger }) => (messenger === undefined ? [] : [messenger]),
+    () => "messenger",
+    () => "the messenger",
+  );
   return Object.freeze({
     routes,
     pages,
@@ -126,6 +139,7 @@ export async function collectContributions(
     reviewers,
     factSources,
     tracer: tracers[0] ?? null,
+    messenger: messengers[0] ?? null,
     onResponse: observers(parts, log),
     ...lifecycle(parts, log),
   });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { needs } from "../../support/features.ts";
 import type { ApprovalMessage } from "../../../src/contract/notifier.ts";
-import { listMessageFacts } from "../../../src/delivery/approval-message-text.ts";
+import { listMessageFacts } from "../../../src/messages/approval-message-text.ts";
 import { testNotifier } from "../../support/notifier.ts";
 import { approve, startService, person } from "../../support/service.ts";
 

@@ -5,12 +5,19 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import type { ApprovalMessage, ClosedMessage, EventMessage } from "../../../src/contract/notifier.ts";
 import { NotifierError } from "../../../src/contract/notifier.ts";
-import { computeRetryDelay } from "../../../src/delivery/courier.ts";
+import { computeRetryDelay } from "../../../plugins/deliveries/courier/courier.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
 import { needs } from "../../support/features.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { testNotifier, type TestNotifier } from "../../support/notifier.ts";
-import { startService, type Answer, type Service, type ServiceOptions, person } from "../../support/service.ts";
+import {
+  startService,
+  setSection,
+  type Answer,
+  type Service,
+  type ServiceOptions,
+  person,
+} from "../../support/service.ts";
 import { eventually, until } from "../../support/wait.ts";
 
 /** Requires approval through the channel `finance` under the default policies: quorum 1 up to 1,000, 2 above. */
@@ -331,7 +338,7 @@ describe("delivering", () => {
   });
 
   test("a notifier that throws, rejects with nothing or hangs delays no decision and no other destination", async () => {
-    await start((config) => (config.deliveries.timeout_seconds = 1));
+    await start((config) => setSection(config, "deliveries", { timeout_seconds: 1 }));
     let ended = 0;
     pigeon.plans.push(
       () => {

@@ -1,5 +1,5 @@
 /** Schema of a channel in `assent.yaml`. A channel contains destinations of notifications. */
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import { REFERENCE_FORMS } from "../domain/person-reference.ts";
 
 const To = (more: string) =>
@@ -98,3 +98,5 @@ export const ChannelSchema = Type.Object(
   },
   { additionalProperties: false },
 );
+
+export type ChannelSettings = Static<typeof ChannelSchema>;

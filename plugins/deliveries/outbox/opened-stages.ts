@@ -1,8 +1,14 @@
 /** The stages of approval that an entry opens, from the entries of its action. */
-import type { StorageTransaction } from "../contract/storage.ts";
-import { type ActionEntry, buildActionHistory, toCountedVote } from "../domain/action-history.ts";
-import { type ApproverPlan, evaluatePlanProgress, listStageChannels } from "../domain/approvers.ts";
-import { decodeEntry } from "../domain/entries.ts";
+import {
+  type ActionEntry,
+  type ApproverPlan,
+  buildActionHistory,
+  decodeEntry,
+  evaluatePlanProgress,
+  listStageChannels,
+  toCountedVote,
+} from "../../../src/core.ts";
+import type { StorageTransaction } from "../../../src/storage/index.ts";
 import { listReachableChannels } from "./channels.ts";
 import type { BatchEntries, DeliveryCause, OutboxOptions } from "./new-delivery.ts";
 

@@ -1,6 +1,6 @@
 /** Combines approval requests that are due for the same recipient into one message, on channels with `digest`. */
-import type { ApprovalMessage, Message } from "../contract/notifier.ts";
-import type { DeliveryRow, Storage } from "../contract/storage.ts";
+import type { ApprovalMessage, Message } from "../../../src/plugin.ts";
+import type { DeliveryRow, Storage } from "../../../src/storage/index.ts";
 import { isApprovalRequest, isObsolete, type ObsoleteMessage } from "./message.ts";
 
 /**

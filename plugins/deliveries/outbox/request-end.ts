@@ -1,10 +1,15 @@
 /** Changes to earlier requests for approval: sends them sooner, passes them to the next action of the plan, or closes them. */
-import { DELIVERY_RETRY_MS } from "../contract/notifier.ts";
-import type { ActionRow, DeliveryRow, StorageTransaction } from "../contract/storage.ts";
-import { listStageChannels } from "../domain/approvers.ts";
-import type { ApprovalEntry, EntryBody, RedecisionEntry, ReviewEntry } from "../domain/entries.ts";
+import type { EntryBody } from "../../../src/plugin.ts";
+import {
+  type ApprovalEntry,
+  DELIVERY_RETRY_MS,
+  listStageChannels,
+  type RedecisionEntry,
+  type ReviewEntry,
+} from "../../../src/core.ts";
+import type { ActionRow, DeliveryRow, StorageTransaction } from "../../../src/storage/index.ts";
 import type { Recipient } from "./channels.ts";
-import { expiresWithAction, isApprovalRequest } from "./message.ts";
+import { expiresWithAction, isApprovalRequest } from "../courier/message.ts";
 import {
   type BatchEntries,
   type DeliveryCause,

@@ -1,6 +1,6 @@
 /** Notices of features, of approvals without other approvers, and of unknown outcomes. */
-import type { DeliveryKind, StorageTransaction } from "../contract/storage.ts";
-import type { EntryBody } from "../domain/entries.ts";
+import type { EntryBody } from "../../../src/plugin.ts";
+import type { DeliveryKind, StorageTransaction } from "../../../src/storage/index.ts";
 import {
   type DeliveryCause,
   mayNotify,

@@ -4,10 +4,10 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { renderMail } from "../../plugins/notify-email/mail.ts";
-import { renderBlocks } from "../../plugins/notify-slack/blocks.ts";
-import { buildWebhookBody } from "../../plugins/notify-webhook/webhook-body.ts";
-import { askedMessage } from "../support/receiver.ts";
+import { renderMail } from "../../../plugins/notify-email/mail.ts";
+import { renderBlocks } from "../../../plugins/notify-slack/blocks.ts";
+import { buildWebhookBody } from "../../../plugins/notify-webhook/webhook-body.ts";
+import { askedMessage } from "../../support/receiver.ts";
 
 const others = [
   { tool: "stripe", operation: "refund", preview: "Refund 40" },

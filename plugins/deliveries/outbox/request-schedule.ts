@@ -1,10 +1,7 @@
 /** Computes when each channel sends a request for approval, with its reminders and escalations. */
-import { DELIVERY_RETRY_MS } from "../contract/notifier.ts";
-import type { DecisionEntry } from "../domain/entries.ts";
-import { delayNotice, delayToDigest } from "../domain/quiet-hours.ts";
-import { REVIEW_DEADLINE_MS } from "../domain/reviews.ts";
-import { shiftsBetween } from "../domain/rota.ts";
-import { parseRfc3339 } from "../domain/time.ts";
+import { parseRfc3339 } from "../../../src/plugin.ts";
+import { type DecisionEntry, DELIVERY_RETRY_MS, REVIEW_DEADLINE_MS, shiftsBetween } from "../../../src/core.ts";
+import { delayNotice, delayToDigest } from "./quiet-hours.ts";
 import { type Channel, type ChannelRecipient, isMember, type Recipient } from "./channels.ts";
 import {
   type DeliveryCause,
@@ -16,7 +13,7 @@ import {
   recipientKey,
   resolveRecipients,
 } from "./new-delivery.ts";
-import { missingChannelMessage, NO_NOTIFIER } from "./notifier-calls.ts";
+import { missingChannelMessage, NO_NOTIFIER } from "../courier/notifier-calls.ts";
 import type { NotifyingStage } from "./opened-stages.ts";
 
 /** The subject of a request for approval. `decision` is null if a vote opened the next stage. */

@@ -1,15 +1,15 @@
 /** Unreachable destinations: one probe at a time, then all queued messages, the first to expire first. */
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
-import type { Logger } from "../../src/contract/host.ts";
-import type { Ledger, LedgerTransaction } from "../../src/contract/ledger.ts";
-import type { Message } from "../../src/contract/notifier.ts";
-import type { DeliveryRow, Storage } from "../../src/contract/storage.ts";
-import { createCourier, type Courier } from "../../src/delivery/courier.ts";
-import { memoryStorage } from "../../src/testing/memory-storage.ts";
-import { deliveryRow, BASE_TIME } from "../../src/testing/suite/rows.ts";
-import { seals } from "../support/seals.ts";
-import { pause, until } from "../support/wait.ts";
+import type { Logger } from "../../../src/contract/host.ts";
+import type { Ledger, LedgerTransaction } from "../../../src/contract/ledger.ts";
+import type { Message } from "../../../src/contract/notifier.ts";
+import type { DeliveryRow, Storage } from "../../../src/contract/storage.ts";
+import { createCourier, type Courier } from "../../../plugins/deliveries/courier/courier.ts";
+import { memoryStorage } from "../../../src/testing/memory-storage.ts";
+import { deliveryRow, BASE_TIME } from "../../../src/testing/suite/rows.ts";
+import { seals } from "../../support/seals.ts";
+import { pause, until } from "../../support/wait.ts";
 
 const DAY = 86_400_000;
 const MINUTE = 60_000;

@@ -1,10 +1,15 @@
 /** The requests for approval that an entry causes. Their recipients are people who have not been notified yet. */
-import type { DeliveryRow, StorageTransaction } from "../contract/storage.ts";
-import { type ActionEntry, findApprovalTerms } from "../domain/action-history.ts";
-import { type ApproverPlan, evaluatePlanProgress } from "../domain/approvers.ts";
-import type { DecisionEntry, EntryBody } from "../domain/entries.ts";
-import type { Decision } from "../domain/policy/policy-types.ts";
-import { isApprovalRequest } from "./message.ts";
+import type { EntryBody } from "../../../src/plugin.ts";
+import {
+  type ActionEntry,
+  type ApproverPlan,
+  type Decision,
+  type DecisionEntry,
+  evaluatePlanProgress,
+  findApprovalTerms,
+} from "../../../src/core.ts";
+import type { DeliveryRow, StorageTransaction } from "../../../src/storage/index.ts";
+import { isApprovalRequest } from "../courier/message.ts";
 import type { BatchEntries, DeliveryCause, MessageSubject, NewDelivery, OutboxOptions } from "./new-delivery.ts";
 import { findOpenedStages, readActionEntries } from "./opened-stages.ts";
 import { buildApprovalRequests, computeRequestExpiry, type Urgency } from "./request-schedule.ts";

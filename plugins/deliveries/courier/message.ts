@@ -2,43 +2,51 @@
  * Builds the message for a notifier from a row of the outbox: the current state of the action, and a link for the
  * recipient.
  */
-import type { VoteAddition } from "../contract/vote-addition.ts";
-import type { NoticeKind } from "../contract/notice.ts";
 import {
   type ApprovalMessage,
   type ClosedMessage,
+  type EntryBody,
   type Message,
   type MessageAction,
-  type MessageBase,
+  type NoticeKind,
   NotifierError,
-} from "../contract/notifier.ts";
+  toRfc3339,
+} from "../../../src/plugin.ts";
 import {
-  CORE_DELIVERY_KINDS,
+  type ActionRequest,
+  type CompiledPolicySet,
+  type CoreHost,
+  type DecisionEntry,
+  decodeEdit,
+  decodeEntry,
+  decodeQuestions,
+  digestAddress,
+  effectiveRequest,
+  effectiveRequestHash,
+  formatPrincipal,
+  makeToken,
+  type MessageBase,
+  presentRequest,
+  principalOfKey,
+  readPrincipalNames,
+  redactRow,
+  type RedecisionEntry,
+  type RowSeals,
+  toHex,
+  type Users,
+  type VoteAddition,
+} from "../../../src/core.ts";
+import {
   type ActionRow,
   type ApprovalRow,
+  CORE_DELIVERY_KINDS,
   type DeliveryRow,
   type EntryRow,
   nullIfCorrupt,
-  type Storage,
-} from "../contract/storage.ts";
-import type { RowSeals } from "../contract/row-seals.ts";
-import type { ActionRequest } from "../domain/actions.ts";
-import { type DecisionEntry, decodeEntry, type EntryBody, type RedecisionEntry } from "../domain/entries.ts";
-import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
-import { redactRow } from "../domain/policy/decide/redact.ts";
-import { presentRequest } from "../domain/policy/decide/request-presentation.ts";
-import { decodeEdit, effectiveRequestHash, effectiveRequest } from "../domain/edited-request.ts";
-import { decodeQuestions } from "../domain/questions.ts";
-import { toHex } from "../domain/hash.ts";
-import { principalOfKey } from "../domain/principals.ts";
-import { toRfc3339 } from "../domain/time.ts";
-import { digestAddress, makeToken, type ComputeMac } from "../domain/tokens.ts";
-import type { Groups } from "../contract/core-host.ts";
-import type { Users } from "../domain/users.ts";
-import { readPrincipalNames } from "../identity/principal-names.ts";
-import { formatPrincipal } from "./approval-message-text.ts";
-import { genuineDeliveriesOfAction } from "./genuine-deliveries.ts";
-import { mayNotify } from "./new-delivery.ts";
+  type StorageReader,
+} from "../../../src/storage/index.ts";
+import { genuineDeliveriesOfAction } from "../outbox/genuine-deliveries.ts";
+import { mayNotify } from "../outbox/new-delivery.ts";
 
 /** A message that no longer needs to be sent, with the reason. */
 export interface ObsoleteMessage {
@@ -55,15 +63,19 @@ interface MessageOptions {
   notices: readonly NoticeKind[];
   /** What an approval can also do. Absent if it can do nothing else. */
   voteAddition?: VoteAddition | null;
-  storage: Storage;
+  storage: Pick<
+    StorageReader,
+    "action" | "actions" | "approvals" | "key" | "entries" | "entriesOfAction" | "deliveriesOfAction"
+  >;
   seals: RowSeals;
   clock(): number;
-  mac: ComputeMac;
+  /** Returns the MAC of a link. */
+  mac(message: Uint8Array): Uint8Array;
   /** Returns the active policies, which define the members that approvers see first. */
   policies(): Promise<CompiledPolicySet>;
   /** Returns the current users. */
   users(): Promise<Users>;
-  groups: Groups;
+  groups: CoreHost["groups"];
   /** Returns the service's address that people use, without a trailing slash. */
   publicUrl(): string;
   /** Names of the channels with `digest`. */
@@ -255,7 +267,7 @@ function alteredDeliveryError(): NotifierError {
 /** Returns what the approval page offers with an approval of a pending action. */
 async function listOffers(
   voteAddition: VoteAddition | null,
-  storage: Pick<Storage, "actions" | "entriesOfAction">,
+  storage: Pick<StorageReader, "actions" | "entriesOfAction">,
   row: ActionRow,
   set: CompiledPolicySet,
 ): Promise<MessageAction["offers"]> {

@@ -2,17 +2,17 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { afterEach, beforeEach, test } from "node:test";
-import type { ApprovalMessage, ClosedMessage } from "../../src/contract/notifier.ts";
-import type { DeliveryRow, Storage } from "../../src/contract/storage.ts";
-import { emptyPolicySet } from "../../src/domain/policy/compile/compile.ts";
-import { checkToken } from "../../src/domain/tokens.ts";
-import { PersistentMap } from "../../src/domain/persistent-map.ts";
-import { newUser, type User, type Users } from "../../src/domain/users.ts";
-import { createMessageBuilder, isObsolete } from "../../src/delivery/message.ts";
-import { createGroupService } from "../../src/identity/groups.ts";
-import { memoryStorage } from "../../src/testing/memory-storage.ts";
-import { actionRow, approvalRow, deliveryRow, BASE_TIME } from "../../src/testing/suite/rows.ts";
-import { sealed, seals } from "../support/seals.ts";
+import type { ApprovalMessage, ClosedMessage } from "../../../src/contract/notifier.ts";
+import type { DeliveryRow, Storage } from "../../../src/contract/storage.ts";
+import { emptyPolicySet } from "../../../src/domain/policy/compile/compile.ts";
+import { checkToken } from "../../../src/domain/tokens.ts";
+import { PersistentMap } from "../../../src/domain/persistent-map.ts";
+import { newUser, type User, type Users } from "../../../src/domain/users.ts";
+import { createMessageBuilder, isObsolete } from "../../../plugins/deliveries/courier/message.ts";
+import { createGroupService } from "../../../src/identity/groups.ts";
+import { memoryStorage } from "../../../src/testing/memory-storage.ts";
+import { actionRow, approvalRow, deliveryRow, BASE_TIME } from "../../../src/testing/suite/rows.ts";
+import { sealed, seals } from "../../support/seals.ts";
 
 const mac = (message: Uint8Array): Uint8Array => new Uint8Array(createHmac("sha256", "s").update(message).digest());
 const EXPIRES = BASE_TIME + 1000;

@@ -1,8 +1,8 @@
+import { toInstant, utcOffset } from "../../../src/core.ts";
 /**
  * Quiet hours and digests of a channel, which delay notifications that can wait. They depend only on the configuration
  * and the time.
  */
-import { toInstant, utcOffset } from "./time-zone.ts";
 
 const DAY_MS = 86_400_000;
 

@@ -1,15 +1,21 @@
 /** The channels that policies notify, as `assent.yaml` maps them to notifiers and people. */
-import type { Config } from "../config/index.ts";
-import type { Notifier } from "../contract/notifier.ts";
-import type { Channels } from "../contract/core-host.ts";
-import { findReferredUser, REFERENCE_FORMS, referenceKey } from "../domain/person-reference.ts";
-import { principalOfUser } from "../domain/principals.ts";
-import type { QuietHours } from "../domain/quiet-hours.ts";
-import type { Rota } from "../domain/rota.ts";
-import { findSimilarName } from "../domain/similar-name.ts";
-import { utcOffset } from "../domain/time-zone.ts";
-import { parseDuration } from "../domain/time.ts";
-import type { Users } from "../domain/users.ts";
+import type { Notifier } from "../../../src/plugin.ts";
+import {
+  type Channels,
+  ChannelError,
+  type ChannelSettings,
+  type MessengerParts,
+  findReferredUser,
+  findSimilarName,
+  parseDuration,
+  principalOfUser,
+  REFERENCE_FORMS,
+  referenceKey,
+  type Rota,
+  type Users,
+  utcOffset,
+} from "../../../src/core.ts";
+import type { QuietHours } from "./quiet-hours.ts";
 
 /**
  * A recipient of messages: a person, or a shared destination such as a chat channel. `to` is the address that the
@@ -39,18 +45,11 @@ export interface Channel {
   digest: number | null;
 }
 
-export class ChannelError extends Error {
-  constructor(channel: string, message: string) {
-    super(`assent.yaml: /channels/${channel}: ${message}`);
-    this.name = "ChannelError";
-  }
-}
-
 const LONE_SURROGATE = /\p{Cs}/u;
 
 /** Returns the configured channels, keyed by name. Throws ChannelError for faults that the schema cannot express. */
 export function readChannels(
-  config: Config["channels"],
+  config: MessengerParts["channels"],
   notifiers: readonly Notifier[],
   rotas: ReadonlyMap<string, Rota> = new Map(),
 ): ReadonlyMap<string, Channel> {
@@ -142,7 +141,7 @@ function findRota(
 
 function readQuietHours(
   channel: string,
-  { from, until, time_zone: zone = "UTC", except = ["critical"] }: NonNullable<Config["channels"][string]["quiet"]>,
+  { from, until, time_zone: zone = "UTC", except = ["critical"] }: NonNullable<ChannelSettings["quiet"]>,
 ): QuietHours {
   if (from === until)
     throw new ChannelError(channel, `quiet: "from" and "until" are both ${from}; remove quiet, or change one`);
@@ -189,17 +188,17 @@ export function resolveRecipient(users: Users, { notifier, to, owner }: ChannelR
   return "user" in found ? { notifier, to, person: principalOfUser(found.user.id) } : null;
 }
 
-export function createChannels(channels: () => ReadonlyMap<string, Channel>): Channels {
+export function createChannels(channels: ReadonlyMap<string, Channel>): Channels {
   const isOf = (recipient: ChannelRecipient, id: string, users: Users): boolean =>
     resolveRecipient(users, recipient)?.person === principalOfUser(id);
   return {
-    names: () => [...channels().keys()],
+    names: () => [...channels.keys()],
     addressesOfUser: (named, id, users) =>
-      listReachableChannels(channels(), named).flatMap(({ recipients }) =>
+      listReachableChannels(channels, named).flatMap(({ recipients }) =>
         recipients.filter((recipient) => isOf(recipient, id, users)),
       ),
     channelsOfUser: (notifier, id, users) =>
-      [...channels().values()]
+      [...channels.values()]
         .filter(({ recipients }) =>
           recipients.some((recipient) => recipient.notifier === notifier && isOf(recipient, id, users)),
         )

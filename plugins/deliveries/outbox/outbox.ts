@@ -2,21 +2,15 @@
  * The transactional outbox: writes notifications to the store in the transaction that records their cause. Therefore a
  * crash loses no notification of a recorded decision, and no one is notified of a decision that was not recorded.
  */
-import type { Feed } from "../contract/notifier.ts";
-import type { EntryBody } from "../domain/entries.ts";
-import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
-import type { WriteDependentRows } from "../ledger/commit/batch.ts";
+import type { EntryBody, Feed } from "../../../src/plugin.ts";
+import { matchesAnyName, type Messenger } from "../../../src/core.ts";
 import { createApprovalRequests } from "./approval-requests.ts";
 import { type NewDelivery, createDelivery, type OutboxOptions } from "./new-delivery.ts";
 import { createEntryNotices } from "./notices.ts";
 import { endsApprovalRequest, notifyAfterReview, notifyOfEnd } from "./request-end.ts";
 
-export interface Outbox {
-  /** Writes the notifications of a batch; null if no channel or feed is configured. */
-  write: WriteDependentRows | null;
-}
-
-export function createOutbox(options: OutboxOptions): Outbox {
+/** Creates the outbox. `write` is null if no channel or feed is configured. */
+export function createOutbox(options: OutboxOptions): Pick<Messenger, "write"> {
   const feeds = options.notifiers.flatMap((notifier) =>
     (notifier.feeds ?? []).map((feed) => ({ notifier: notifier.name, feed })),
   );

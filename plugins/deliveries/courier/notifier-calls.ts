@@ -1,6 +1,6 @@
+import { type DeliveryResult, type Message, type Notifier, NotifierError } from "../../../src/plugin.ts";
+import { runInPluginContext } from "../../../src/core.ts";
 /** Calls notifiers. Limits the time of each call and the number of calls that hang. */
-import { NotifierError, type DeliveryResult, type Message, type Notifier } from "../contract/notifier.ts";
-import { runInNotifierContext } from "./notifier-errors.ts";
 
 /**
  * Maximum number of calls of one notifier that timed out and are still running. A notifier with this many hanging calls
@@ -86,7 +86,7 @@ export function createNotifierCalls(notifiers: readonly Notifier[], timeoutMs: n
 
 /** Calls the notifier. Async, so that a synchronous throw becomes a rejection. */
 async function invoke(notifier: Notifier, message: Message, signal: AbortSignal): Promise<DeliveryResult | void> {
-  return runInNotifierContext(notifier.name, () => notifier.deliver(message, signal));
+  return runInPluginContext({ notifier: notifier.name }, () => notifier.deliver(message, signal));
 }
 
 function aborted(signal: AbortSignal): Promise<never> {

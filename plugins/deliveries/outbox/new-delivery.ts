@@ -1,14 +1,16 @@
 /** New rows of the outbox, and the identity of their recipients. */
-import type { Groups, Rights } from "../contract/core-host.ts";
-import type { NoticeKind } from "../contract/notice.ts";
-import { DELIVERY_RETRY_MS, type Notifier } from "../contract/notifier.ts";
-import type { RowSeals } from "../contract/row-seals.ts";
-import type { DeliveryKind, DeliveryRow } from "../contract/storage.ts";
-import type { EntryBody } from "../domain/entries.ts";
-import { userOfPrincipal } from "../domain/principals.ts";
-import type { Users } from "../domain/users.ts";
-import { canSee } from "../domain/visibility.ts";
-import { rightsOfUser } from "../identity/users.ts";
+import type { EntryBody, NoticeKind, Notifier } from "../../../src/plugin.ts";
+import {
+  canSee,
+  type CoreHost,
+  DELIVERY_RETRY_MS,
+  type Rights,
+  rightsOfUser,
+  type RowSeals,
+  userOfPrincipal,
+  type Users,
+} from "../../../src/core.ts";
+import type { DeliveryKind, DeliveryRow } from "../../../src/storage/index.ts";
 import { type Channel, type ChannelRecipient, type Recipient, resolveRecipient } from "./channels.ts";
 
 /** A kind of notice, and the names of the channels that are notified. */
@@ -24,7 +26,7 @@ export interface OutboxOptions {
   reviewers: readonly string[];
   /** Returns the users as of the batch. */
   users(): Users;
-  groups: Groups;
+  groups: CoreHost["groups"];
   /** The notices of features, each with the names of its channels. */
   notices: readonly NoticeChannels[];
   /** Names of the channels that are notified of emergency approvals. */
@@ -97,7 +99,7 @@ export interface MessageSubject {
  * @param mayVote true for a request, which only people who may approve get
  */
 export function mayNotify(
-  { users, groups }: { users: Users; groups: Groups },
+  { users, groups }: { users: Users; groups: CoreHost["groups"] },
   { person }: Pick<Recipient, "person">,
   { owner, ...action }: MessageSubject,
   mayVote: boolean,

@@ -1,21 +1,21 @@
 /** Who is notified of an entry, and when: the rows that are written with it. */
 import assert from "node:assert/strict";
-import type { NoticeKind } from "../../src/contract/notice.ts";
+import type { NoticeKind } from "../../../src/contract/notice.ts";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import type { Config } from "../../src/config/index.ts";
-import type { Feed, Notifier } from "../../src/contract/notifier.ts";
-import type { DeliveryRow, Storage } from "../../src/contract/storage.ts";
-import type { ApprovalEntry, DecisionEntry, EntryBody } from "../../src/domain/entries.ts";
-import type { Rota } from "../../src/domain/rota.ts";
-import { toRfc3339 } from "../../src/domain/time.ts";
-import { PersistentMap } from "../../src/domain/persistent-map.ts";
-import { newUser, type User, type Users } from "../../src/domain/users.ts";
-import { readChannels } from "../../src/delivery/channels.ts";
-import { createOutbox } from "../../src/delivery/outbox.ts";
-import { createGroupService } from "../../src/identity/groups.ts";
-import { memoryStorage } from "../../src/testing/memory-storage.ts";
-import { actionRow, BASE_TIME } from "../../src/testing/suite/rows.ts";
-import { seals } from "../support/seals.ts";
+import type { Config } from "../../../src/config/index.ts";
+import type { Feed, Notifier } from "../../../src/contract/notifier.ts";
+import type { DeliveryRow, Storage } from "../../../src/contract/storage.ts";
+import type { ApprovalEntry, DecisionEntry, EntryBody } from "../../../src/domain/entries.ts";
+import type { Rota } from "../../../src/domain/rota.ts";
+import { toRfc3339 } from "../../../src/domain/time.ts";
+import { PersistentMap } from "../../../src/domain/persistent-map.ts";
+import { newUser, type User, type Users } from "../../../src/domain/users.ts";
+import { readChannels } from "../../../plugins/deliveries/outbox/channels.ts";
+import { createOutbox } from "../../../plugins/deliveries/outbox/outbox.ts";
+import { createGroupService } from "../../../src/identity/groups.ts";
+import { memoryStorage } from "../../../src/testing/memory-storage.ts";
+import { actionRow, BASE_TIME } from "../../../src/testing/suite/rows.ts";
+import { seals } from "../../support/seals.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -1,5 +1,5 @@
-import type { RowSeals } from "../contract/row-seals.ts";
-import type { DeliveryRow, StorageReader } from "../contract/storage.ts";
+import type { RowSeals } from "../../../src/core.ts";
+import type { DeliveryRow, StorageReader } from "../../../src/storage/index.ts";
 
 /** Returns the deliveries of an action, without those that someone changed in the store. */
 export async function genuineDeliveriesOfAction(

@@ -1,6 +1,6 @@
+import type { DeliveryResult } from "../../../src/plugin.ts";
+import { clipText } from "../../../src/core.ts";
 /** Makes the result or error of a notifier safe to store. A notifier can return or throw any value. */
-import type { DeliveryResult } from "../contract/notifier.ts";
-import { clipText } from "../domain/text.ts";
 
 const MAX_ERROR = 500;
 const MAX_REFERENCE = 500;

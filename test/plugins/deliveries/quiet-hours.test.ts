@@ -1,7 +1,7 @@
 /** Quiet hours end at the same local time in summer and winter, and never cost a vote. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { delayNotice, delayToDigest, type QuietHours } from "../../src/domain/quiet-hours.ts";
+import { delayNotice, delayToDigest, type QuietHours } from "../../../plugins/deliveries/outbox/quiet-hours.ts";
 
 const HOUR = 3_600_000;
 const BERLIN: QuietHours = { from: 22 * HOUR, until: 7 * HOUR, zone: "Europe/Berlin", except: ["critical"] };

@@ -5,12 +5,9 @@
  * days have passed. The courier calls notifiers outside the ledger's transactions, so a notifier cannot delay a
  * decision.
  */
-import type { LeaderLease } from "../contract/core-host.ts";
-import type { Logger } from "../contract/host.ts";
-import type { Ledger, LedgerTransaction } from "../contract/ledger.ts";
-import { NotifierError, type Message, type Notifier } from "../contract/notifier.ts";
-import type { RowSeals } from "../contract/row-seals.ts";
-import { StorageError, type DeliveryChange, type DeliveryRow, type Storage } from "../contract/storage.ts";
+import { type Logger, type Message, type Notifier, NotifierError } from "../../../src/plugin.ts";
+import type { LeaderLease, CoreHost, LedgerTransaction, RowSeals } from "../../../src/core.ts";
+import { type DeliveryChange, type DeliveryRow, StorageError, type StorageReader } from "../../../src/storage/index.ts";
 import { readDeliveryReference, shortErrorText } from "./notifier-result.ts";
 import { NotifierCallFailure, createNotifierCalls } from "./notifier-calls.ts";
 import { createCircuitBreaker, type ClosedDestination, MAX_PROBE_PAUSE_MS } from "./destinations.ts";
@@ -31,8 +28,8 @@ const ROUND_SIZE = 1000;
 const PRUNE_SIZE = 1000;
 
 export interface CourierOptions {
-  storage: Storage;
-  ledger: Ledger;
+  storage: Pick<StorageReader, "deliveries" | "dueDeliveries" | "nextScheduledDelivery">;
+  ledger: CoreHost["ledger"];
   seals: RowSeals;
   notifiers: readonly Notifier[];
   lease: LeaderLease;
