@@ -92,8 +92,14 @@ export function placeHold(
   });
 }
 
-/** Records the caller's request to release the hold, and releases it once enough people have requested that. */
-export function releaseHold(host: CoreHost, credential: Credential, id: string, comment: string): Promise<LegalHold> {
+/** Records the caller's request to release the hold, and releases it once `needed` people have requested that. */
+export function releaseHold(
+  host: CoreHost,
+  needed: number,
+  credential: Credential,
+  id: string,
+  comment: string,
+): Promise<LegalHold> {
   return host.ledger.transactFirst(async (tx) => {
     const current = await confirmWriter(tx, credential);
     const before = await findVisibleHold(tx, tx.state(legalHoldState), current, id);
@@ -103,7 +109,6 @@ export function releaseHold(host: CoreHost, credential: Credential, id: string, 
     const people = before.releases.map((release) => principalsBehindVote(host, release.by));
     const releaser = principalsBehindVote(host, by);
     const approvals = countPeople([...people, releaser]);
-    const needed = host.config.legal_hold.release_approvals;
     if (!isNewPerson(people, releaser) && approvals < needed)
       throw new Refusal(
         "ALREADY_VOTED",

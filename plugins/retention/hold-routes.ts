@@ -92,7 +92,8 @@ const HoldList = Type.Object(
   closed,
 );
 
-export function holdRoutes(host: CoreHost, tag: string) {
+/** @param needed the number of people who must release a hold */
+export function holdRoutes(host: CoreHost, tag: string, needed: number) {
   const one = { description: "The legal hold.", schema: HoldRecord };
   return [
     defineRoute({
@@ -108,7 +109,7 @@ export function holdRoutes(host: CoreHost, tag: string) {
         const visible = await selectVisibleHolds(host.storage, credential, active);
         return {
           status: 200,
-          json: { holds: await Promise.all(visible.map((hold) => renderHold(host, credential, hold))) },
+          json: { holds: await Promise.all(visible.map((hold) => renderHold(host, needed, credential, hold))) },
         };
       },
     }),
@@ -146,7 +147,7 @@ export function holdRoutes(host: CoreHost, tag: string) {
         const { hold, replayed } = await placeHold(host, credential, { reason, action, agent, subject }, call);
         return {
           status: replayed ? 200 : 201,
-          json: await renderHold(host, credential, hold),
+          json: await renderHold(host, needed, credential, hold),
           headers: { Location: `/v1/holds/${hold.id}`, ...(replayed ? REPLAYED_HEADERS : {}) },
         };
       },
@@ -164,6 +165,7 @@ export function holdRoutes(host: CoreHost, tag: string) {
         status: 200,
         json: await renderHold(
           host,
+          needed,
           credential,
           await findVisibleHold(host.storage, await host.state(legalHoldState), credential, id),
         ),
@@ -178,21 +180,29 @@ export function holdRoutes(host: CoreHost, tag: string) {
       params: HoldParams,
       body: ReleaseBody,
       description:
-        "If the configuration requires several people (`legal_hold.release_approvals`), the hold stays active until enough of them have requested it. People are counted as for approvals.",
+        "If the configuration requires several people (`retention.release_approvals`), the hold stays active until enough of them have requested it. People are counted as for approvals.",
       responses: {
         200: { ...one, description: "Released." },
         202: { ...one, description: "The hold is still active, because more people must request it." },
       },
       errors: ["AGENT_MISMATCH", ERRORS.notFound, ERRORS.released, "ALREADY_VOTED"],
       async handle({ params, body, credential }) {
-        const hold = await releaseHold(host, credential, params.id, body.reason);
-        return { status: hold.released_at === null ? 202 : 200, json: await renderHold(host, credential, hold) };
+        const hold = await releaseHold(host, needed, credential, params.id, body.reason);
+        return {
+          status: hold.released_at === null ? 202 : 200,
+          json: await renderHold(host, needed, credential, hold),
+        };
       },
     }),
   ];
 }
 
-async function renderHold(host: CoreHost, credential: Credential, hold: LegalHold): Promise<HoldRecord> {
+async function renderHold(
+  host: CoreHost,
+  needed: number,
+  credential: Credential,
+  hold: LegalHold,
+): Promise<HoldRecord> {
   const { id, action, agent, reason, placed_at, placed_by, releases, released_at, seq } = hold;
   return {
     id,
@@ -205,7 +215,7 @@ async function renderHold(host: CoreHost, credential: Credential, hold: LegalHol
     placed_at: toRfc3339(placed_at),
     placed_by: placed_by.principal,
     release: {
-      needed: host.config.legal_hold.release_approvals,
+      needed,
       asked: releases.map(({ by, at, comment }) => ({ by: by.principal, at: toRfc3339(at), reason: comment })),
     },
     released_at: released_at === null ? null : toRfc3339(released_at),

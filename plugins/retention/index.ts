@@ -80,6 +80,33 @@ const ErasuresAnswer = Type.Object(
   { additionalProperties: false },
 );
 
+const Days = (description: string) =>
+  Type.Union([Type.Integer({ minimum: 1, maximum: 36_500 }), Type.Null()], { default: null, description });
+
+const Options = Type.Object(
+  {
+    request_days: Days(
+      "Erases an action's parameters, context and all other content this number of days after its decision. The decision, the approvers and the proof stay. Default: never.",
+    ),
+    result_days: Days(
+      "Erases the results that tools reported this number of days after the decision. Default: together with the request.",
+    ),
+    meta_days: Days(
+      "Erases the metadata of requests this number of days after the decision. Default: together with the request.",
+    ),
+    questions_days: Days(
+      "Erases approvers' questions and the agents' answers this number of days after the decision. Default: together with the request.",
+    ),
+    release_approvals: Type.Integer({
+      default: 1,
+      minimum: 1,
+      maximum: 10,
+      description: "Number of people who must release a legal hold. One person is enough to place it.",
+    }),
+  },
+  { additionalProperties: false, description: "Retention of parameters and results, and legal holds." },
+);
+
 export default defineCorePlugin({
   name: "retention",
   needs: ["actions"],
@@ -87,10 +114,11 @@ export default defineCorePlugin({
   records: { legal_hold: LEGAL_HOLD_ENTRY },
   folds: [legalHoldState],
   auditors: [() => holdAuditor],
-  setup(host) {
-    const sweeps = createRetentionTask(host);
+  options: Options,
+  setup(host, options) {
+    const sweeps = createRetentionTask(host, options);
     return {
-      routes: [...erasureRoutes(host), ...holdRoutes(host, TAG)],
+      routes: [...erasureRoutes(host), ...holdRoutes(host, TAG, options.release_approvals)],
       start: async () => sweeps.start(),
       stop: () => sweeps.stop(),
     };

@@ -43,6 +43,14 @@ const NAMES: Readonly<Record<Kind, string>> = {
 };
 const positionKey = (kind: Kind): string => `retention/${kind}`;
 
+/** Days after the decision; null for never, or together with the request. */
+interface RetentionPeriods {
+  request_days: number | null;
+  result_days: number | null;
+  meta_days: number | null;
+  questions_days: number | null;
+}
+
 interface Retention {
   start(): void;
   /**
@@ -65,8 +73,8 @@ export async function restartRetentionSweep(documents: ReturnType<CoreHost["docu
   }
 }
 
-export function createRetentionTask(host: CoreHost): Retention {
-  return new RetentionSweeps(host);
+export function createRetentionTask(host: CoreHost, periods: RetentionPeriods): Retention {
+  return new RetentionSweeps(host, periods);
 }
 
 class RetentionSweeps implements Retention {
@@ -76,8 +84,7 @@ class RetentionSweeps implements Retention {
   private lease: LeaderLease | null = null;
   private stopped = false;
 
-  constructor(host: CoreHost) {
-    const { request_days, result_days, meta_days, questions_days } = host.config.retention;
+  constructor(host: CoreHost, { request_days, result_days, meta_days, questions_days }: RetentionPeriods) {
     this.host = host;
     this.days = { request: request_days, result: result_days, meta: meta_days, questions: questions_days };
     this.rounds = createRepeatingTask({

@@ -5,7 +5,6 @@ import { DEFAULT_REJECTION_HOLDS_MS, MAX_REJECTION_HOLDS_MS } from "../domain/po
 import { BreakGlassSchema } from "./break-glass-schema.ts";
 import { ChannelSchema } from "../contract/channel-settings.ts";
 import { GroupsSchema } from "./groups-schema.ts";
-import { LegalHoldSchema } from "./legal-hold-schema.ts";
 import { RotaSchema } from "./rota-schema.ts";
 import { ServerSchema } from "./server-schema.ts";
 
@@ -20,9 +19,6 @@ const Rate = Type.Object(
   },
   { additionalProperties: false },
 );
-
-const RetentionDays = (description: string) =>
-  Type.Union([Type.Integer({ minimum: 1, maximum: 36_500 }), Type.Null()], { default: null, description });
 
 /** Schema of `assent.yaml`. Every key is optional. The defaults suit one machine and the working folder. */
 export const ConfigSchema = Type.Object(
@@ -165,7 +161,6 @@ export const ConfigSchema = Type.Object(
     groups: GroupsSchema,
     rota: RotaSchema,
     break_glass: BreakGlassSchema,
-    legal_hold: LegalHoldSchema,
     channels: Type.Record(Type.String(), ChannelSchema, {
       default: {},
       description: "Channels by name. A policy's `approval.notify` names the channels to notify.",
@@ -186,21 +181,9 @@ export const ConfigSchema = Type.Object(
       },
       { default: {}, additionalProperties: false, description: "Permits." },
     ),
-    retention: Type.Object(
+    idempotency: Type.Object(
       {
-        request_days: RetentionDays(
-          "Erases an action's parameters, context and all other content this number of days after its decision. The decision, the approvers and the proof stay. Default: never.",
-        ),
-        result_days: RetentionDays(
-          "Erases the results that tools reported this number of days after the decision. Default: together with the request.",
-        ),
-        meta_days: RetentionDays(
-          "Erases the metadata of requests this number of days after the decision. Default: together with the request.",
-        ),
-        questions_days: RetentionDays(
-          "Erases approvers' questions and the agents' answers this number of days after the decision. Default: together with the request.",
-        ),
-        idempotency_days: Type.Integer({
+        keep_days: Type.Integer({
           default: 30,
           minimum: 1,
           maximum: 36_500,
@@ -208,11 +191,7 @@ export const ConfigSchema = Type.Object(
             "Deletes idempotency keys this number of days after their request. Keys of actions that may have run are retained, so that a repeated request never runs twice.",
         }),
       },
-      {
-        default: {},
-        additionalProperties: false,
-        description: "Retention of parameters, results and idempotency keys.",
-      },
+      { default: {}, additionalProperties: false, description: "Idempotency keys." },
     ),
     agents: Type.Union([Type.Literal("bound"), Type.Literal("any")], {
       default: "bound",

@@ -106,14 +106,6 @@ export interface HostConfig {
     readonly rejection_holds_seconds: number;
     readonly trust_key_makers: boolean;
   };
-  readonly retention: {
-    readonly request_days: number | null;
-    readonly result_days: number | null;
-    readonly meta_days: number | null;
-    readonly questions_days: number | null;
-    readonly idempotency_days: number;
-  };
-  readonly legal_hold: { readonly release_approvals: number };
   readonly permits: { readonly valid_seconds: number };
   readonly server: {
     readonly max_wait_seconds: number;

@@ -242,17 +242,7 @@ function createPrivileged(
 }
 
 /** Copy each member by name, so that plugins can read a new setting only after it is added here. */
-function configOf({
-  data,
-  policies,
-  environment,
-  agents,
-  approvals,
-  legal_hold,
-  permits,
-  retention,
-  server,
-}: Config): HostConfig {
+function configOf({ data, policies, environment, agents, approvals, permits, server }: Config): HostConfig {
   const { max_wait_seconds, public_url, max_page_bytes } = server;
   return Object.freeze({
     data,
@@ -261,8 +251,6 @@ function configOf({
     agents,
     approvals: Object.freeze({ ...approvals }),
     permits: Object.freeze({ valid_seconds: permits.valid_seconds }),
-    retention: Object.freeze({ ...retention }),
-    legal_hold: Object.freeze({ ...legal_hold }),
     server: Object.freeze({ max_wait_seconds, public_url, max_page_bytes }),
   });
 }

@@ -213,7 +213,7 @@ class ServiceRuntime implements Runtime {
       storage,
       ledger,
       lease: createLeaderLease(storage, "idempotency", instance),
-      keepMs: config.retention.idempotency_days * 86_400_000,
+      keepMs: config.idempotency.keep_days * 86_400_000,
       clock: clock.now,
       log,
     });

@@ -62,10 +62,8 @@ test("plugins see no secret of the configuration, and cannot change it", () =>
         "approvals",
         "data",
         "environment",
-        "legal_hold",
         "permits",
         "policies",
-        "retention",
         "server",
       ]);
       assert.deepEqual(Object.keys(host.config.server).sort(), ["max_page_bytes", "max_wait_seconds", "public_url"]);

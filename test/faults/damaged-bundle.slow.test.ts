@@ -7,7 +7,15 @@ import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { needs } from "../support/features.ts";
 import { tableOf } from "../support/engines.ts";
 import { rawSqlite } from "../support/raw-store.ts";
-import { ALLOWED, approve, ASKED, startService, type Service, type ServiceOptions } from "../support/service.ts";
+import {
+  setSection,
+  ALLOWED,
+  approve,
+  ASKED,
+  startService,
+  type Service,
+  type ServiceOptions,
+} from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 const HOUR = 3_600_000;
@@ -86,7 +94,7 @@ test("is skipped by the job that expires actions without a start", async (t) => 
 
 test("does not stop the erasure of later actions", needs("retention"), async (t) => {
   const { service, allowed, later } = await damaged(t, {
-    change: (config) => (config.retention.request_days = 30),
+    change: (config) => setSection(config, "retention", { request_days: 30 }),
   });
   service.clock.now += 31 * DAY;
   await service.restart();

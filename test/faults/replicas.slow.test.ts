@@ -15,6 +15,7 @@ import { newKey } from "../support/keys.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import {
+  setSection,
   ALLOWED,
   ASKED,
   startService,
@@ -372,7 +373,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
         },
         () => ({
           change(config) {
-            config.retention.request_days = 1;
+            setSection(config, "retention", { request_days: 1 });
           },
         }),
       ),

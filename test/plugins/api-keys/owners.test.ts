@@ -40,7 +40,7 @@ before(async () => {
       // One admin key creates all keys. What is tested here is who owns them.
       config.approvals.trust_key_makers = true;
       if (hasFeature("stop")) setSection(config, "stop", { lift_approvals: 2 });
-      config.legal_hold.release_approvals = 2;
+      if (hasFeature("retention")) setSection(config, "retention", { release_approvals: 2 });
       config.channels = { desk: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }] } };
       config.groups = {
         near: { members: [person("Carl")], tools: ["near"] },

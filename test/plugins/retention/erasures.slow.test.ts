@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { auditStore } from "../../../src/testing/index.ts";
-import { startService, type Answer, type Service, type ServiceOptions } from "../../support/service.ts";
+import { setSection, startService, type Answer, type Service, type ServiceOptions } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
 const POLICY = `policy: work
@@ -167,7 +167,7 @@ describe("POST /v1/erasures", () => {
 describe("retention", () => {
   const days = (request_days: number): ServiceOptions => ({
     change(config) {
-      config.retention.request_days = request_days;
+      setSection(config, "retention", { request_days });
     },
   });
 
@@ -192,7 +192,7 @@ describe("retention", () => {
   test("erases results, metadata and questions at their own ages, records each, and keeps the request", async () => {
     const parts: ServiceOptions = {
       change(config) {
-        Object.assign(config.retention, { result_days: 5, meta_days: 10, questions_days: 10, request_days: 30 });
+        setSection(config, "retention", { result_days: 5, meta_days: 10, questions_days: 10, request_days: 30 });
       },
     };
     await filled(

@@ -2,7 +2,14 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { memoryStorage } from "../../../src/testing/index.ts";
-import { startService, type Answer, type Service, type ServiceOptions, addPerson } from "../../support/service.ts";
+import {
+  setSection,
+  startService,
+  type Answer,
+  type Service,
+  type ServiceOptions,
+  addPerson,
+} from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
 const DAY = 86_400_000;
@@ -162,7 +169,7 @@ test("a hold that is placed while an erasure runs protects what was not erased y
 });
 
 test("the retention period passes held actions, and erases them after the release", () =>
-  withService({ change: (config) => void (config.retention.request_days = 10) }, async (service) => {
+  withService({ change: (config) => setSection(config, "retention", { request_days: 10 }) }, async (service) => {
     const client = clientOf(service);
     const [held, free] = [await client.submit(), await client.submit()];
     const { body } = await client.hold({ action: held });
@@ -180,7 +187,7 @@ test("the retention period passes held actions, and erases them after the releas
   }));
 
 test("with release_approvals: 2, one person cannot release a hold", () =>
-  withService({ change: (config) => void (config.legal_hold.release_approvals = 2) }, async (service) => {
+  withService({ change: (config) => setSection(config, "retention", { release_approvals: 2 }) }, async (service) => {
     const client = clientOf(service);
     const id = await client.submit();
     const { body } = await client.hold({ action: id });
@@ -197,7 +204,7 @@ test("with release_approvals: 2, one person cannot release a hold", () =>
 test("nothing is erased while the identifier of a held person was removed or changed in the store, and the audit reports it", async () => {
   const service = await startService({
     policy: "policy: p\nrules: []\n",
-    change: (config) => void (config.retention.request_days = 10),
+    change: (config) => setSection(config, "retention", { request_days: 10 }),
   });
   const client = clientOf(service);
   const id = await client.submit({ params: { to: "nobody in particular" } });

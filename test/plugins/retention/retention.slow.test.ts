@@ -8,7 +8,7 @@ import type { Plugin } from "../../../src/plugin.ts";
 import { memoryStorage } from "../../../src/testing/index.ts";
 import { SECRET } from "../../support/deployment.ts";
 import { newKey } from "../../support/keys.ts";
-import { startService, type Service, type ServiceOptions } from "../../support/service.ts";
+import { setSection, startService, type Service, type ServiceOptions } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
 const DAY = 86_400_000;
@@ -35,11 +35,12 @@ async function startProcess(storage: Storage, change: ServiceOptions["change"] =
     storage: () => storage,
     plugins: [{ plugin, options: {}, origin: "sweeper", core: true }],
     change(config) {
-      config.retention.request_days = RETENTION_DAYS;
+      setSection(config, "retention", { request_days: RETENTION_DAYS });
       change(config);
     },
   });
-  return Object.assign(service, { sweep: () => createRetentionTask(hosts.at(-1) ?? assert.fail()).sweep() });
+  const periods = { request_days: RETENTION_DAYS, result_days: null, meta_days: null, questions_days: null };
+  return Object.assign(service, { sweep: () => createRetentionTask(hosts.at(-1) ?? assert.fail(), periods).sweep() });
 }
 
 async function submit(service: Service, number: number): Promise<void> {
