@@ -65,7 +65,8 @@ export function effectiveRequestHash({
 }
 
 /**
- * Returns the request that may run; null if it was erased. Throws SyntaxError if the service did not write the row.
+ * Returns the request that may run; null if it was erased. Throws SyntaxError if the row was not written by the
+ * service.
  * @example
  * const request = effectiveRequest(row); // with the parameters that an approver changed
  */

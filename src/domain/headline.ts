@@ -32,9 +32,9 @@ const MAX_AMOUNT = 40;
 const MAX_LENGTH = 80;
 
 /**
- * Returns the parameter that best distinguishes an action from similar actions. It is the first parameter, in the order
- * of `rankParameters`, that is in `shown_first` or has a string, number or boolean as its value. Returns null if there
- * is none.
+ * Returns the parameter that best distinguishes an action from similar actions: the first one, in the order of
+ * `rankParameters`, that is in `shown_first` or whose value is a string, number or boolean. Returns null if there is
+ * none.
  * @example
  * findHeadline({ params: { paths: ["a"], amount: 120, currency: "EUR" } }); // { name: "amount", value: "120 EUR" }
  */
@@ -57,8 +57,9 @@ function withUnit(params: Record<string, unknown>, name: string): string {
 }
 
 /**
- * Returns the currency or the unit of an amount, which another member of the same object states: `refund_currency`,
- * `currency`, `refund_unit` or `unit` for `refund_amount`. Returns null if the member is no amount, or if none states it.
+ * Returns the currency or unit of an amount, from another member of the same object. For `refund_amount`, this is
+ * `refund_currency`, `currency`, `refund_unit` or `unit`. Returns null if the member is not an amount, or if no such
+ * member exists.
  * @example
  * findUnit({ amount: 120, currency: "EUR" }, "amount"); // "EUR"
  */
@@ -126,7 +127,7 @@ function isAmountValue(value: unknown): boolean {
   return typeof value === "number" || (typeof value === "string" && value.length <= MAX_AMOUNT && /\d/.test(value));
 }
 
-/** Returns the parameter to which a pointer refers or into which it points; null for a member of the context. */
+/** Returns the parameter that contains the member at a pointer; null for a member of the context. */
 function parameterOf(pointer: string): string | null {
   if (!pointer.startsWith(ROOT)) return null;
   const [token = ""] = pointer.slice(ROOT.length).split("/");

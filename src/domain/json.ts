@@ -213,15 +213,15 @@ function isExact(token: string): boolean {
   return /^-?\d+$/.test(token) ? Number.isSafeInteger(value) : keepsValue(token);
 }
 
-/** Between these bounds, a double is at most one part in 2^53 away from the decimal number that it stands for. */
+/** Between these bounds, a double differs from its decimal number by at most one part in 2^53. */
 const LEAST_PRECISE = 2 ** -1022;
 const MOST_PRECISE = 2 ** 53;
 /** Maximum number of digits that `toPrecision` can print. */
 const MAX_DIGITS = 100;
 
 /**
- * Returns true if a decimal number keeps its value as a double. Digits after the 16th can be lost. But the number must
- * not overflow or underflow, and if it is beyond 2^53 or close to 0, the double must print as the number again.
+ * Returns true if a decimal number keeps its value as a double. Digits after the 16th may be lost. The number must not
+ * overflow or underflow. If it is beyond 2^53 or close to 0, the double must print as the same number.
  * @example
  * keepsValue("0.1"); // true
  * keepsValue("1e-400"); // false, because the double is 0

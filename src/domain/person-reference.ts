@@ -60,8 +60,8 @@ function indexOf(users: Users): Referred {
 }
 
 /**
- * Returns the references that refer to this user and to no one else, in the form of `referenceKey`. An address that two
- * active users have refers to neither of them.
+ * Returns the references that identify only this user, in the form of `referenceKey`. An address that two active users
+ * share identifies neither of them.
  */
 export function listReferences(users: Users, user: User): string[] {
   const index = indexOf(users);

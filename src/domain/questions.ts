@@ -80,8 +80,8 @@ export function matchesRecordedQuestions(recorded: readonly RecordedQuestion[], 
 }
 
 /**
- * Returns the digest of the questions and answers that votes contain: SHA-256 of `assent-questions/1`, a line feed and
- * the canonical JSON of `[[question, answer], …]` with the commitments. Null if there are no questions.
+ * Returns the digest of the questions and answers, which votes contain: SHA-256 of `assent-questions/1`, a line feed
+ * and the canonical JSON of `[[question, answer], …]` with the commitments. Null if there are no questions.
  * @example
  * questionsDigest([]); // null
  */

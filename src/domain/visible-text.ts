@@ -13,7 +13,7 @@ export interface TextPart {
  * page elements.
  */
 const MAX_MARKS = 40;
-/** Maximum number of letters that the mark of a word mentions. */
+/** Maximum number of letters that a word's mark lists. */
 const MAX_NAMED = 3;
 
 const NAMES: Readonly<Record<number, string>> = {
@@ -97,8 +97,7 @@ export function markText(text: string, { lines = false }: { lines?: boolean } = 
 }
 
 /**
- * Returns the string as one line in which every mark is written as text, such as `[U+202E]` or `pаypal [Cyrillic а
- * U+0430]`.
+ * Returns the string as one line, with every mark as text, such as `[U+202E]` or `pаypal [Cyrillic а U+0430]`.
  * @example
  * renderMarkedText("a\u202eb"); // "a[U+202E]b"
  */
@@ -123,8 +122,8 @@ function nameOf(hidden: string): string {
 }
 
 /**
- * Returns the scripts of `LIKE_LATIN` in which the text is written: those with a letter in the text that does not
- * resemble a Latin letter. Words in these scripts are not imitations.
+ * Returns the scripts of `LIKE_LATIN` that the text itself uses: those with a letter in the text that does not resemble
+ * a Latin letter. Words in these scripts are not imitations.
  */
 function findProseScripts(text: string): ReadonlySet<string> {
   const letters = new Set(text.match(/\p{L}/gu) ?? []);

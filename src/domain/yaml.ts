@@ -57,7 +57,7 @@ export const MAX_DOCUMENTS = 2_000;
 
 /**
  * Characters that YAML does not permit in a file, line breaks that some readers and editors ignore, and marks that
- * reorder a line. With them, a comment for one reader is a rule for another.
+ * reorder a line. With them, two readers can disagree on what is a comment.
  */
 const UNSAFE_CHARACTER =
   /\r(?!\n)|[^\t\n\r\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ufefe\uff00-\ufffd\u{10000}-\u{10ffff}]/u;
@@ -150,8 +150,8 @@ function findUnreadableText(text: string): { offset: number; message: string } |
 }
 
 /**
- * Parses without stack traces and source excerpts, because a file can cause one error per character. Reports
- * directives, which can declare another version of YAML or give tags another meaning, and parses nothing then.
+ * Parses without stack traces and source excerpts, because a file can cause one error per character. Reports directives
+ * and then parses nothing, because a directive can declare another version of YAML or redefine tags.
  */
 function parse(text: string, lines: LineCounter, fault: (offset: number, message: string) => void): Document[] {
   const depth = Error.stackTraceLimit;

@@ -47,7 +47,7 @@ const MACROS: readonly NamedFunction[] = [
   })),
 ];
 
-/** Maximum number of members of one variable, so that large data does not fill the response. */
+/** Maximum number of members listed for one variable, so that large data does not fill the response. */
 const MAX_MEMBERS = 200;
 
 /** Lists the variables of every expression and their members. */

@@ -605,7 +605,10 @@ function fromCelType(type: CelTypeName & { readonly element?: CelTypeName }): St
   return { kind: SCALARS[name] ?? (name as ScalarName) };
 }
 
-/** Returns the type of a call whose result has the type of an operand or of its elements; null for other functions. */
+/**
+ * Returns the type of a call to a function whose result has the type of an operand or of its elements; null for other
+ * functions.
+ */
 function dependentResult(name: string, owner: StaticType | undefined, args: readonly StaticType[]): StaticType | null {
   const optional = (element: StaticType): StaticType => ({ kind: "optional", element });
   const [first = DYN] = args;

@@ -19,7 +19,7 @@ interface Pattern {
   cost: CharacterCost;
 }
 
-/** A place in the cache. Whoever holds it keeps the compiled pattern, which is null until it is used. */
+/** An entry of the cache. A holder of the slot keeps its compiled pattern, which is null until its first use. */
 export interface PatternSlot {
   pattern: Pattern | null;
 }

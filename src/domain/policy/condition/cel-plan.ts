@@ -400,7 +400,8 @@ function cached(tables: Map<string, OverloadTable>, key: string, build: () => Ov
 }
 
 /**
- * Returns the error for operands without a matching overload. Charges for it, because it takes longer than most calls.
+ * Returns the error for operands without a matching overload. Charges steps for it, because the error message takes
+ * longer than most calls.
  */
 function noMatchingOverload(name: string, isMethod: boolean, values: readonly unknown[]): CelFailure {
   chargeSteps(8);

@@ -38,8 +38,8 @@ import { CALENDAR_METHODS, TIME_ARITHMETIC, TIMESTAMP, wallClock } from "./cel-t
 import { CelCidr, CelIp, CelOptional } from "./cel-values.ts";
 
 /**
- * Maximum number of steps of one condition, one named value or one other expression. They do not share their steps, so
- * that no rule can exhaust the steps of another. docs/policies.md gives the measured worst case.
+ * Maximum number of steps of one condition, one named value or one other expression. Each has its own steps, so that no
+ * rule can exhaust those of another. docs/policies.md gives the measured worst case.
  */
 export const MAX_STEPS = 1_000_000;
 

@@ -105,7 +105,7 @@ export interface Condition extends Pick<Expression, "members" | "readsAttributes
 /** Result of a compilation. `offset` is in UTF-16 code units of the source. */
 type CompiledCondition = { ok: true; condition: Condition } | { ok: false; message: string; offset: number };
 
-/** The variables of one decision. They are built when the first condition needs them. */
+/** The variables of one decision. They are created when the first condition reads one. */
 export class Activation {
   private readonly request: ActionRequest;
   private readonly facts: ConditionFacts;
@@ -346,7 +346,7 @@ const OPERATORS: Readonly<Record<string, string>> = { and: "&&", or: "||", not: 
 /** Suggests the CEL operator if the parser stopped at an operator of another language. */
 function operatorHint(source: string, offset: number): string {
   const [, token = ""] = /^\s*([a-z]+|=(?!=)|<>)/i.exec(source.slice(offset)) ?? [];
-  // The parser stops after an operator that could be the start of a longer operator, such as `=` of `==`.
+  // The parser can stop after the first character of a longer operator, such as the first `=` of `==`.
   const [, before = ""] = /(?:^|[^=!<>])(=|<>|\bnot|\band|\bor)\s*$/i.exec(source.slice(0, offset)) ?? [];
   const written = [token, before].find((operator) => operator.toLowerCase() in OPERATORS);
   return written === undefined ? "" : `; write "${OPERATORS[written.toLowerCase()] ?? ""}" instead of "${written}"`;

@@ -149,8 +149,7 @@ function findUnusableName(name: string): string | null {
 }
 
 /**
- * Returns the fault of a constant that looks like a misspelt derived value, because conditions would use its source
- * instead of its value.
+ * Returns a fault if a constant looks like a misspelt derived value. Conditions would use its source text as the value.
  */
 function findStrayDerivation(entry: LetEntry): string | null {
   if (typeof entry !== "object" || entry === null || Array.isArray(entry)) return null;

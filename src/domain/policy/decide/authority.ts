@@ -1,7 +1,8 @@
 /**
- * Restricts decisions on actions that an agent takes under the authority of others. The action must be within each link
- * of the authority, and the policies must allow it for each delegator as well as for the agent. An authority never allows
- * what the policies do not. All inputs are facts of the decision, so a replay and the audit compute the same decision.
+ * Restricts decisions on actions that an agent takes under an authority, which other agents gave it. The action must be
+ * within each link of the authority, and the policies must allow it for each delegator as well as for the agent. An
+ * authority never allows what the policies deny. All inputs are facts of the decision, so a replay and the audit
+ * compute the same decision.
  */
 import { combinePlans, countApproversNeeded, strictestOversightMode } from "../../approvers.ts";
 import { combineEditableParameters } from "../../edited-request.ts";
@@ -63,7 +64,7 @@ export function restrictByAuthority(
   for (const delegator of delegators) {
     const { decision: theirs, bar } = decideFor(delegator);
     if (bar !== undefined) {
-      // As for a bar that covers the agent itself, so that a replay with this bar decides in the same way.
+      // Deny as for a bar that covers the agent itself, so that a replay with this bar makes the same decision.
       const denied = { ...DENIAL, reason: bar.reason, reason_code: bar.code };
       return { decision: { ...denied, shadow: bar.policy === null ? [] : own.shadow }, bar };
     }
@@ -98,20 +99,20 @@ const DENIAL = {
   rule: null,
 } as const;
 
-/** Approvers see the pinned facts of the agent's own request, so a pin of another request cannot be shown to them. */
+/** Returns a pin that the agent's own request lacks. Approvers see only the pinned facts of that request. */
 function findUnknownPin(theirs: readonly Pin[] = [], own: readonly Pin[] = []): Pin | undefined {
   return theirs.find((pin) => !own.some(({ path, policy }) => path === pin.path && policy === pin.policy));
 }
 
-/** Returns a pin whose value for the delegator is not the value that approvers see. */
+/** Returns a pin whose value differs between the delegator and the agent. Approvers see only the agent's value. */
 function findOtherPin(theirs: readonly Pin[] = [], own: Facts, delegator: Facts): Pin | undefined {
   const textOf = (pin: Pin, { sources }: Facts): string => JSON.stringify(readPins([pin], sources));
   return theirs.find((pin) => textOf(pin, own) !== textOf(pin, delegator));
 }
 
 /**
- * Returns terms that satisfy both. Omits the terms of grants: a grant is a person's trust in one agent, so it does not
- * answer what the rules ask for another.
+ * Returns terms that satisfy both. Omits the terms of grants: a grant is a person's trust in one agent, so it cannot
+ * satisfy rules for another agent.
  */
 function combineApprovals(
   own: RequiredApproval | null,

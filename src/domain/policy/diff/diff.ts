@@ -58,8 +58,8 @@ const VERB = { allow: "allows", deny: "denies", require_approval: "requires appr
 const VERB_PAST = { allow: "allowed", deny: "denied", require_approval: "required approval for" } as const;
 
 /**
- * Returns the changes: first the changes of the policy and its limits, then the changes of rules by new position
- * (removed rules by old position). A renamed rule counts as removed and added.
+ * Returns the changes: first those of the policy and its limits, then those of rules by new position (removed rules by
+ * old position). A renamed rule counts as removed and added.
  */
 export function diffPolicies(before: PolicyDocument, after: PolicyDocument): PolicyDifference[] {
   const changes: PolicyDifference[] = [];

@@ -1,7 +1,7 @@
 /**
- * Limits the size of what a decision records: the answer of every shadow policy, every channel, and the usage of every
- * limit. Rejects a policy set whose decisions could exceed the maximum size of an entry, because every decision would
- * then fail. Limits count although an entry contains only a commitment to their usage.
+ * Limits the size of what a decision records: the answers of shadow policies, the channels, and the usage of limits.
+ * Rejects a policy set whose decisions could exceed the maximum size of an entry, because every decision would then
+ * fail. Counts limits, although an entry contains only a commitment to their usage.
  */
 import { canonicalBytes } from "../../canonical.ts";
 import type { JsonValue } from "../../json.ts";
@@ -24,8 +24,8 @@ export const MAX_HISTORY_ACTIONS = 200;
 export const BASIS_DIGITS = 16;
 /**
  * Maximum size in bytes of the recorded answers of shadow policies, channels, limits and groups of approvers. The other
- * members of an entry use at most 27,000 bytes, including the tools of a registered agent. A denial because of an
- * earlier rejection is smaller, because its reason is shorter.
+ * members of an entry use at most 27,000 bytes, including the tools of a registered agent. A denial by an earlier
+ * rejection is smaller, because its reason is shorter.
  */
 const MAX_NAME_BYTES = 38_000;
 
@@ -106,8 +106,8 @@ export function checkFactCounts(
 }
 
 /**
- * Returns the maximum number of bytes that the approvers of one policy use in a decision: the approvers of one rule and
- * of every limit. Does not count plans without groups, because one of them implies the others.
+ * Returns the maximum number of bytes that the approvers of one policy occupy in a decision: the approvers of one rule
+ * and of every limit. Omits plans without groups, because combined plans contain at most one of them.
  */
 function planBytes({ rules, limits = [] }: PolicyDocument): number {
   const bytesOf = ({ approval }: Pick<PolicyDocument["rules"][number], "approval">): number => {

@@ -29,7 +29,7 @@ const INVISIBLE = /[\p{Cf}\p{Zl}\p{Zp}\u0085]/gu;
 
 type FormatResult = { ok: true; text: string } | { ok: false; message: string };
 
-/** Maximum number of passes. Each pass moves a comment in an unusual position by only one step. */
+/** Maximum number of passes. Each pass moves a misplaced comment by only one step. */
 const MAX_ROUNDS = 5;
 
 /**
