@@ -83,7 +83,8 @@ export async function auditActions(audit: ActionsAudit): Promise<number> {
     before = last.decision_seq;
     audit.progress(Math.min(done, totals.decisions));
   }
-  // An entry that could not be read might be a decision or a vote, so compare counts only if all entries were read.
+  // A decision or a vote could be among entries that could not be read, so compare the counts only if all entries were
+  // read.
   const isRead = totals.unread === 0;
   if (done < totals.decisions || done > totals.decisions + totals.unread)
     fault(`the store has ${done} actions, but the ledger has ${totals.decisions} decisions`);
@@ -152,8 +153,8 @@ async function auditAction(
 }
 
 /**
- * Checks that each signed vote refers to the newest entry that made the action pending. If the vote itself caused that
- * entry, the vote can also refer to the previous such entry.
+ * Checks that each signed vote refers to the newest request for approval of its action. If the vote itself caused that
+ * request, it can refer to the previous one.
  */
 function checkSignedDecisions(rows: readonly EntryRow[], fault: ReportFault): void {
   const requests: string[] = [];
@@ -224,9 +225,9 @@ async function checkVotes(
 }
 
 /**
- * Checks that the store has the row of each limit use of the action, and of each history that contains the action. Skips
- * expired rows, which may have been deleted. `audit-rows.ts` checks the reverse: that each stored row belongs to a
- * decision.
+ * Checks that the store has a row for each limit use of the action and for each history that contains it. Skips rows
+ * that have expired, because they may have been deleted. `audit-rows.ts` checks the reverse: that each stored row
+ * belongs to a decision.
  */
 async function checkCounted(
   { store: { copying }, totals, compiled }: ActionsAudit,

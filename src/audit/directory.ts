@@ -78,7 +78,7 @@ export class DirectoryAuditor {
     }
   }
 
-  /** Returns observations that are not faults, such as a key that may approve and has no owner. */
+  /** Returns observations that are not faults, such as a key without an owner that may approve. */
   warnings(): readonly string[] {
     return this.warningTexts;
   }

@@ -101,8 +101,8 @@ async function checkEntries(
 ): Promise<number> {
   let edge: Uint8Array[] = [];
   let next = from;
-  // Digest of the active policy set, which each decision and each change of policies contains. Undefined while it is
-  // unknown: when the audit starts in the middle of the ledger, and after an entry that could not be read.
+  // Digest of the active policy set according to the last decision or change of policies. Undefined while it is
+  // unknown: at the start of an audit of only the newest entries, and after an unreadable entry.
   let set: unknown = from === 0 ? null : undefined;
   while (next < size) {
     const rows = await pageOf(reader, next, Math.min(size, next + PAGE), fault);

@@ -15,8 +15,7 @@ export interface KeysAuditor {
   /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier entries. */
   fold(row: Pick<EntryRow, "seq" | "type">, body: EntryBody): void;
   /**
-   * Returns the log's keys as of the entry that was applied last. If the log never changed its key, this is only the
-   * pinned key.
+   * Returns the log's keys as of the entry that was applied last: only the pinned key if the log never changed its key.
    */
   logKeys(): LogKeys;
   check(fault: ReportFault): Promise<void>;
@@ -69,7 +68,7 @@ export function createKeysAuditor(store: AuditedStore, pin: string | null, verif
       if (type !== "log_key") return;
       const entry = { ...(body as unknown as LogKeyEntry), seq };
       logEntries.push(entry);
-      // The pinned key may be newer than the log's first key, so read the first key from the first change of keys.
+      // The pinned key might be a successor of the log's first key, so take the first key from the first key change.
       if (pin !== null && logEntries.length === 1) logKeys = { first: entry.previous, changes: [] };
       if (pin !== null) logKeys = appendLogKey(logKeys, entry, verify);
     },

@@ -1,6 +1,6 @@
 /**
- * Compares the past actions that decisions read with the actions themselves. A decision reads the rows of past actions
- * without comparing them with entries, so someone could change a row, let a decision read it, and change it back.
+ * Compares the past actions that decisions read with the actions themselves. A decision trusts the rows of past
+ * actions. Without this check, someone could change a row, let a decision read it, and change it back.
  */
 import type { ActionRow } from "../contract/storage.ts";
 import { decodeSaltedFacts } from "../domain/salted-facts.ts";

@@ -7,7 +7,7 @@ import {
   type StorageReader,
 } from "../contract/storage.ts";
 
-/** A store to audit. Without `copying`, the audit skips tables whose rows no method of `StorageReader` returns. */
+/** A store to audit. Without `copying`, the audit skips the tables that only `copying` can read. */
 export type AuditedStore = StorageReader & { readonly copying?: StorageCopying; inspect?(): Promise<string[]> };
 export type ReportFault = (message: string) => void;
 
@@ -44,7 +44,7 @@ export async function reportUnreadableData(
 }
 
 /**
- * Runs a check up to `MAX_ATTEMPTS` times until it finds no faults, and reports the faults of the last attempt. Calls
+ * Runs a check until it finds no faults, at most `MAX_ATTEMPTS` times. Reports the faults of the last attempt. Calls
  * `before` before each attempt.
  */
 export async function retryWhileFaulty(

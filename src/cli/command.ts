@@ -29,9 +29,9 @@ export interface Output {
   out(text: string): void;
   /** Writes everything else to standard error. */
   err(text: string): void;
-  /** Whether standard output is a terminal that displays colours. */
+  /** Whether standard output is a terminal that supports colours. */
   readonly fancy: boolean;
-  /** Whether standard error is a terminal, so that a line of progress can be overwritten. */
+  /** Whether standard error is a terminal, on which a progress line can be overwritten. */
   readonly watched: boolean;
 }
 

@@ -75,7 +75,10 @@ async function storageFault(folder: string): Promise<string | null> {
   }
 }
 
-/** Whether the working folder contains no files of Assent, and no variable sets a value outside `server`. */
+/**
+ * Returns true if the working folder contains no files of Assent, and no environment variable configures anything but
+ * `server`.
+ */
 export function isWorkingFolderUninitialized(env: Record<string, string | undefined>): boolean {
   const isConfigured = ENVIRONMENT_VARIABLES.some(({ name, path }) => path[0] !== "server" && (env[name] ?? "") !== "");
   if (isConfigured || (env["ASSENT_CONFIG"] ?? "") !== "") return false;

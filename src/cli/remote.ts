@@ -78,8 +78,8 @@ const PRINCIPAL = /^(?:user|key):([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})$/
 const MAX_IDS = 100;
 
 /**
- * Returns a response for people to read: each member that is a principal has the name of the user or key instead, if the
- * key of this command can read names.
+ * Returns a response for people to read: replaces principals with the names of users and keys, if this command's key
+ * can read them.
  * @example
  * const shown = await withNames(service, stop);
  */

@@ -29,8 +29,8 @@ export interface Verified {
   /** The key that signed the checkpoint: the pinned key or its successor. */
   vkey: string;
   /**
-   * Successors of the pinned key, each authorized by the key before it. If there are any, the reader should pin `vkey`
-   * from now on.
+   * Keys that replaced the pinned key, each authorized by the previous key. If there are any, the reader should pin
+   * `vkey` from now on.
    */
   moved: { vkey: string; index: number; previous_until: string }[];
   /**
@@ -44,7 +44,7 @@ export interface Verified {
   request: ActionRequest | null;
 }
 
-/** What a feature adds to `assent verify`: a check of the entries that it knows. */
+/** A check that a feature adds to `assent verify` for entries of its types. */
 export interface EntryCheck {
   /** Names of options with a value, and their lines in the help text. */
   options: readonly string[];

@@ -53,13 +53,13 @@ export interface MessageBuilder {
 interface MessageOptions {
   /** The kinds of notices of all features. */
   notices: readonly NoticeKind[];
-  /** What an approval can also do. Absent if it can do nothing else. */
+  /** Declares what else an approval can do. Absent if no plugin adds anything. */
   voteAddition?: VoteAddition | null;
   storage: Storage;
   seals: RowSeals;
   clock(): number;
   mac: ComputeMac;
-  /** Returns the active policies, which define the members that approvers see first. */
+  /** Returns the active policies, which define the members that approvers see first (`shown_first`). */
   policies(): Promise<CompiledPolicySet>;
   /** Returns the current users. */
   users(): Promise<Users>;

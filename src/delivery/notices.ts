@@ -1,4 +1,4 @@
-/** Notices of features, of approvals without other approvers, and of unknown outcomes. */
+/** Creates notices: those of features, of approvals by one person alone, and of unknown outcomes. */
 import type { DeliveryKind, StorageTransaction } from "../contract/storage.ts";
 import type { EntryBody } from "../domain/entries.ts";
 import {
@@ -70,8 +70,8 @@ async function soleApprovalNotices(
 }
 
 /**
- * Returns one notice for each recipient of the channels, even if a recipient is in several of them. Omits people who may
- * not see the action.
+ * Returns one notice for each recipient, even if a recipient is in several channels. Omits people who cannot see the
+ * action.
  */
 function noticesTo(
   names: readonly string[],

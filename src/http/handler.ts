@@ -257,7 +257,8 @@ class RequestHandler {
       // A handler that stops when its signal aborts does not know why.
       throw held?.refusal ?? error;
     }
-    // A handler that did not wait has confirmed the credential under the ledger's lock, and may have ended it itself.
+    // A handler that responds without waiting has confirmed the credential under the ledger's lock. It may have ended
+    // the credential itself.
     if (!mayTakeLong) return reply;
     try {
       await held?.confirm();
@@ -339,7 +340,8 @@ class RequestHandler {
       this.noteCaller(call, credential);
       return credential;
     } catch (error) {
-      // A refusal also counts if a token cannot be verified because the keys of its issuer cannot be read.
+      // Also count a refusal that occurs because the issuer's keys cannot be read, so that the token cannot be
+      // verified.
       if (!(error instanceof Refusal)) throw error;
       call.rateLimit = this.limits.address(this.addressOf(request, info));
       if (error.code === "INVALID_CREDENTIAL") this.limits.badKey(this.addressOf(request, info));

@@ -21,7 +21,7 @@ export function createRouter<T>(
   targets: readonly {
     path: string;
     target: T;
-    /** Whether the target also matches every path below its own path. Such paths are not decoded. */
+    /** Whether the target also matches every path below its own. Such paths are not decoded. */
     includesSubpaths?: boolean;
   }[],
 ): Router<T> {
@@ -62,7 +62,7 @@ function readPath(url: string): string {
   return url.slice(start, end);
 }
 
-/** Compares two paths, so that literal segments sort before parameters, regardless of the order of registration. */
+/** Orders two paths: literal segments come before parameters, regardless of the order of registration. */
 function literalFirst(a: string, b: string): number {
   const left = a.split("/");
   const right = b.split("/");

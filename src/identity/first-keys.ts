@@ -55,9 +55,9 @@ export async function ensureAdminKey(
 }
 
 /**
- * Creates an admin key and an agent key if the store has no keys. Displays the keys before it stores them, because in
- * the opposite order they could be lost. If the process ends between the two steps, the store still has no keys, and
- * the next start displays new keys. Rejects if the keys could not be displayed or stored; displayed keys are then
+ * Creates an admin key and an agent key if the store has no keys. Displays the keys before it stores them, because a
+ * crash in the opposite order would lose them. If the process ends between the two steps, the store still has no keys,
+ * and the next start displays new keys. Rejects if the keys could not be displayed or stored; displayed keys are then
  * invalid.
  */
 export async function createFirstKeys(

@@ -71,8 +71,7 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
   }
 
   /**
-   * Reads the files in which the key may be. Ignores a file that cannot be read, because the key may be in another
-   * file.
+   * Reads the files that may contain the key. Ignores a file that cannot be read, because another one may contain it.
    */
   function findKey(id: Uint8Array): void {
     const isManaged = ledger.key === null;

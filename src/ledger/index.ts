@@ -94,7 +94,7 @@ export interface LedgerOptions {
   agentFacts: BatchContext["agentFacts"];
   /** Returns the states. Default: there are no folds. */
   states?: BatchContext["states"];
-  /** The bars of plugins. Default: there are none. */
+  /** Finders of bars (denials above all policies, such as a stop). Default: none. */
   bars?: BatchContext["bars"];
   /** Confirms the credential of a user's session. Default: users cannot sign in. */
   confirmUser?: BatchContext["confirmUser"];

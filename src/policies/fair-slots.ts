@@ -1,7 +1,7 @@
 /**
- * Limits the number of concurrent reads. A member gets its first slot as soon as one is free, and further slots only up
- * to half of those that the other members leave. Therefore slow reads of one member leave slots for others. A free slot
- * goes to the group that has the fewest slots, and within this group to the member that has the fewest slots.
+ * Limits the number of concurrent reads. A member gets its first slot as soon as one is free. It gets further slots
+ * only up to half of those that other members leave, so that its slow reads leave slots for others. A free slot goes to
+ * the group with the fewest slots, and within it to the member with the fewest slots.
  */
 
 /** The member of a group on whose behalf a read runs. */
@@ -52,15 +52,15 @@ export function createFairSlots(slots: number): FairSlots {
   /** Functions that start the waiting reads, oldest first. Keyed by group, then by member. */
   const waiting = new Map<string, Map<string, Set<Start>>>();
 
-  /** Whether the member may take a free slot now. */
+  /** Returns true if the member may take a free slot now. */
   function mayTake(reader: Reader): boolean {
     const own = held.ofMember(reader);
     return free > 0 && (own === 0 || own + 1 <= (free + own) / 2);
   }
 
   /**
-   * Starts the oldest read of the member with the fewest slots, in the group with the fewest slots, among the members
-   * that may take a slot. Returns false if there is none.
+   * Starts the oldest read of an eligible member: the one with the fewest slots in the group with the fewest slots.
+   * Returns false if there is none.
    */
   function startNext(): boolean {
     const mayStart = (group: string, member: string): boolean => mayTake({ group, member });
@@ -126,8 +126,8 @@ export function createFairSlots(slots: number): FairSlots {
 }
 
 /**
- * Returns the queue's entry for the name with the fewest slots, among those that may start; null if there is none. Moves
- * the entry to the end, so that names with equally many slots take turns.
+ * Returns the queue's entry with the fewest slots among those that can start; null if there is none. Moves it to the
+ * end, so that entries with equally many slots take turns.
  */
 function takeTurn<T>(
   queue: Map<string, T>,

@@ -23,7 +23,8 @@ const SUBMODULE = "a submodule is not followed, so its policies would be missing
 /**
  * Lists the policy files of a tree. Does not follow submodules and symbolic links. A link with the name of a YAML file
  * is a fault. With `recursive`, every submodule and link is a fault, because it could contain policies: if a policy
- * that denies actions were skipped, the actions would be allowed. `others` are the files that can be unloaded policies.
+ * that denies actions were skipped, the actions would be allowed. `others` are the files that might be policies and are
+ * not loaded.
  *
  * @param tree the tree, such as `<commit>:<folder>`; if it does not exist, rejects with the error of `run`
  * @param linkFault the message for a symbolic link
@@ -101,8 +102,8 @@ async function listTree(run: RunGit, tree: string, options: readonly string[]): 
 const MAX_OTHERS = 100;
 
 /**
- * Returns those of the `others` of `listPolicyTree` that look like policies. Never rejects: without the objects, it
- * cannot be told.
+ * Returns those of the `others` of `listPolicyTree` that look like policies. Never rejects: returns none if the objects
+ * cannot be read.
  * @param sizes returns the size of each file, and fetches the objects that the repository does not have
  * @example
  * const { others } = await listPolicyTree(git, `${commit}:policies`, false, "put the file here");

@@ -241,8 +241,9 @@ function mismatches(matchers: readonly MatcherExplanation[]): string {
 
 /**
  * Renders one part of a condition.
- * @param failed whether the whole condition failed. If the condition did not fail, an error in a part has no effect,
- * because the other side of && or || determined the result.
+ *
+ * @param failed whether the whole condition failed. If not, an error in a part had no effect, because the other operand
+ *   of `&&` or `||` determined the result
  */
 function partText({ expression, depth, element, value, error }: ConditionPart, failed: boolean): string {
   const where = `${"  ".repeat(depth)}${element === null ? "" : `[${element}] `}${expression}`;

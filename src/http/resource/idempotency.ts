@@ -51,8 +51,8 @@ export function toIdempotencyLookup(credential: Credential, call: IdempotentCall
 }
 
 /**
- * Returns the idempotency key as the store has it. The agents of one user share the user's id, so theirs begin with the
- * agent. A client's key contains no space.
+ * Returns the idempotency key in its stored form. All agents of a user share the user's id, so theirs begin with the
+ * agent and a space. A client's key contains no space.
  */
 function storedKey({ key, workload }: Credential, call: IdempotentCall): string {
   return workload?.user_id == null ? call.key : `${key.agent_id} ${call.key}`;

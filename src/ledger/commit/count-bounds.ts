@@ -1,6 +1,6 @@
 /**
- * Tells whether a number of rows is below a limit, without counting them for each request. Each additional row has a
- * ledger entry. So the number is at most that of the last count, plus one for each entry since then, of any process.
+ * Tests whether a number of rows is below a limit, without counting them for each request. Each added row has a ledger
+ * entry, so the number is at most the last count plus the number of entries since then, of all processes.
  */
 
 interface BatchPosition {
@@ -32,7 +32,7 @@ export function createCountBounds(): CountBounds {
       const counted = await count();
       if (counted >= limit) return false;
       if (bounds.size >= MAX_BOUNDS) bounds.clear();
-      // The batch may be rolled back. Then rows that it removed exist again.
+      // The batch might be rolled back, which would restore the rows that it removed.
       bounds.set(name, { size: base, most: counted + size - base });
       return true;
     },

@@ -116,16 +116,16 @@ export class Sequencer {
   readonly written: WrittenRows;
   private readonly countBounds = createCountBounds();
   private queue: QueuedJob[] = [];
-  /** The loop serves all requests, so detach it from the trace of the request that started it. */
+  /** The loop serves all requests, so do not run it in the trace context of the request that started it. */
   private readonly runDetached = AsyncResource.bind(() => this.run());
   private running: Promise<void> | null = null;
-  /** The last head that this process committed, or a later head that it verified to extend that head. */
+  /** The last head that this process committed, or a later head that was verified to extend it. */
   private trusted: LedgerHead;
   /** The newest signed checkpoint that `trusted` is known to extend. */
   private base: SignedCheckpoint | null;
   /**
-   * Whether the last batch found entries of another process. If so, the next batch reads such entries in the round trip
-   * that acquires the lock.
+   * Whether the last batch found entries of another process. If so, the next batch prefetches such entries in the round
+   * trip that acquires the lock.
    */
   private othersWrite = false;
   private isClosed = false;
@@ -283,7 +283,8 @@ export class Sequencer {
     for (const outcome of result.outcomes)
       if ("missing" in outcome) this.prepareLater(new JobNotPreparedError(outcome.pending, outcome.missing));
     if (result.entries.length === 0) return;
-    // The callers have their responses. An error here must not end the loop, because later jobs would then never run.
+    // The callers already have their responses. An error here must not end the loop, because later jobs would never
+    // run.
     try {
       this.options.committed(result, this.base);
     } catch (error) {

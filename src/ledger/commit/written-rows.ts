@@ -40,8 +40,8 @@ const EXPLAINED_AT_ONCE = 256;
 type Usage = Awaited<ReturnType<StorageReader["limitUsed"]>>;
 export interface PastReader extends Pick<StorageReader, "actionsById" | "entriesOfAction"> {
   /**
-   * Returns the rows of an action that decisions count, as its entries record them. Returns null if its row differs from
-   * its entries, or if the entries do not place the action in this history at the time `past.at`.
+   * Returns the rows of an action that later decisions count, according to its entries. Returns null if its stored row
+   * differs from its entries, or if the action was not in this history at the time `past.at` according to its entries.
    */
   verifyPast(
     span: HistorySpan,
@@ -81,7 +81,7 @@ interface WrittenAction {
   status: string;
   updatedAt: number;
   expiresAt: number | null;
-  /** Columns that histories show; null if no history can contain the action, or if they were not compared. */
+  /** Columns that histories contain; null if no history can contain the action, or if they were not compared. */
   shown: ShownColumns | null;
   uses: LimitUseRow[];
   places: PastActionRef[];
@@ -142,8 +142,8 @@ export class WrittenRows {
   /**
    * Remembers the rows of an action that were compared with the ledger. Call it for the newest action first.
    * @param size size of the ledger before the rows were read
-   * @param isAsRecorded whether what histories show of the action was compared; if not, the first history that shows it
-   * compares it
+   * @param isAsRecorded whether the columns that histories contain were compared; if not, the first history with the
+   *   action compares them
    */
   remember(
     row: ActionRow,
@@ -153,7 +153,7 @@ export class WrittenRows {
   ): void {
     if (this.actions.has(row.id)) return;
     const shown = isAsRecorded && row.erased_at === null ? shownOf(row, places) : null;
-    // Before `put`, which evicts this action if there is no space for it.
+    // Do this before `put`, which evicts this action if there is no space for it.
     this.restored.push(row.id);
     this.put({ ...withoutRows(row), size, shown, uses, places, rejection: rejectionOf(row) });
   }
@@ -207,7 +207,7 @@ export class WrittenRows {
     const before = this.actions.get(action.id);
     if (before === undefined || (before.own === null && before.size >= this.othersUntil))
       return this.put({ ...action, size: this.size, own: null });
-    // The batch changed what this process remembers, which may lack a change of another process.
+    // The batch changed the remembered rows, which may lack a change by another process.
     const own = entries.filter(({ action_id }) => action_id === action.id).map(({ seq }) => seq);
     this.put({ ...action, size: before.size, own: [...(before.own ?? []), ...own] });
   }
@@ -422,14 +422,16 @@ export class BatchRows {
     return this.all.refuse(`a past action in a history of the policy "${policy}" was added, removed or changed`);
   }
 
-  /** Whether an action of a history is remembered with this place, and is unchanged. */
+  /** Returns true if an action of a history is remembered with this place, and is unchanged. */
   private isAsWritten(span: HistorySpan, row: PastActionRow): boolean {
     const known = this.find(row.id);
     if (known === null || known.shown === null || !showsSame(known.shown, row)) return false;
     return known.places.some((place) => place.at === row.at && isIn(span, place));
   }
 
-  /** Returns the remembered action. Returns null if it is not remembered, not in this history, or was not compared. */
+  /**
+   * Returns the remembered action. Returns null if it is not remembered, is not in this history, or was not compared.
+   */
   private findIn(span: HistorySpan, id: string): WrittenAction | null {
     const known = this.find(id);
     return known !== null && known.shown !== null && known.places.some((place) => isIn(span, place)) ? known : null;
@@ -472,7 +474,10 @@ export class BatchRows {
     return found;
   }
 
-  /** Returns the number of pending actions that the store returned, or of remembered ones if it lacks some of them. */
+  /**
+   * Returns the number of pending actions in the store. If the store lacks remembered ones, returns the number of
+   * remembered ones.
+   */
   async countPending(keyId: string, count: number): Promise<number> {
     const owner = keyOf("pending", keyId);
     const isLess = (): boolean => this.countedSince(owner, 0).length > count;
@@ -500,14 +505,14 @@ export class BatchRows {
     return !isAltered();
   }
 
-  /** Forgets those of the actions that have a newer entry of another process. */
+  /** Evicts those actions that have a newer entry of another process. */
   private async forgetChanged(actions: readonly WrittenAction[]): Promise<void> {
     if (actions.length === 0) return;
     const stored = new Map((await this.reader.actionsById(actions.map(({ id }) => id))).map((row) => [row.id, row]));
     for (const { id, status, updatedAt, shown, size, own } of actions) {
       const row = stored.get(id);
       if (row === undefined) continue;
-      // Erasures change neither the status nor the time.
+      // An erasure changes neither the status nor the time.
       const isErased = shown !== null && (row.request !== shown.request || row.result !== shown.result);
       if (row.status === status && row.updated_at === updatedAt && !isErased && own === null) continue;
       const isOthers = ({ seq }: EntryRow): boolean => seq < this.base && own?.includes(seq) !== true;
@@ -552,8 +557,8 @@ function withoutRows(row: ActionRow): WrittenAction {
 }
 
 /**
- * Returns null if no history can contain the action: it is in none, and only a change of a pending request adds it to
- * one. Most actions with limits are in none, and their requests would take the most space.
+ * Returns null if no history can contain the action: it is in none, and only a change of a pending request could add it
+ * to one. This saves memory, because most actions with limits are in no history.
  */
 function shownOf(row: ActionRow, places: readonly PastActionRef[]): ShownColumns | null {
   if (places.length === 0 && row.status !== "pending_approval") return null;
@@ -584,7 +589,7 @@ function pickShown(change: ActionChange): Partial<ShownColumns> {
   );
 }
 
-/** Whether a row of a history equals the written row. Skips a request or a result that is too long for histories. */
+/** Returns true if a row of a history equals the written row. Skips a request or a result that is too long for histories. */
 function showsSame(shown: ShownColumns, row: PastActionRow): boolean {
   const isErased = shown.request === "";
   if (isErased !== (row.erased_at !== null)) return false;

@@ -41,7 +41,7 @@ export interface CheckpointFile {
    * limit, and the file is not optional, rejects with StorageError; the note must then not be returned to any caller.
    */
   keep(note: string): Promise<void>;
-  /** Whether a write is running. After the time limit, it is the write of a disk that does not respond. */
+  /** Returns true if a write is running. After the time limit, it is the write of a disk that does not respond. */
   isWriting(): boolean;
   /** Renames the file, so that it is no longer used. Returns the new name, which contains the size. */
   setAside(size: number): string;
@@ -49,7 +49,7 @@ export interface CheckpointFile {
 
 /**
  * Opens the file.
- * @param optional whether the service continues without the file if it is not usable. The failure is then logged once
+ * @param optional whether the service continues without the file if it is unusable. It then logs the failure once
  * @param limitMs time limit of a write
  */
 export function openCheckpointFile(

@@ -32,9 +32,9 @@ export interface Declarations extends AuditedFeatures {
   readonly stepErrors: readonly ErrorKind[];
   readonly reactions: readonly Reaction[];
   readonly guard: Guard;
-  /** What an approval can also do; null if it can do nothing else. */
+  /** Declares what else an approval can do; null if no plugin adds anything. */
   readonly voteAddition: VoteAddition | null;
-  /** How one person can approve without the other approvers; null if no one can. */
+  /** Declares how one person can approve without the other approvers; null if no plugin allows it. */
   readonly soleApproval: SoleApproval | null;
   /** Returns the fault of a plugin's entry; null if the entry is valid. */
   entryFault(entry: EntryBody): string | null;

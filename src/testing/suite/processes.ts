@@ -35,7 +35,7 @@ export function processCases(test: DefineCase): void {
     const other = await another();
     await other.open();
     await storage.write((tx) => tx.putMeta("n", "0"));
-    /** Under the lock of the head, a value cannot change between its read and its write. */
+    /** The lock of the head prevents changes between the read and the write of a value. */
     const add = async (one: Storage): Promise<number> => {
       try {
         await one.write(async (tx) => {
