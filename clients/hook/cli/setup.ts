@@ -397,7 +397,6 @@ async function preparePolicies(
   done(io, `the policies allow in a workspace: ${answers.map(({ call }) => call).join(", ")}`);
 }
 
-/** Stores and activates the policy pack "coding-agents". */
 async function activatePack(admin: AdminClient, changes: Rollback[]): Promise<void> {
   const { policies: earlier } = await admin.call<{ policies: { active_version: number | null }[] }>(
     "GET",

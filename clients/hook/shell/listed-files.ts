@@ -6,7 +6,7 @@ import type { ProjectFiles } from "./tasks/task-body.ts";
 import { wordValue } from "./word-values.ts";
 
 const MAX_LISTED = 1_000;
-/** Names that no shell and no xargs splits, and that are no options. */
+/** Matches names that no shell and no xargs splits and that are not options. */
 const PLAIN_NAME = /^(?![-~])[\w.@/+=,~[\]()-]+$/;
 
 interface Listing {
@@ -14,7 +14,7 @@ interface Listing {
   places: readonly string[];
   /** Patterns for the names; empty for all files. In git's patterns, `*` also matches "/". */
   globs: readonly string[];
-  /** Whether files that git ignores are listed. */
+  /** Whether the list includes files that git ignores. */
   ignored: boolean;
   /** Whether the patterns match names in any case. */
   ignoresCase?: boolean;
@@ -61,7 +61,7 @@ export function filesListedBy(
       const path = place.replace(/^\.\/?|\/+$/g, "");
       const names = project.files(folder, path, ignored);
       if (names === null) return null;
-      // What is in a listed folder would also be used.
+      // The command would also use the contents of a listed folder.
       if (listsFolders === true && names.some((name) => name.split("/").slice(0, -1).some(matches))) return null;
       const matching = names.filter((name) => !isExcluded(name) && matches(name));
       if (matching.length > MAX_LISTED || !matching.every((name) => PLAIN_NAME.test(name))) return null;
@@ -85,7 +85,7 @@ function literalWords(node: CommandNode | undefined): string[] | null {
   return words.map((each) => each?.text ?? "");
 }
 
-/** Whether a command passes on some lines of its input, unchanged. */
+/** Returns true if a command passes on some lines of its input, unchanged. */
 function isLineFilter(node: CommandNode): boolean {
   const [name = "", ...args] = literalWords(node) ?? [];
   const line = args.join(" ");
@@ -179,7 +179,7 @@ function findCommandListing(args: readonly string[]): Listing | null {
     } else if (/^-i?path$/.test(arg)) {
       const [, prefix, folder] = /^(\*|\.)\/([\w.-]+)\/\*$/.exec(value) ?? [];
       if (!isNegated || folder === undefined) return null;
-      // The working folder is "." in the names that find compares, and other places begin with their own name.
+      // The paths that find compares begin with the place as the command names it, such as "." for the working folder.
       if (
         prefix === "."
           ? places.some((place) => place !== ".")
@@ -204,7 +204,7 @@ function findCommandListing(args: readonly string[]): Listing | null {
   return { places, globs: names, ignored: true, ignoresCase, listsFolders: !isFile, excluded };
 }
 
-/** Whether these words are actions only, which use every file that satisfies the conditions in front of them. */
+/** Returns true if these words are only actions, which use every file that satisfies the conditions before them. */
 function endsWithActions(words: readonly string[]): boolean {
   for (let at = 0; at < words.length; at++) {
     const word = words[at] as string;

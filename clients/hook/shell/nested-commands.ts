@@ -47,7 +47,10 @@ const FIND_EXEC_OPTIONS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
 const NO_OPTIONS: Wrapper = { flags: "", values: "" };
 const DISPLAYS: FileUse = { opens: true, changes: false };
-/** A program that is not in a folder of the system, so that a new file in a folder for temporary files is not free. */
+/**
+ * A program outside the system's folders. Because of it, the line's new files in a folder for temporary files are not
+ * exempt.
+ */
 const OBEYS: FileUse = { opens: false, changes: false, obeys: true };
 const NO_DISPLAY: FileUse = { opens: false, changes: false };
 
@@ -110,7 +113,7 @@ export class NestedCommands {
         return this.text(args, nestedVia, depth);
       case ".":
       case "source":
-        // A virtual environment, whose folder an agent cannot change without approval, only puts its programs first.
+        // A virtual environment only prepends its programs to PATH. An agent cannot change its folder without approval.
         if (args.length !== 1 || !/^(?:[\w./-]*\/)?[.]?venv\/bin\/activate$/.test(args[0]?.text ?? ""))
           this.reader.note("script");
         return record();
@@ -256,7 +259,7 @@ export class NestedCommands {
     if (installed !== undefined) this.reader.path(first, OBEYS);
     if (installed !== undefined)
       return this.read([{ ...first, text: installed }, ...args], [...via, "npx"], depth, null);
-    // The programs of a virtual environment, whose folder an agent cannot change without approval.
+    // A program of a virtual environment, whose folder an agent cannot change without approval.
     const [, program] = /^(?:[\w./-]*\/)?[.]?venv\/bin\/([\w.-]+)$/.exec(first.text) ?? [];
     const isRelative = !first.text.startsWith("/") && !/(^|\/)\.\.\//.test(first.text);
     const folder = first.text.slice(0, first.text.lastIndexOf("/"));
@@ -264,7 +267,7 @@ export class NestedCommands {
       return this.read([{ ...first, text: program }, ...args], [...via, "uv run"], depth, null);
     }
     const texts = this.scriptTexts(first);
-    // The same applies to these scripts, whose programs and options are known. If one is missing, anything can be put in its place.
+    // The programs and options of these scripts are known, too. A missing script could be created with any content.
     if (/(^|\/)(gradlew|mvnw)$/.test(first.text)) {
       if (texts.length === 0) this.reader.note("script");
       return record();
@@ -372,7 +375,7 @@ export class NestedCommands {
       this.reader.note("wrapper");
       return record();
     }
-    // A wrapper without a command does not run anything, except that `env` prints all variables.
+    // A wrapper without a command runs nothing, except that `env` prints all variables.
     if (rest.length === 0) return record();
     this.read(name === "xargs" ? this.withListedFiles(args, rest) : rest, via, depth, input);
   }

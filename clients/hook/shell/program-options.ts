@@ -5,7 +5,7 @@ import type { ProgramUse, ShellArgument } from "./shell-types.ts";
 export interface KnownProgram {
   /** Absent if an option or an operand is not in the table. */
   use?: ProgramUse;
-  /** Arguments that name no file that the program displays: subcommands, and the folder of a build. */
+  /** Indexes of arguments that do not name a displayed file, such as subcommands and the folder of a build. */
   others: ReadonlySet<number>;
   /** Arguments that are text, and no names of files or hosts. */
   texts: ReadonlySet<number>;

@@ -63,7 +63,7 @@ interface TextSyntax {
   verb?: string;
   /** Options whose value is text. */
   options?: RegExp;
-  /** Options that have two values, both of which are text. */
+  /** Matches options with two values, both of which are text. */
   pairs?: RegExp;
   /** Options without a value. */
   flags?: RegExp;
@@ -81,7 +81,7 @@ const TEST_RUNNER: TextSyntax = {
   flags:
     /^(-[vqxsu]|-(race|short)|--(run|watch|coverage|silent|verbose|bail|ci|test|only|exact|nocapture|no-capture|lib|release|workspace|all|ignored|if-present))$/,
 };
-/** Operands are filters of the names of tests, unless they are paths. */
+/** Operands select tests by name, unless they are paths. */
 const FILTERS_TESTS: TextSyntax = { ...TEST_RUNNER, operands: "all", value: /^[^/]*$/ };
 const FILTERED: TextSyntax = { options: /^--(filter|tests)$/ };
 const CONTAINER: readonly TextSyntax[] = [
@@ -204,7 +204,7 @@ const TEXT_SYNTAX: Readonly<Record<string, readonly TextSyntax[]>> = {
     ...CONTAINER,
     { ...COMPOSE, verb: "compose" },
     { ...COMPOSE, verb: `compose ${COMPOSE_VERBS}`, operands: "all" },
-    // Options in front of the verb, such as the name of the project.
+    // Options before the verb, such as the name of the project.
     { options: /^(-p|--(project-name|profile))$/ },
   ],
   "docker-compose": [COMPOSE, { ...COMPOSE, verb: COMPOSE_VERBS, operands: "all" }],
@@ -268,12 +268,12 @@ const TEXT_SYNTAX: Readonly<Record<string, readonly TextSyntax[]>> = {
   say: [{ options: /^-[vr]$/, operands: "all" }],
   "notify-send": [{ options: /^-[uti]$/, operands: "all" }],
 };
-/** Programs that send their texts to other machines, so that an address in a text counts. */
+/** Programs that send text to other machines. For them, addresses in a text count, too. */
 const SENDERS = new Set(["curl", "wget", "docker", "docker-compose", "podman", "kubectl", "oc", "helm"]);
 
 export const sendsTexts = (name: string): boolean => SENDERS.has(name);
 
-/** Whether all arguments of a program are texts, options without a value, or one verb, and none has a special character. */
+/** Returns true if all arguments of a program are texts, options without a value, or one verb, and none has a special character. */
 export function hasOnlyNames(name: string, args: readonly ShellArgument[]): boolean {
   if (!args.every(({ text, isLiteral }) => isLiteral && /^[\w./ -]+$/.test(text))) return false;
   return (TEXT_SYNTAX[name] ?? []).some((syntax) => {
@@ -282,7 +282,7 @@ export function hasOnlyNames(name: string, args: readonly ShellArgument[]): bool
   });
 }
 
-/** Separates the arguments that are text from those that may name files. Options without a value are neither. */
+/** Separates the arguments that are text from those that may name files. Skips options without a value. */
 function readTexts(
   { verb, options, pairs, flags, value, passesOptions, operands }: TextSyntax,
   args: readonly ShellArgument[],
@@ -293,7 +293,9 @@ function readTexts(
   const words: string[] = [];
   /** Number of operands after the verb; null in front of it. */
   let count = verb === undefined ? 0 : null;
-  /** How many of the next words are values of the last option; null if it is unknown whether the next one is. */
+  /**
+   * Number of the next words that are values of the last option; null if it is unknown whether the next word is one.
+   */
   let values: number | null = 0;
   /** Whether all words in front of this are known to be operands or to belong to an option. */
   let isCertain = true;
@@ -372,7 +374,8 @@ export function textArguments(name: string, args: readonly ShellArgument[]): rea
 }
 
 /**
- * Whether the output of other commands can be this argument, whatever it is: the command only displays or compares it, or searches for it.
+ * Returns true if any output of other commands is harmless as this argument: the command only displays or compares it,
+ * or searches for it.
  */
 export function acceptsText(name: string, args: readonly ShellArgument[], at: number): boolean {
   const { text, isText } = args[at] as ShellArgument;

@@ -11,13 +11,13 @@ export class WorkingFolders {
    * others, except within a list such as `cd src && ls`.
    */
   private folders: Set<string>;
-  /** Folders in which the current list may have run, such as those of `cd src && ls`. */
+  /** Folders in which a command of the current list may have run, such as those of `cd src && ls`. */
   private seen: Set<string>;
   /** All folders in which a part of the line may have run. */
   private readonly visited: Set<string>;
   /** Folders to which the last `cd` may have changed. */
   private entered = new Set<string>();
-  /** Whether a `cd` in front of this part of the line succeeded, so that `cd -` returns to a folder of the line. */
+  /** Whether an earlier `cd` of the line succeeded, so that `cd -` returns to a folder of the line. */
   private hasChanged = false;
   private readonly home: string | null;
   private readonly note: (reason: UnclearReason) => void;
@@ -58,13 +58,19 @@ export class WorkingFolders {
     this.entered = new Set(entered);
   }
 
-  /** Keeps only the folders to which the last `cd` may have changed. The next commands must run only if it succeeded. */
+  /**
+   * Keeps only the folders to which the last `cd` may have changed. Call it only if the next commands run only after
+   * its success.
+   */
   dropLeft(): void {
     this.folders = this.entered;
     this.hasChanged = true;
   }
 
-  /** Reads a list such as `cd src && ls`. Afterwards, all its folders count, because it is unknown which of its commands ran. */
+  /**
+   * Reads a list such as `cd src && ls`. Afterwards, the line can be in any of its folders, because it is unknown which
+   * of its commands ran.
+   */
   withinList(read: () => void): void {
     const { folders, seen, hasChanged } = this;
     this.seen = new Set(folders);
@@ -74,14 +80,14 @@ export class WorkingFolders {
     this.seen = new Set([...seen, ...this.folders]);
   }
 
-  /** Reads a loop. A turn runs in the folder that the turn in front of it entered, and that folder is unknown. */
+  /** Reads a loop. An iteration starts in the folder in which the previous one ended, which is unknown. */
   withinLoop(read: () => void): void {
     const { size } = this.folders;
     this.withinList(read);
     if (this.folders.size > size) this.note("directory");
   }
 
-  /** Lets every folder of the line count again, because an earlier command may have run in it. */
+  /** Considers all folders of the line again, because an earlier command may have run in any of them. */
   restoreAll(): void {
     this.folders = new Set(this.visited);
     this.seen = new Set(this.visited);
