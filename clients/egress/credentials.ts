@@ -19,8 +19,9 @@ export interface PlainRequest {
 }
 
 /**
- * Returns the request with credentials in the places of their placeholders, and nowhere else. Throws Refusal if a place
- * contains another value, because the agent could then act as another account, which receives what it sends.
+ * Returns the request with credentials in place of their placeholders. Changes nothing else. Throws Refusal if the
+ * position of a credential has another value: the agent could then act as another account, which would receive what it
+ * sends.
  */
 export function swapCredentials(credentials: readonly Credential[], request: PlainRequest): PlainRequest {
   let { headers, uri, body } = request;
@@ -78,7 +79,9 @@ function swapPairs(credential: Credential, text: string): string {
   return pairs.join("&");
 }
 
-/** Throws Refusal if servers can read another name as that of the credential, which would then be the agent's. */
+/**
+ * Throws Refusal if servers could read another name as that of the credential. Its value would then be the agent's own.
+ */
 function assertOtherName(credential: Credential, given: string): void {
   const isSame = [given, given.replace(/\[.*$/s, "")].some((each) => readName(each) === readName(credential.name));
   if (isSame) throw missing(credential);
@@ -145,7 +148,7 @@ export class Redactor {
     });
   }
 
-  /** Redacts in place. `rest` begins where a credential could continue in the next bytes; it is empty at the end. */
+  /** Redacts in place. `rest` begins where a credential could continue in the next chunk; it is empty at the end. */
   private redact(bytes: Buffer, isEnd: boolean): { done: Buffer; rest: Buffer } {
     for (let at = 0; at < bytes.length;) {
       let end = 0;
@@ -162,13 +165,16 @@ export class Redactor {
   }
 }
 
-/** A credential in one encoding: the spellings of each of its characters. */
+/** A credential in one encoding, with all spellings of each of its characters. */
 interface Pattern {
   starts: ReadonlySet<number>;
   characters: readonly (readonly Buffer[])[];
 }
 
-/** Returns where the credential that begins at `start` ends, "open" if the bytes end within it, or null. */
+/**
+ * Matches a credential at `start`. Returns its end; "open" if the bytes end before the credential does; null if there
+ * is no match.
+ */
 function findEnd(bytes: Buffer, start: number, { characters }: Pattern): number | "open" | null {
   let ends = [start];
   let isOpen = false;

@@ -55,8 +55,8 @@ export interface StartedRequest {
 }
 
 /**
- * Maximum number of submissions of a request. Equal requests at the same time share one action, which only one of them
- * can start; the others are submitted again.
+ * Maximum number of submissions of one request. Equal concurrent requests share one action, which only one of them can
+ * start. The others are submitted again.
  */
 const MAX_SUBMISSIONS = 10;
 

@@ -61,7 +61,7 @@ const File = Type.Object(
   closed,
 );
 
-/** A server whose requests the proxy reads. */
+/** An upstream server. The proxy decrypts and decides the requests to it. */
 export interface Origin {
   scheme: "http" | "https";
   /** Lowercase, without brackets. */
@@ -69,7 +69,7 @@ export interface Origin {
   port: number;
   /** The tool of its actions. */
   tool: string;
-  /** Whether it may have an internal address. */
+  /** Whether the server may have an internal address. */
   private: boolean;
   /** Certificates that sign the server's certificate; null for the system's. */
   ca: string | null;
@@ -208,7 +208,7 @@ function readOrigin(
 /** Headers that the proxy writes itself, or that frame the request. */
 const RESERVED =
   /^(?:host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|accept-encoding|content-.*|proxy-.*)$/;
-/** A shorter credential would also be found where it is not meant. */
+/** Minimum length of a credential. A shorter one would also be found in unrelated text. */
 const MIN_SECRET = 8;
 
 function readCredential(path: string, given: Static<typeof CredentialEntry>, where: Where): Credential {

@@ -37,7 +37,7 @@ export interface EgressProxy {
 
 /** Bounds the memory of requests that wait, together with `max_body_bytes`. */
 const MAX_CONNECTIONS = 128;
-/** Time in which a client shows the proxy's credential, and in which TLS starts. */
+/** Maximum time in which a client must send the proxy's credential and start TLS. */
 const HANDSHAKE_MS = 10_000;
 /** Time in which an agent reads a refusal before its connection is closed. */
 const LINGER_MS = 2_000;
@@ -207,7 +207,7 @@ class Proxy {
     return server;
   }
 
-  /** Decides on one request, forwards it, and forwards the response. Resolves to whether the connection goes on. */
+  /** Decides on one request, forwards it, and forwards the response. Resolves to true if the connection stays open. */
   private async exchange(
     head: RequestHead,
     reader: ByteReader,
@@ -240,7 +240,7 @@ class Proxy {
         origin.tool,
         "",
       );
-      // Before the decision, so that no one approves a request that is not sent.
+      // Do this before the decision, so that no one approves a request that is not sent.
       const swapped = swapCredentials(origin.credentials, { headers, uri, body });
       const decided = { ...params, ...decidedHeaders(headers, origin.credentials) };
       const started = await gate.start({ tool, operation, params: decided }, signal);
@@ -338,7 +338,7 @@ function openSocket(host: string, port: number, resolve: Resolve, signal: AbortS
   });
 }
 
-/** Joins both connections. What the agent sends must begin as TLS does, so that plain text does not pass. */
+/** Connects both sockets. The agent's bytes must begin with a TLS handshake, so that no plain text passes. */
 export function joinTunnel(agent: Socket, server: Socket, seconds: number): void {
   const end = (): void => {
     clearTimeout(timer);

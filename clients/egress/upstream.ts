@@ -11,7 +11,7 @@ import type { PlainRequest, Redactor } from "./credentials.ts";
 import type { Origin } from "./egress-config.ts";
 import { Refusal } from "./refusal.ts";
 
-/** Headers of one connection. The proxy writes its own for each side. */
+/** Headers that apply to one connection. The proxy writes its own for each side. */
 const HOP_BY_HOP =
   "connection keep-alive proxy-connection proxy-authorization proxy-authenticate te trailer transfer-encoding upgrade alt-svc".split(
     " ",
@@ -39,7 +39,7 @@ export async function sendUpstream(
   const sent = Object.create(null) as Record<string, string[]>;
   for (const [name, value] of headers) {
     if (HOP_BY_HOP.includes(name) || ["host", "content-length"].includes(name)) continue;
-    // The response must be readable, so that credentials can be removed from it.
+    // The response must not be compressed, so that credentials can be removed from it.
     if (name === "accept-encoding" && origin.credentials.length > 0) continue;
     (sent[name] ??= []).push(value);
   }

@@ -31,7 +31,7 @@ const GRACE = 5;
 /** Retry period of a start without a response, in seconds. A later start is of little use to the caller. */
 const START_AGAIN = 20;
 
-/** Maximum number of actions for which a client stores the kept members of outputs. */
+/** Maximum number of actions for which a client remembers the members of outputs to keep. */
 const MAX_KEPT = 1000;
 
 /** Returns the methods that submit actions and read their decisions. */

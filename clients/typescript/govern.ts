@@ -57,7 +57,6 @@ export class Pending<T> {
 
 type Json = Record<string, unknown>;
 
-/** Options of one call. */
 export interface GovernedCallOptions {
   /**
    * Maximum number of seconds to wait for approval before the call returns Pending. Default: 30. The call returns
@@ -74,13 +73,13 @@ export interface GovernOptions<P, T> extends GovernedCallOptions {
   operation: string;
   /** Default: the agent that the API key is bound to. */
   agent?: string | undefined;
-  /** Why and for whom the call is made. Part of the request, so a repeated call needs the same context. */
+  /** Purpose and beneficiary of the call. Part of the request, so a repeated call needs the same context. */
   context?: Json | ((params: P) => Json) | undefined;
   /** Default: `createAssent()`. */
   assent?: Assent | undefined;
   /** Returns the members of a result to record, such as ids and amounts. Default: nothing. */
   record?: ((value: T) => Json) | undefined;
-  /** Returns what a call used, such as `{ cost_usd: 0.02, tokens: 900 }`, for limits. Default: nothing. */
+  /** Returns the usage of a call, such as `{ cost_usd: 0.02, tokens: 900 }`. Limits count it. Default: none. */
   usage?: ((value: T) => Record<string, number>) | undefined;
   /**
    * Called if the action ran and its result, or its `record` or `usage`, could not be reported. Default: a warning on the
@@ -237,8 +236,8 @@ function hasMore(error: unknown): boolean {
 }
 
 /**
- * Sends the output to the service if its action has `inspect`, and returns the copy that may be passed on. If the output cannot be inspected, it is withheld: an
- * error of the service, a value that is not JSON, a value that is too large.
+ * Sends the output to the service if its action has `inspect`, and returns the copy that may be passed on. Withholds an
+ * output that cannot be inspected: the service failed, or the value is not JSON or too large.
  */
 async function inspectOutput(
   assent: Assent,
