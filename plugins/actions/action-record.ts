@@ -57,7 +57,7 @@ interface ShownDigests {
 }
 
 /**
- * Returns the claims of the token with which the principal votes on the action.
+ * Returns the claims of the token with which this principal votes on this action.
  * @param shown digests of the questions and the preview that the approver sees; null for the token of a link, because a
  * vote by link sends its own digest of what its page displayed
  */
@@ -202,19 +202,21 @@ export function renderGrantLimits(
 const time = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
 
 interface RecordOptions {
-  /** Whether to add reviews, the approval terms and the approval token, which lists omit. */
+  /** Whether to add what lists omit: reviews, approval terms and the approval token. */
   token: boolean;
-  /** Whether to add the pinned facts without the token, so that a list says what votes on its actions are about. */
+  /** Whether to add the pinned facts without the token, so that a list displays the facts that a vote is about. */
   pins?: boolean;
   permit?: Permit | null;
   /** The credential that the start issued. */
   issued?: ActionRecord["credential"];
   redecision?: ActionRecord["redecision"];
-  /** Whether to compare the request with up to 300 earlier actions, which takes milliseconds. Default: true. */
+  /**
+   * Whether to compare the request with up to 300 earlier actions. The comparison takes milliseconds. Default: true.
+   */
   isCompared?: boolean;
   /** Votes on the action. Default: they are read from the store. */
   votes?: readonly ApprovalRow[];
-  /** Active policies, which determine what approvers see first. Default: those that a pending action has. */
+  /** Policies that determine what approvers see first. Default: those under which a pending action is displayed. */
   set?: CompiledPolicySet | undefined;
   /** The grant that the vote created. */
   newGrant?: ActionRecord["new_grant"];
@@ -360,14 +362,15 @@ function renderChain(row: ActionRow): Pick<ActionRecord, "chain"> {
 const MAY_RUN: readonly string[] = ["allowed", "approved", "executing", "unknown"];
 
 /**
- * Returns true if the output of the action must be inspected. Uses the policies that this process read last, which are
- * at least those of its own newest decision.
+ * Returns true if the action's output must be inspected. Uses the policies that this process read last, which are at
+ * least as new as those of its own newest decision.
  */
 function inspectsOutput({ steps, policies }: CoreHost, row: ActionRow): boolean {
   if (!MAY_RUN.includes(row.status)) return false;
   const { compiled } = policies.latest();
   const inspectors = steps.flatMap(({ inspectsOutput: inspects }) => inspects ?? []);
-  // If no feature inspects, clients find no route for it, and withhold the output instead of ignoring the rules.
+  // Without a feature that inspects, clients find no route for it. They then withhold the output instead of ignoring
+  // the rules.
   return inspectors.length === 0
     ? compiled.withResults.length > 0
     : inspectors.some((inspects) => inspects(compiled, row));

@@ -43,7 +43,7 @@ export function findAuthority(
   return { authority: { id, fault: { code: "AUTHORITY_UNKNOWN", reason }, links: [] } };
 }
 
-/** Whether the action was submitted under this authority, or under none if the id is null. */
+/** Returns true if the action was submitted under this authority, or under none if the id is null. */
 export const isUnderAuthority = ({ authority }: Pick<ActionRow, "authority">, id: string | null): boolean =>
   (decodeAuthority(authority)?.id ?? null) === id;
 
@@ -127,7 +127,10 @@ function mayStillSubmit(rights: Rights | null, { agent_id, key_id }: AuthorityLi
   return bound !== null && sameName(bound, agent_id) && rights.hasScope("actions:submit");
 }
 
-/** Returns the usage of each counted link: for an open action that of its decision, which did not include the action. */
+/**
+ * Returns the usage of each counted link. For an open action, this is the usage in its decision, because the current
+ * usage includes the action.
+ */
 async function readUsage(reader: Pick<StorageReader, "limitUsed">, { facts, counted }: Subject): Promise<LimitFact[]> {
   const usage: LimitFact[] = [];
   for (const link of listCountedLinks(facts)) {

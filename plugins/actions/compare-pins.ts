@@ -1,13 +1,13 @@
 /** Compares the values of pinned facts at two times. */
 import { canonicalText, type JsonValue, type Pin, type PinnedValue } from "../../src/core.ts";
 
-/** The values of one pin at two times. Undefined if it was not pinned at that time, or had no value. */
+/** The values of one pin at two times. A value is undefined if the fact was not pinned at that time or had no value. */
 export interface PinChange extends Pin {
   before: JsonValue | undefined;
   now: JsonValue | undefined;
 }
 
-/** Returns the pins whose values differ, also those that are in only one of the lists. */
+/** Returns the pins whose values differ, including those that only one of the lists contains. */
 export function comparePins(before: readonly PinnedValue[], now: readonly PinnedValue[]): PinChange[] {
   const find = (values: readonly PinnedValue[], { path, policy }: Pin): JsonValue | undefined =>
     values.find((one) => one.path === path && one.policy === policy)?.value;

@@ -1,4 +1,4 @@
-/** Counts the people who have voted, or have requested the same thing. */
+/** Counts the people who have voted, or who have made the same request. */
 import { isOfUnknownPerson } from "../../src/core.ts";
 
 /**

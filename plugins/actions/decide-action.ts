@@ -1,6 +1,6 @@
 /**
- * The one path of a decision: bars and facts, then the rules, then the steps of features. Submissions, previews, edits,
- * votes, permits and starts use it; `decide` repeats it from the record for replays, backtests and tests.
+ * The only path of a decision: bars and facts, then the rules, then the steps of features. Submissions, previews,
+ * edits, votes, permits and starts use it. Replays, backtests and tests call `decide` with the recorded facts instead.
  */
 import {
   type ActionRequest,
@@ -134,8 +134,8 @@ export async function decideAction(
 }
 
 /**
- * Returns the active rejection of a request or of the request after its obligations, submitted by the agent or by one
- * that gave its authority.
+ * Returns the active rejection of a request, or of the request after its obligations. The rejected action was submitted
+ * by the agent or by one that gave its authority.
  */
 export async function findRejection(
   host: CoreHost,

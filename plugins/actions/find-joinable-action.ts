@@ -28,7 +28,7 @@ export async function findJoinableAction(
 }
 
 /**
- * Whether the current policies or a stop deny the open action. If so, the caller creates a new action, whose decision
+ * Returns true if the current policies or a stop deny the open action. If so, the caller creates a new action, whose decision
  * records the reason.
  */
 async function isDeniedNow(

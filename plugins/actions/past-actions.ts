@@ -36,8 +36,8 @@ export async function readHistories(
 }
 
 /**
- * Returns the effects of the rules that decide, with the actions that block them. Omits effects for which the blocking
- * action cannot be known, which are denied.
+ * Returns the effects of the deciding rules, with the actions that block them. Omits an effect if its blocking action
+ * cannot be determined; the policies then deny the action.
  * @param evaluation an evaluation with all other facts
  * @param actionId id of the action that is being decided
  */

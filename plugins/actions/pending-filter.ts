@@ -14,7 +14,7 @@ import { findVotingBlock, type PendingApprover } from "./voting-capacity.ts";
 /** Maximum number of pending actions that one request reads, starting with the earliest deadline. */
 const MAX_READ = 20_000;
 const SLICE = 200;
-/** Number of characters of requests that a visitor may parse before decisions run. */
+/** Number of characters of requests that a visitor may parse before it yields to decisions. */
 const MAX_VISITED = 1_000_000;
 
 export const RISKS = ["low", "medium", "high", "critical"] as const;
@@ -47,7 +47,7 @@ export const PendingFilter = Type.Object({
 });
 export type PendingFilter = Static<typeof PendingFilter>;
 
-/** Whether the query has a filter or an order that the store's own list does not support. */
+/** Returns true if the query has a filter or an order that the store's own list does not support. */
 export function needsFullScan({ sort, ...filters }: PendingFilter): boolean {
   return sort === "oldest" || sort === "risk" || Object.values(filters).some((value) => value !== undefined);
 }
@@ -66,7 +66,10 @@ interface Matches {
   isComplete: boolean;
 }
 
-/** Returns the id of the group of an action: of those that the same rule decided for the same tool and operation. */
+/**
+ * Returns the group of an action as an id. A group contains the actions that the same rule decided for the same tool
+ * and operation.
+ */
 type GroupIds = (row: Pick<ActionRow, "tool" | "operation" | "policy" | "rule">) => string;
 
 /** Returns a function that returns the ids of groups, and computes each once. */
@@ -182,12 +185,12 @@ async function canApprove(
 
 type ApprovalHistory = Pick<VerifiedHistory, "requirement" | "approvals" | "edit"> | null;
 
-/** What the ledger says about the approval of pending actions, keyed by action, with the version of the row. */
+/** Ledger facts about the approval of pending actions, keyed by action, with the version of the row. */
 const histories = new WeakMap<CoreHost, Map<string, { version: string; history: ApprovalHistory }>>();
 
 /**
- * Reads what the ledger says about the approval of an action. Reads it again only if the row has changed, because a list
- * of 10,000 actions would read all their entries each time. A vote verifies the action without this cache.
+ * Reads the ledger facts about the approval of an action. Reads them again only if the row has changed, because a list
+ * of 10,000 actions would otherwise read all their entries each time. A vote verifies the action without this cache.
  */
 async function readHistory(host: CoreHost, row: ActionRow): Promise<ApprovalHistory> {
   const known = histories.get(host) ?? new Map();

@@ -84,8 +84,8 @@ export async function prefetchFacts({ factSources }: Sources, evaluations: reado
  * turn, so that one agent cannot prevent other agents and approvers from reading facts. A read releases the queue slot
  * of its request, so that a slow source delays only the requests that need it.
  *
- * The decision uses what was read for it, even if the transaction waits longer for the store than the result is valid:
- * a failure, and a value that had expired before and was read again. Otherwise, it would read the same facts forever.
+ * The decision uses a failure or a value that was read for it, even if the result expires while the transaction waits
+ * for the store. Otherwise, it could read the same facts forever.
  * @param context null for votes and the service's own work
  */
 export function createFactReadingHost(

@@ -54,7 +54,7 @@ export async function recordResult(
 ): Promise<ReportedResult> {
   const row = await tx.action(id);
   const isStarter = row !== null && row.started_by === caller.key.id;
-  // The agents of one user share the user's id, so an agent of a user also has to see the action.
+  // All agents of a user have the user's id, so also check that an agent of a user can see the action.
   const isOtherAgent = caller.workload?.user_id != null;
   if (row === null || !(canSee(caller.visibility, row) || (isStarter && !isOtherAgent))) throw actionNotFoundError(id);
   assertNotErased(row);

@@ -257,7 +257,7 @@ async function permitIfPreferred(
   return tryPermit(host, row, credential, isNew);
 }
 
-/** Whether no parameters let the current policies allow or hold an action with these names. */
+/** Returns true if no parameters let the current policies allow or hold an action with these names. */
 async function isNeverAllowedNow(host: CoreHost, credential: Credential, request: ActionRequest): Promise<boolean> {
   const { compiled } = await host.policies.current();
   return isNeverAllowed(new Evaluation(compiled, request, submitterFacts(credential, null, null), host.clock()));
@@ -313,7 +313,9 @@ function snapshotReader(host: CoreHost, snapshot: Snapshot): DecisionReader {
   };
 }
 
-/** Returns members that replace an allow that counts for later decisions, because a preview counts nothing. */
+/**
+ * Returns members that replace an allow in a preview, if later decisions count the action: a preview counts nothing.
+ */
 function countAbstention({ decision, facts: { effects, grant }, evaluation, needs }: DecidedAction): object {
   if (decision.effect !== "allow") return {};
   const isEnforced = (policy: string): boolean =>
@@ -339,8 +341,8 @@ function countAbstention({ decision, facts: { effects, grant }, evaluation, need
 }
 
 /**
- * Returns members that replace an allow if obligations change the request, because the caller would run the request
- * that it sent. Empty for other decisions.
+ * Returns members that replace an allow in a preview, if obligations change the request: the caller would run the
+ * request that it sent. Empty for other decisions.
  */
 function changedAbstention(effect: Decision["effect"]): object {
   return effect === "allow"
@@ -371,7 +373,7 @@ async function describeAlternative(
 }
 
 /**
- * Whether a person rejected the request. Returns true if the service cannot tell: the denial is recorded already, and an
+ * Returns true if a person rejected the request. Returns true if the service cannot tell: the denial is recorded already, and an
  * error would suggest that it was not.
  */
 async function mayBeRejected(
@@ -410,9 +412,9 @@ const OPTIONAL_PERMIT_ERRORS = [
 ];
 
 /**
- * Issues a permit. Evaluates the policies again for an action that this request did not create. If no permit can be
- * issued, even because the service fails, the response contains the action without a permit: an error would suggest
- * that the action was not recorded.
+ * Issues a permit. Evaluates the policies again for an action that this request did not create. If the service cannot
+ * issue a permit, even because of an internal error, returns the action without one: an error would suggest that the
+ * action was not recorded.
  */
 async function tryPermit(
   host: CoreHost,

@@ -111,7 +111,10 @@ export function findVotingCapacities(
   return { capacities, excluded, isRequesterKnown: isRequesterKnown(row, moment) };
 }
 
-/** Says why credentials with this visibility, which does not cover the chain of the action, cannot approve it. */
+/**
+ * Returns why credentials with this visibility cannot approve the action: it does not cover each agent of the action's
+ * chain.
+ */
 export function describeUncovered(visibility: Visibility, row: ActionRow): string {
   return canSee(visibility, row)
     ? "your groups do not cover each agent for which the action is done"
@@ -247,7 +250,7 @@ interface VotingTerms {
   may_break_glass: boolean;
 }
 
-/** What decides whether a credential can approve, besides the action itself. */
+/** Facts of the action's history that determine whether a credential can approve it. */
 type VotingHistory = Edited & {
   requirement: ApprovalRequirement;
   approvals: readonly RecordedApproval[];
@@ -272,7 +275,7 @@ export function describeVoting(
 
 /**
  * Returns whether the credential can approve, and the capacities in which a vote would count; null if none would.
- * @param isAlone false to include approvals together with other actions; see `Guard.findApprovalBlock`
+ * @param isAlone false to ignore guards, for a vote on a whole plan; see `ActionGuard.findApprovalBlock`
  */
 function findVoting(
   host: CoreHost,

@@ -1,4 +1,4 @@
-/** Shows a request before a vote, and votes on exactly what it showed. */
+/** Displays a request before a vote, and votes on exactly the displayed request. */
 import type { ActionRecord, ApproveOptions, Assent } from "../../../clients/typescript/index.ts";
 import { CommandError, type Output, withServiceErrors } from "../../../src/command.ts";
 import { printAction } from "./print-action.ts";
