@@ -74,10 +74,10 @@ const TYPES = {
 };
 
 /**
- * Leaves only the schema of the store on the search path, or the current schema before the store is created. A search
- * path that is empty, as hardened roles have it, names no schema, so the store is in `public`. Postgres searches its own
- * schema first. In other schemas, another user could create a table that hides one of the store, or a function or
- * operator that fits a call better.
+ * Leaves only the schema of the store on the search path, or the current schema before the store is created. If the
+ * search path is empty, as for hardened roles, the store is in `public`. Postgres searches its own schema first. In any
+ * other schema, another user could create a table that hides one of the store's, or a function or operator that matches
+ * a call better.
  */
 const SEARCH_PATH = `select pg_catalog.set_config('search_path', pg_catalog.concat(coalesce(
     (select relnamespace::pg_catalog.regnamespace::pg_catalog.text from pg_catalog.pg_class

@@ -29,10 +29,7 @@ interface EncodedBundle {
   unbundled: number;
 }
 
-/**
- * Returns a function that creates up to `most` of the bundles that are due, in one transaction. It resolves to true if
- * more bundles are due.
- */
+/** Returns a function that creates up to `most` due bundles in one transaction. It resolves to true if more are due. */
 export function createBundler({
   reads,
   writes,

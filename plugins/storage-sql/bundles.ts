@@ -51,8 +51,8 @@ export function prepareBundleReads(db: Kysely<Tables>) {
     bundle: prepare(() => db.selectFrom("entry_bundles").select("bytes").where("start", "=", param("start"))),
     lastBundle: prepare(() => db.selectFrom("entry_bundles").select((eb) => eb.fn.max("start").as("start"))),
     /**
-     * Reads bundles, each with the number of its 256 entries that are stored correctly. A followed
-     * entry keeps its bytes in its row, because every process reads it when it starts; other entries do not.
+     * Reads bundles, each with the number of its 256 entries that are stored correctly. A followed entry must have its
+     * bytes in its row, because every process reads it at startup; other entries must not.
      */
     bundledEntries: prepare(() =>
       db

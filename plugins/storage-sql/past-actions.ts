@@ -32,7 +32,7 @@ const LONGEST = sql.lit(MAX_PAST_REQUEST);
 export const TIME_ASSIGNMENTS = { at: param<number>("at"), until: sql<number>`until + ${param("at")} - at` };
 
 export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "types" | "usesGenericPlans">) {
-  // Use names that no column of a table has, so that they are unambiguous in the join.
+  // Use names that no table's column has, so that they are unambiguous in the join.
   const found = db
     .selectFrom("past_actions")
     .select(["action_id as wanted", "at as wanted_at"])

@@ -151,7 +151,7 @@ export class TransactionScope implements SqlExecutor {
     });
   }
 
-  /** Adds a row to `held`. */
+  /** Buffers a row, to insert it together with later rows. */
   private hold(insert: InsertStatement, values: object, last?: SqlValue): void {
     if (this.over) throw new StorageError("unavailable", OVER);
     if (this.failure !== null) throw this.failure;

@@ -32,7 +32,7 @@ interface OpenStore {
   /** Whether the WAL might still contain erased data. */
   stale: boolean;
   watch: ReturnType<typeof setInterval> | null;
-  /** Error that every write throws until the files are back in place; null if they are in place. */
+  /** Error that every write throws while the files are missing; null if they are present. */
   away: StorageError | null;
   /** Error that every read and write throws until the service restarts; null if there is none. */
   lost: StorageError | null;
@@ -168,7 +168,7 @@ export class SqliteEngine implements SqlEngine {
     const open = this.inPlace();
     const writer = (open.writer ??= connectStore(open.library, open.path, { busyTimeout: this.busyTimeout }));
     this.tried(() => writer.exec("vacuum"));
-    // Until the WAL is emptied, only the WAL contains the new pages, and the file still contains the old pages.
+    // Until the WAL is emptied, only the WAL has the new pages, and the file still has the old ones.
     await this.scrub();
     if (open.stale)
       throw new StorageError(
