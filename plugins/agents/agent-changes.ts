@@ -159,8 +159,8 @@ function cancellationCause({ id, suspended_reason }: AgentRow, caller: Credentia
 }
 
 /**
- * Confirms the key under the lock. Throws AGENT_MISMATCH for a key that is bound to an agent, because it could extend
- * its agent's tools or end its agent's suspension.
+ * Confirms the key under the lock. Throws AGENT_MISMATCH for a key that is bound to an agent. Such a key could
+ * otherwise extend its agent's tools or end its agent's suspension.
  */
 async function confirmWriter(tx: LedgerTransaction, credential: Credential): Promise<Credential> {
   const caller = await confirmCredential(tx, credential, "agents:write");

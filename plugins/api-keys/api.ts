@@ -1,4 +1,4 @@
-/** What features that name `api-keys` in `needs` may use of this one. */
+/** What this feature exports to features that name `api-keys` in `needs`. */
 import { type Actor, buildKeyEntry, type CoreHost, type LedgerTransaction } from "../../src/core.ts";
 import type { KeyRow } from "../../src/storage/index.ts";
 

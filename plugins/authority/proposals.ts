@@ -20,7 +20,7 @@ import {
 } from "../../src/plugin.ts";
 import type { ProposalEntry } from "./entry.ts";
 
-/** Maximum number of open proposals of one key, so that it cannot flood the people who read them. */
+/** Maximum number of open proposals of one key, so that it cannot flood the people who review them. */
 const MAX_OPEN = 5;
 /** Number of the agent's newest actions that the evidence counts. */
 const MAX_COUNTED = 100;
@@ -103,7 +103,7 @@ function assertExactRule(proposal: RenderedProposal): void {
   if (fault !== undefined) throw new Refusal("VALIDATION_FAILED", `the proposed rule is not valid: ${fault}`);
 }
 
-/** Whether the credential can see actions of the proposal's agent and tool, because the evidence counts such actions. */
+/** Returns true if the credential can see actions of the proposal's agent and tool, because the evidence counts such actions. */
 export function canSeeProposal({ visibility, limits }: Credential, { agent_id, terms }: Proposal): boolean {
   const within = "key_id" in visibility ? limits : visibility;
   return canSee(within, { agent_id, tool: terms.tool, submitted_by: null });
@@ -175,7 +175,7 @@ async function countEarlierActions(
   agentId: string,
   { tool, operation, most }: NewProposal,
 ): Promise<ProposalEntry["evidence"]> {
-  // The store cannot filter by groups, so count only what the key submitted.
+  // The store cannot filter by groups, so count only what the key itself submitted.
   const visibility = "within" in visible ? { key_id: key.id } : visible;
   const rows = await storage.actions({ visibility, agent_id: agentId, limit: MAX_COUNTED });
   const covered = rows.filter((row) => {

@@ -112,7 +112,7 @@ function withoutActor(params: JsonObject): JsonObject {
 }
 
 /**
- * Reads `client.actor` of an access request: the agents of the claimed chain, from the one that acts to the first that
+ * Reads `client.actor` of an access request: the claimed chain of agents, from the acting agent to the first one that
  * gave an authority. Returns null if the request claims none. Throws UnreadableRequest.
  */
 export function readActors(body: JsonObject): string[] | null {

@@ -1,4 +1,4 @@
-/** Claims: an approver says that they are looking at a pending request, and can hand it to another approver. */
+/** Claims: an approver declares that they are reviewing a pending request, and can hand it to another approver. */
 import { canSee, type CoreHost, slicePageBySeq, defineCorePlugin } from "../../src/core.ts";
 import { defineRoute, nextLink, toRfc3339 } from "../../src/plugin.ts";
 import { IdParams, visibleAction } from "../actions/api.ts";

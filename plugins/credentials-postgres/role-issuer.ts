@@ -64,7 +64,7 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
   const address = targetOf(options);
   let cleanup: ReturnType<typeof setInterval> | null = null;
 
-  /** Calls `work` for each other database in which these roles own or may use something. */
+  /** Calls `work` for each other database in which these roles own or may use an object. */
   async function inOtherDatabases(
     roles: readonly string[],
     work: (other: postgres.Sql) => Promise<void>,
@@ -168,8 +168,8 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
 }
 
 /**
- * Runs statements in a transaction in which names refer only to objects of Postgres. Otherwise an action could create a
- * function or an operator that matches a call better, and that would run with the issuer's rights.
+ * Runs statements in a transaction in which names refer only to objects of Postgres. Otherwise, an action could create
+ * a function or operator that matches a call better and so runs with the issuer's rights.
  */
 function trusted<T>(sql: postgres.Sql, work: (tx: postgres.TransactionSql) => Promise<T>): Promise<T> {
   return sql.begin("ISOLATION LEVEL READ COMMITTED READ WRITE", async (tx) => {

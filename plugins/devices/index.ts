@@ -1,5 +1,5 @@
 /**
- * Devices: machines of people on which hooks run. A person confirms each, and they report which hooks they have.
+ * Devices: machines of people on which hooks run. A person confirms each device. It then reports its hooks.
  * @needs hook
  */
 import { canSeeAgent, type CoreHost, defineCorePlugin, type LeaderLease, slicePageBySeq } from "../../src/core.ts";
@@ -155,7 +155,7 @@ function render(
   key: KeyRow | null,
 ): schema.DeviceRecord {
   const { id, owner, machine, key_id, enrolled_at, reported_at, version, hooks, is_copied } = device;
-  // A key can also end by itself, through DELETE /v1/api-keys/{id} or with its user.
+  // A key can also end without the device: by DELETE /v1/api-keys/{id}, or with its user.
   const endedAt = device.ended_at ?? key?.revoked_at ?? null;
   const isWell = reported_at !== null && !is_copied && hooks.every(({ state }) => state === "present");
   return {

@@ -73,7 +73,7 @@ export function createFeed(host: CoreHost): Feed {
       return () => {
         if (--readers > 0) return;
         unsubscribe();
-        // No subscriber is left, so later entries would not be added. Clear the cache to avoid gaps.
+        // Without a subscriber, later entries are not added. Clear the cache to avoid gaps.
         recent = [];
       };
     },

@@ -6,7 +6,7 @@ import type { PackWriter } from "./pack-writer.ts";
 
 const NDJSON = "application/x-ndjson";
 const BODY_BYTES = 4096;
-/** Number of characters that one line has at least, except the last line of a file. */
+/** Minimum number of characters of one line of the stream, except the last line of a file. */
 const PIECE = 65_536;
 
 const Window = Type.Object(
@@ -67,7 +67,7 @@ export function packRoute(host: CoreHost) {
 type Send = (line: object) => Promise<void>;
 
 async function makePack(host: CoreHost, window: { from: number; to: number }, send: Send): Promise<void> {
-  // Not part of the start of the service, because few services make packs.
+  // Load these modules on demand, because few services create packs.
   const [{ writePack }, { renderVerificationPage }] = await Promise.all([
     import("./write-pack.ts"),
     import("./page.ts"),

@@ -133,9 +133,9 @@ function assertTerms(grant: Grant, fact: GrantFact): void {
 export const grantAuditor = (): FeatureAuditor => new GrantAuditor();
 
 class GrantAuditor implements FeatureAuditor {
-  /** The grants before the entry that is being checked; after a grant's entry, those after it. */
+  /** The grants before the entry that is being checked. Once a grant's entry has been checked, includes that grant. */
   private grants = NO_GRANTS;
-  /** All grants as they were created, also those that the service no longer remembers, keyed by id. */
+  /** All grants with their original terms, keyed by id. Includes those that the service has evicted. */
   private readonly everyGrant = new Map<string, Grant>();
   private readonly grantors = createGrantors();
   /** Grants that were created with a vote whose entry has not been applied yet, keyed by action id. */
@@ -158,7 +158,7 @@ class GrantAuditor implements FeatureAuditor {
     this.grantors.fold(entry);
   }
 
-  /** Checks that a grant that was created with a vote has the agent, tool and operation of the approved action. */
+  /** Checks that a grant that was created with a vote is for the agent, tool and operation of the approved action. */
   checkVotes(
     action: Pick<DecisionEntry, "agent_id" | "tool" | "operation">,
     entries: readonly EntryBody[],
@@ -192,7 +192,7 @@ class GrantAuditor implements FeatureAuditor {
   }
 
   /**
-   * Checks that the sum each decision read equals the amounts of the earlier uses of its grant. Also reports each grant
+   * Checks that the sum that each decision read equals the amounts of its grant's earlier uses. Also reports each grant
    * that was created with a vote, if the ledger lacks the vote.
    */
   finish(fault: ReportFault): void {
@@ -290,7 +290,7 @@ class GrantAuditor implements FeatureAuditor {
 
   /**
    * Applies the new status of an action that uses a grant. If an operator cancels an action that could start, the use
-   * no longer counts, because the operator thereby states that the action has not run.
+   * no longer counts: the cancellation states that the action has not run.
    */
   private foldStatus(entry: (RedecisionEntry | ApprovalEntry | ExecutionEntry) & { seq: number }): void {
     const use = this.uses.get(entry.action_id);
@@ -304,7 +304,7 @@ class GrantAuditor implements FeatureAuditor {
   }
 }
 
-/** Whether the amount of each use can be computed from its request. Amounts of usage come from results instead. */
+/** Returns true if the amount of each use can be computed from its request. Amounts of usage come from results instead. */
 const hasComputedSum = (grant: Grant | undefined): boolean =>
   grant !== undefined && grant.sum !== null && readUsageName(grant.sum.of) === null;
 
@@ -327,7 +327,7 @@ function checkSumsOf(id: string, uses: readonly Use[], fault: ReportFault): void
     .sort((a, b) => a.seq - b.seq);
   let total = 0;
   for (const { seq, use, amount } of changes) {
-    // The amount of an erased use is unknown, so later sums cannot be compared.
+    // The amount of an erased use is unknown, so the sums after it cannot be compared.
     if (amount === null) return;
     if (use !== null && use.sum?.used !== total)
       fault(`entry ${seq} has a sum for the grant ${id} that differs from the total of its uses`);

@@ -56,9 +56,9 @@ export async function createGrant(
 }
 
 /**
- * Records a grant without a vote. Throws unless the caller may give it and the rules allow its terms.
+ * Records a grant without a vote. Throws unless the caller may create it and the rules allow its terms.
  * @param pointer the pointer of the grant in the body of the request
- * @param uses the uses that the rules have to allow: those of all grants for the operation in the request
+ * @param uses total uses of all grants for the operation in the request, which the rules must allow
  */
 export function recordGrantAlone(
   tx: LedgerTransaction,

@@ -252,9 +252,9 @@ async function renderGrants(host: CoreHost, grants: readonly Grant[]): Promise<s
 }
 
 /**
- * Returns a request for each grant, which names the members that its scope might not mention: that of the action that was
- * approved together with the grant, or else of the newest action of the same agent, tool and operation. Null if there
- * is no such request.
+ * Returns a request for each grant, so that members that the scope does not mention can be named. It is the request
+ * that was approved together with the grant, or else the newest one of the same agent, tool and operation. Null if
+ * there is none.
  */
 async function readExamples(host: CoreHost, grants: readonly Grant[]): Promise<(ActionRequest | null)[]> {
   const ids = grants.flatMap(({ granted_with }) => granted_with ?? []);
@@ -292,7 +292,7 @@ async function readUsages(host: CoreHost, grants: readonly Grant[], now: number)
   return grants.map(({ until }, i) => (until + USE_RETENTION_MS <= now ? null : (usages[i] ?? null)));
 }
 
-/** Whether the person who granted could still grant it. A decision ignores other grants. */
+/** Returns true if the grantor could still create the grant. Decisions ignore other grants. */
 export function isStillAllowed(rights: Rights | null, grant: Grant): boolean {
   return rights !== null && canCreateGrants(rights, grant) && isVisible(rights, grant);
 }

@@ -1,6 +1,6 @@
 /**
- * Serves the inference hooks of Claude Enterprise: the vendor calls this endpoint before tools of an organization's cloud
- * sessions and connectors run, and waits for an allow or a deny.
+ * Serves the inference hooks of Claude Enterprise. The vendor calls this endpoint before an organization's cloud
+ * sessions and connectors run a tool, and waits for an allow or a deny.
  */
 import { createHash } from "node:crypto";
 import { Type } from "@sinclair/typebox";
@@ -159,7 +159,7 @@ function readRequests(body: Uint8Array, { id }: SignedFacts, settings: Settings)
   }
 }
 
-/** Whether no process of the service has served a request with this id before. */
+/** Returns true if no process of the service has served a request with this id before. */
 async function isFirst(host: Host, { id }: SignedFacts): Promise<boolean> {
   const key = createHash("sha256").update(id).digest("hex");
   const now = host.timeOfDay();

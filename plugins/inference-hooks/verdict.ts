@@ -22,8 +22,9 @@ export function deny(reason: string, { ending = "", reference = null as string |
 }
 
 /**
- * Returns the deny for calls that may not run. Calls that wait for an approval name the page on which people decide.
- * @param origin address of the console; null if it is not known
+ * Returns the response that denies calls. For calls that wait for an approval, names the page where people vote.
+ *
+ * @param origin address of the console; null if unknown
  */
 export function denyCalls(outcomes: readonly GateOutcome[], origin: string | null): Reply {
   const refused = outcomes.filter((outcome) => outcome.kind !== "go");

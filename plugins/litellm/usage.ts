@@ -1,6 +1,6 @@
 /**
- * Records what calls of models used, from LiteLLM's logging callback (`generic_api`). LiteLLM sends it after the call. So
- * the call is an action that has run already, and limits that sum usage count it for later actions of the same agent.
+ * Records the usage of model calls, from LiteLLM's logging callback (`generic_api`). LiteLLM sends it after the call.
+ * So the call is an action that has already run, and limits count its usage for later actions of the same agent.
  */
 import { isJsonObject, type JsonObject, type JsonValue, readJson, UnreadableRequest } from "../../src/core.ts";
 import type { FacadeCall, Reply } from "../../src/plugin.ts";

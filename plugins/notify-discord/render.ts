@@ -43,7 +43,7 @@ export function renderMessage(sheet: MessageSheet, buttons: object[] = []): Disc
   };
 }
 
-/** Whether Discord can display the whole message. */
+/** Returns true if Discord can display the whole message. */
 export const fitsDiscord = (sheet: MessageSheet): boolean => fits(describe(sheet));
 
 /** Returns a button whose value Discord sends back. */

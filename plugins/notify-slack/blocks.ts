@@ -178,7 +178,7 @@ function within(text: string, max: number): string {
   return second === undefined ? first : `${split(text, max - 1)[0] as string}…`;
 }
 
-/** Whether Slack displays the text without cutting it. */
+/** Returns true if Slack displays the text without cutting it. */
 export const isWhole = (text: string, max: number): boolean => split(text, max).length <= 1;
 
 /**

@@ -141,7 +141,7 @@ function readChoice(values: FormValues, block: string): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** Returns the account that pressed the button. Slack's signature covers it, and it equals `to`. */
+/** Returns the account that pressed the button. Slack signed it, and it equals `to`. */
 const accountOf = ({ to }: VoteButton): VerifiedAccount => ({ notifier: "notify-slack", to });
 
 /** Replaces the form with a notice of the request's status. */

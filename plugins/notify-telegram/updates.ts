@@ -59,7 +59,7 @@ async function answer(call: FacadeCall, query: CallbackQuery, token: string, tel
   const place = { chat_id: chat, message_id: messageId };
   const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
   // Do not fail the update if Telegram rejects the display of its answer, for example because the person pressed the
-  // button too long ago. Telegram would send the update again and again, and a vote is already recorded.
+  // button too long ago. Telegram would repeat the update, although the vote is already recorded.
   const display = async (method: string, body: object): Promise<void> => {
     await telegram(method, body, signal).catch((error: unknown) =>
       call.log.warn("Telegram did not display the answer to a pressed button", { error: String(error) }),
@@ -95,7 +95,7 @@ function linkOf(keyboard: unknown): string {
   return urls.find((url): url is string => typeof url === "string") ?? "";
 }
 
-/** Returns the pressed button; null if the update is about something else, and undefined if it is no update. */
+/** Returns the pressed button; null for an update about something else, and undefined if it is not an update. */
 function readQuery(body: Uint8Array): CallbackQuery | null | undefined {
   try {
     const update = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)) as unknown;

@@ -190,7 +190,7 @@ function rebuiltFacts(recorded: RecordedFacts, past: string | null): RecordedFac
   return storedFacts === null ? recorded : { ...recorded, past: commitSaltedFacts(storedFacts) };
 }
 
-/** Whether the entry is a decision or a redecision. */
+/** Returns true if the entry is a decision or a redecision. */
 export function isReplayable({ type }: EntryRow): boolean {
   return type === "decision" || type === "redecision";
 }

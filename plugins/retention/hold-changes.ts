@@ -121,9 +121,9 @@ export function releaseHold(host: CoreHost, credential: Credential, id: string, 
 }
 
 /**
- * Whether the credential sees a hold. A credential that is limited to agents or tools sees it if the action, or every
- * action that the hold could cover, is within the limits. So it does not see holds on people. Whoever may place holds
- * need not read actions.
+ * Returns true if the credential sees a hold. A credential with limits sees it if the action, or every action that the
+ * hold could cover, is within the limits. So it does not see holds on people. The right to place holds does not include
+ * reading actions.
  */
 async function canSeeHold(
   reader: Pick<StorageReader, "action">,
@@ -191,7 +191,7 @@ async function isSameHold(host: CoreHost, tx: Tx, hold: LegalHold, requestedHold
   return hold.released_at !== null || (await readSubject(host.documents.within(tx), hold)) === requestedHold.subject;
 }
 
-/** Whether the agent is registered, or has submitted an action. */
+/** Returns true if the agent is registered, or has submitted an action. */
 async function isKnownAgent(host: CoreHost, tx: Tx, agent: string): Promise<boolean> {
   if ((await tx.agent(agent)) !== null || host.agents.registeredIds(agent).length > 0) return true;
   return (await tx.actions({ visibility: { all: true }, agent_id: agent, limit: 1 })).length > 0;

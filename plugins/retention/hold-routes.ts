@@ -6,7 +6,7 @@ import { selectVisibleHolds, findVisibleHold, placeHold, readSubject, releaseHol
 import { validationError } from "./content-filter.ts";
 import { ERRORS, type LegalHold, legalHoldState, listActiveHolds } from "./holds.ts";
 
-/** Scopes of people who place holds, erase and audit. Agents cannot read holds. */
+/** Scopes of people who place holds, erase or audit. Agents cannot read holds. */
 const READERS = ["holds:write", "actions:erase", "provenance:read"] as const;
 const ROUTE = "POST /v1/holds";
 const Reason = Type.String({

@@ -163,7 +163,7 @@ class RetentionSweeps implements Retention {
   }
 
   /**
-   * Whether the action can still run or get a result, so that a later sweep must erase it. Does not consider legal
+   * Returns true if the action can still run or get a result, so that a later sweep must erase it. Does not consider legal
    * holds, because the release of a hold starts the scan again.
    */
   private async isOpen(id: string): Promise<boolean> {

@@ -71,7 +71,7 @@ export function placeStop(
   });
 }
 
-/** Whether the stop can affect agents that the caller sees. */
+/** Returns true if the stop can affect agents that the caller sees. */
 export function canSeeStop(credential: Credential, stop: Pick<Stop, "agent">): boolean {
   const { visibility } = credential;
   if (stop.agent !== null && "agent_id" in visibility) return matchesAnyName([stop.agent], visibility.agent_id);

@@ -1,6 +1,6 @@
 /**
- * Checks that each decision records the authority that its request names as the ledger has it, and that the end of an
- * authority ended all its descendants. Decides again what agents did under authorities.
+ * Checks authorities. Each decision must record the authority that its request names, as the ledger has it. The end of
+ * an authority must end all its descendants. Also repeats the decisions on actions under authorities.
  */
 import { canonicalText, decideForEntry, Evaluation, type JsonValue, parseEntryTime } from "../../src/core.ts";
 import type {

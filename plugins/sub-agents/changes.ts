@@ -97,7 +97,10 @@ function findKnown(tx: LedgerTransaction, id: string): Authority {
   return authority;
 }
 
-/** Returns the authority under which the agent gives another. Throws unless it was given to the agent and is in force. */
+/**
+ * Returns the parent authority, under which the agent gives a new one. Throws unless it was given to this agent and is
+ * in force.
+ */
 function findParent(tx: LedgerTransaction, id: string, agentId: string): Authority {
   const { fault } = resolveAuthority(tx, id, agentId);
   if (fault?.code === "AUTHORITY_UNKNOWN") throw notFound(id);
@@ -129,7 +132,7 @@ function assertNames(tx: LedgerTransaction, agentId: string, from: string, paren
 
 /** Throws AUTHORITY_TOO_WIDE if every action under the authority would be denied because of the agent that gives it. */
 function assertMayGive(from: string, facts: AgentFacts): void {
-  // The tools are checked one by one.
+  // The tools are checked separately.
   const bar = findAgentBar(
     { agent_id: from, tool: "" },
     facts.agent ? { agent: { ...facts.agent, allowed_tools: null } } : facts,
@@ -141,7 +144,7 @@ type Terms = Pick<Authority, "tools" | "operations" | "condition" | "count" | "s
 
 /**
  * Throws AUTHORITY_TOO_WIDE if the new authority is provably wider than the agent's own tools or the authority above.
- * What cannot be proved here, such as a condition, is enforced by every decision, which evaluates each link.
+ * Other limits, such as conditions, cannot be compared. Every decision enforces them, because it evaluates each link.
  */
 function assertWithin(allowedTools: readonly string[] | null, parent: Authority | null, terms: Terms): void {
   const refuse = (pointer: string, detail: string): Refusal =>
@@ -186,7 +189,7 @@ function assertExpressions(
 }
 
 function assertCounts({ all, open }: Authorities, from: string, parent: Authority | null, now: number): void {
-  // Compare what is cheap first: the agents of a service can have thousands of open authorities.
+  // Compare cheap members first, because the agents of a service can have thousands of open authorities.
   const near = open.filter((other) =>
     parent === null ? other.parent === null && sameName(other.from, from) : other.root === parent.root,
   );
@@ -210,22 +213,28 @@ const invalid = (pointer: string, detail: string): Refusal =>
 export const notFound = (id: string): Refusal =>
   new Refusal(ERRORS.notFound, `there is no authority "${id}" that this key may see`);
 
-/** Whether the credential is of an agent that acts for a user, and an agent of another user gave the authority. */
+/**
+ * Returns true if the credential belongs to an agent that acts for one user, and an agent of another user gave the
+ * authority.
+ */
 export function isOfOtherUser({ by }: Authority, { key, workload }: Credential): boolean {
   const actsForUser = typeof workload?.user_id === "string";
   return actsForUser && by.key_id !== key.id && by.owner === principalOfUser(by.key_id);
 }
 
-/** Whether the credential is of the agent that gave the authority. The agent acts for the same user, if for any. */
+/**
+ * Returns true if the credential belongs to the agent that gave the authority. If the agent acted for a user, the
+ * credential must act for the same user.
+ */
 export function isGiver({ from, by }: Authority, { key, workload }: Credential): boolean {
   const isSame = typeof workload?.user_id !== "string" || by.key_id === key.id;
   return isSame && key.agent_id !== null && sameName(from, key.agent_id);
 }
 
 /**
- * Ends an authority and its descendants in one transaction, for an agent that gave a link of its chain or for an
- * admin. Then cancels the open actions under them, in as many transactions as needed; they can no longer be approved or
- * start in any case.
+ * Ends an authority and its descendants in one transaction, for an admin or for an agent that gave a link of its chain.
+ * Then cancels the open actions under them, in as many transactions as needed. Such actions cannot be approved or
+ * started in any case.
  */
 export async function endAuthority(
   host: CoreHost,
@@ -255,7 +264,9 @@ export async function endAuthority(
   return authority;
 }
 
-/** Ends the authorities that an agent gave or has when a person suspends it, and those that ended keys gave. */
+/**
+ * When a person suspends an agent, ends the authorities that it gave or has. When a key ends, ends those that it gave.
+ */
 export const authorityReaction: Reaction = {
   agentSuspended(tx, agentId, by) {
     const end = { cause: "suspension", comment: null, by } as const;

@@ -174,7 +174,7 @@ function recordChange(
   return tx.state(suggestedRuleState).get(rule.policy) as SuggestedRule;
 }
 
-/** Whether the credential may see actions that the rule applies to. */
+/** Returns true if the credential can see actions that the rule applies to. */
 function isVisible({ visibility }: Pick<Credential, "visibility">, { agents, tool }: SuggestedRule): boolean {
   return agents.some((agent_id) => canSee(visibility, { agent_id, tool, submitted_by: null }));
 }

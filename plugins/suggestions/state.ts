@@ -133,8 +133,7 @@ function suggestedTermsOf({ policy, mode, suggested, rules }: PolicyDocument): S
 }
 
 /**
- * Returns the results with the result of one more use, and keeps the newest 50. The oldest result is first; `s` is a
- * success, `f` a failure.
+ * Returns the last 50 results, with the result of one more use. The oldest is first; `s` is a success, `f` a failure.
  */
 export function appendRuleResult(results: string, success: boolean): string {
   return `${results}${success ? "s" : "f"}`.slice(-COUNTED_RESULTS);

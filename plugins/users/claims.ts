@@ -54,8 +54,8 @@ function readVerifiedEmail({ name, email_domains: domains }: ProviderOptions, cl
 }
 
 /**
- * Returns true if the configuration maps groups of the provider. Then a person without groups has no rights, because
- * otherwise people could leave out the groups that limit them, for example by a change of the scopes in the address.
+ * Returns true if the configuration maps groups of the provider. Then a person without groups has no rights. Otherwise,
+ * people could omit the groups that limit them, for example by a change of the scopes in the address.
  */
 function needsGroups({ groups, roles }: ProviderOptions): boolean {
   return Object.keys(groups).length > 0 || Object.keys(roles).length > 0;
@@ -110,8 +110,8 @@ function namesIn(provider: ProviderOptions, claims: Claims): string[] | null {
 }
 
 /**
- * Returns true if the text has a mapped name as a part, such as `a,b` or `["a"]`. As one unknown name, it would give no
- * group, and so not the limits of the group.
+ * Returns true if a mapped name is a part of the text, such as `a` in `a,b` or in `["a"]`. As a whole, the text is an
+ * unknown name, so the person would not get the limits of the group.
  */
 function isJoinedList({ groups, roles }: ProviderOptions, text: string): boolean {
   const isMapped = (name: string): boolean => Object.hasOwn(groups, name) || Object.hasOwn(roles, name);
@@ -144,7 +144,7 @@ export function findClaim(claims: Claims, name: string): unknown {
 /**
  * Adds claims of the userinfo endpoint to those of the ID token. The claims of the ID token take precedence, because it
  * is signed, and only they identify the person.
- * @param wanted names of claims that can come from the endpoint although the ID token has another part of the same object
+ * @param wanted names of claims to take from the endpoint even if the ID token has another part of the same object
  */
 export function mergeClaims(ofToken: Claims, ofEndpoint: Claims, wanted: readonly string[]): Claims {
   const { oid: _, ...about } = ofEndpoint;

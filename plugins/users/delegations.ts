@@ -36,8 +36,8 @@ interface DelegationTerms {
 }
 
 /**
- * Lets another user approve on behalf of the user who is signed in, who must be `from`. Throws
- * USERS_DELEGATION_INVALID for an invalid period or user.
+ * Lets another user approve on behalf of the signed-in user, who must be `from`. Throws USERS_DELEGATION_INVALID for an
+ * invalid period or user.
  */
 export function createDelegation(
   host: CoreHost,
@@ -97,7 +97,7 @@ export function requireVisibleDelegation(
   return delegation;
 }
 
-/** Whether the caller is one of the two users of the delegation, or can read users. */
+/** Returns true if the caller is one of the two users of the delegation, or can read users. */
 export function canSeeDelegation({ from, to }: Delegation, caller: Credential): boolean {
   const user = caller.session?.user.id;
   return user === from || user === to || caller.hasScope("users:read") || caller.hasScope("users:manage");

@@ -66,7 +66,6 @@ export class PasskeyChanges {
     return { options, confirmation: await this.confirmationOptions(own, "passkey_added", options.challenge) };
   }
 
-  /** Adds a passkey. */
   async add(own: OwnSession, answer: { response: unknown; name: string; confirmation: unknown }): Promise<User> {
     const added = await verifyRegistration(this.host, own.site, answer, purposeOf(own, "registration", ""));
     return this.change(own, "passkey_added", added.challenge, answer.confirmation, {
@@ -116,7 +115,7 @@ export class PasskeyChanges {
 
   /**
    * Verifies the confirmation of a change, and records the change.
-   * @param subject what is changed, such as a passkey's id; the confirmation is valid only for this subject
+   * @param subject the changed object, such as a passkey's id; the confirmation is valid only for it
    */
   private async change(
     own: OwnSession,

@@ -17,8 +17,8 @@ interface Gesture {
 }
 
 /**
- * Returns the user's passkeys for this site. A passkey is for one origin: browsers offer it to pages on every port of
- * its host, and each port can belong to another program.
+ * Returns the user's passkeys for this site. The service accepts a passkey only from the origin where it was enrolled:
+ * browsers offer it on every port of its host, and each port can belong to another program.
  */
 export function passkeysForSite(user: User | undefined, site: Site): readonly Passkey[] {
   return (user?.passkeys ?? []).filter(({ origin }) => origin === site.origin);

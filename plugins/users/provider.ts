@@ -211,8 +211,8 @@ export class Provider {
   }
 
   /**
-   * Sends a request that authenticates this client. Providers announce the methods of all clients, but many accept one
-   * of them for each client. So a refusal of one method is not final.
+   * Sends a request that authenticates this client. Providers announce the methods of all clients, but many accept only
+   * one of them for each client. So try another method after a refusal.
    */
   private async authenticated<T>(request: (configuration: Configuration) => Promise<T>): Promise<T> {
     const { ResponseBodyError } = await import("./openid.ts");
@@ -287,7 +287,7 @@ function statusOf(error: unknown): number {
 /** Statuses of a provider that could not handle the request now: 408 Request Timeout, 425 Too Early, 429 Too Many Requests. */
 const BUSY = [408, 425, 429];
 
-/** Whether the provider did not respond, or responded that it could not handle the request now. */
+/** Returns true if the provider did not respond, or responded that it could not handle the request now. */
 function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { cause } = error;

@@ -321,9 +321,9 @@ export class Sessions {
   }
 
   /**
-   * Postpones the check, so that only one request in one process asks the provider: many providers revoke a refresh
-   * token that is used twice. Returns the session's new version; null if another request was faster, or the store
-   * cannot write.
+   * Postpones the check before it is made, so that only one request in one process contacts the provider: many
+   * providers revoke a refresh token that is used twice. Returns the session's new version; null if another request was
+   * faster, or the store cannot write.
    */
   private async claimCheck({ session, document }: StoredVersion, refresh: SealedRefresh): Promise<number | null> {
     if (session.provider === null) return null;
@@ -361,8 +361,8 @@ export class Sessions {
   }
 
   /**
-   * Returns the user's sessions, newest first. Includes expired sessions, which are stored until the user has more than
-   * `MAX_SESSIONS` sessions, but not ended sessions.
+   * Returns the user's sessions, newest first. Includes expired sessions until the user has more than `MAX_SESSIONS`
+   * sessions. Omits ended sessions.
    */
   async list(userId: string, reader: DocumentReader = this.host.documents): Promise<StoredSession[]> {
     const documents = await reader.list({ prefix: keyOf(userId), limit: 1000 });
@@ -381,7 +381,7 @@ export class Sessions {
     return document === null ? null : { session: opened(document), document };
   }
 
-  /** Whether the session is neither ended nor expired. For a terminal, this includes the session that confirmed it. */
+  /** Returns true if the session is neither ended nor expired. For a terminal, this includes the session that confirmed it. */
   async isLive(session: Pick<StoredSession, "user_id" | "id">, tx: LedgerTransaction | null): Promise<boolean> {
     return (await this.recheck(session, tx)) !== null;
   }
@@ -497,7 +497,7 @@ export class Sessions {
     return toBase64Url(this.host.vault.mac("users/session-page", utf8(canonicalText([user_id, session_id]))));
   }
 
-  /** Returns the cookies of the session of the page token. Throws MISSING_CREDENTIAL if there is none. */
+  /** Returns the session cookies to which the page token belongs. Throws MISSING_CREDENTIAL if there is none. */
   private cookiesOfPage(request: Request, site: Site): [SessionCookie, ...SessionCookie[]] {
     const given = utf8(request.headers.get(PAGE_HEADER) ?? "");
     const [cookie, ...others] = readSessionCookies(request, site).filter((each) =>
@@ -511,7 +511,7 @@ export class Sessions {
     return [cookie, ...others];
   }
 
-  /** Returns the valid cookie among the cookies of one session, or else the first one. */
+  /** Returns the valid cookie of one session; if none is valid, the first one. */
   private selectCookie(
     session: StoredSession,
     cookies: [SessionCookie, ...SessionCookie[]],

@@ -1,7 +1,7 @@
 /**
  * Posts the newest signed checkpoint to configured URLs at intervals, without delaying decisions. A receiver that
- * stores the notes can later prove which history was signed. The request has no signature of its own, because the note
- * is signed. If a receiver is unavailable, a later checkpoint covers the checkpoints that it missed.
+ * stores the notes can later prove which history was signed. The request itself is not signed, because the note is. If
+ * a receiver is unavailable, a later checkpoint covers the checkpoints that it missed.
  */
 import { type CoreHost, createRepeatingTask, type LeaderLease } from "../../src/core.ts";
 

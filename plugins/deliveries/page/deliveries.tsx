@@ -213,7 +213,7 @@ function useDeliveries(state: string, action: string) {
   };
 }
 
-/** Whether the credential can retry the delivery: it was abandoned, or waits because an attempt failed. */
+/** Returns true if the credential can retry the delivery: it was abandoned, or waits because an attempt failed. */
 const canRetry = ({ state, last_error }: Delivery): boolean =>
   hasScope("deliveries:retry") && (state === "dead" || (state === "waiting" && last_error !== null));
 

@@ -155,7 +155,9 @@ function sendReport(service: Assent, command: string | undefined): Promise<Devic
 
 const NOT_A_DEVICE = "the response is not from Assent: it names no device; check the address of the service";
 
-/** Checks the members that this module prints, so that nothing else at the address can pass for the service. */
+/**
+ * Validates the members that this module prints, so that another program at the address cannot impersonate the service.
+ */
 function readDevice(value: unknown): DeviceView {
   const { id, machine, hooks } = (value ?? {}) as Partial<DeviceView>;
   const isReport = ({ host, state }: HostReport): boolean =>
@@ -179,7 +181,9 @@ function printHooks(io: Output, { hooks }: DeviceView): void {
       );
 }
 
-/** Checks for `assent doctor` whether the key of the hook belongs to a device, and what the service knows of it. */
+/**
+ * Checks for `assent doctor` whether the hook's key belongs to a device, and the state of that device at the service.
+ */
 export async function findDeviceProblems(): Promise<Awaited<ReturnType<NonNullable<DoctorCheck["find"]>>>> {
   if (!configFiles(process.env).some((path) => existsSync(path))) return [];
   const check = "device";

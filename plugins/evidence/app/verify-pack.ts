@@ -89,7 +89,7 @@ export interface PackReport {
   isWindowOpen: boolean;
   /**
    * Witnesses that cosigned the checkpoint, with the keys that the pack names. Anyone can create such a key, so a
-   * cosignature proves something only if the reader knows the key.
+   * cosignature is proof only if the reader knows the key.
    */
   witnesses: { name: string; at: string; vkey: string; isKnown: boolean }[];
   counts: { entries: number; actions: number; erased: number; signedVotes: number };
@@ -436,7 +436,7 @@ function findRequest({ request, salt, effective }: OpenedAction, commitment: str
   return found?.request ?? null;
 }
 
-/** Returns true for the decision that a vote caused, which precedes the entry of the vote. */
+/** Returns true for a decision that a vote caused. Its entry precedes that of the vote. */
 function isVoteRedecision(entry: ActionEntry): boolean {
   return entry.type === "redecision" && entry.occasion === "vote";
 }

@@ -119,7 +119,7 @@ function startOfDay(day: string, daysLater: number): string {
   return start.toISOString();
 }
 
-/** Reads the files of a pack. Throws if the service cannot make it, or ends it early. */
+/** Reads the files of a pack. Throws if the service cannot create it, or ends the response early. */
 async function readPack(
   body: { from: string; to: string },
   signal: AbortSignal,

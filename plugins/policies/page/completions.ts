@@ -77,7 +77,7 @@ export function completeAt(
     : completeValue(schema, { path: [...path, value[1] ?? ""], typed: value[2] ?? "", position }, words);
 }
 
-/** Whether the line continues a block such as `when: |`. */
+/** Returns true if the line continues a block such as `when: |`. */
 function isInBlockExpression(before: readonly string[]): boolean {
   const indent = indentOf(before.at(-1) ?? "");
   for (const line of before.slice(0, -1).reverse()) {

@@ -1,6 +1,6 @@
 /**
  * Searches the approvals of one rule, tool and operation for conditions that are true for many approved requests and
- * false for every rejected request. Deterministic, because counters instead of a clock limit its time and memory.
+ * false for every rejected request. Deterministic: counters limit its time and memory, and not a clock.
  */
 import { foldName } from "../../../src/core.ts";
 import {
@@ -91,7 +91,8 @@ interface Candidate {
 
 /**
  * Returns up to `MAX_RULES` rules that the group supports. Each rule is the best rule for the approvals that no earlier
- * rule covers. The best rule has no split, else one split, else two; with splits, it covers the most approvals.
+ * rule covers. The best rule has the fewest splits, at most two. Among rules with equally many, it covers the most
+ * approvals.
  */
 export function mineRules(group: MinedGroup, bar: MinimumEvidence): MinedRule[] {
   let left = group.approved.flatMap((request): Candidate[] => {
@@ -137,8 +138,8 @@ function findBest(
 }
 
 /**
- * Returns true if it is unlikely that the part has no rejections by chance. Even if rejections are random, some parts
- * have none. The more parts are tried, the larger a part without rejections can be.
+ * Returns true if the part is unlikely to lack rejections by chance. Even if rejections are random, some parts have
+ * none. The more parts are tried, the larger such a part can be.
  */
 function isBeyondChance({ approved, rejected }: MinedGroup, part: readonly Candidate[], tried: number): boolean {
   if (rejected.length === 0) return true;
