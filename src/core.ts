@@ -399,7 +399,7 @@ export {
   type IdempotentCall,
   REPLAYED_HEADERS,
   findCreatedResource,
-  idempotencyConflict,
+  idempotencyConflictRefusal as idempotencyConflict,
   toIdempotencyLookup,
   readIdempotencyKey,
   readIdempotentCall,
@@ -410,7 +410,7 @@ export { UnreadableRequest, readJson, readJsonObject } from "./domain/json-body.
 export {
   decodeSeqCursor,
   encodeCursor,
-  invalidCursor,
+  invalidCursorRefusal as invalidCursor,
   listReply,
   readPage,
   slicePageBySeq,

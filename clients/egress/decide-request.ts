@@ -80,9 +80,9 @@ export class RequestGate {
   ): Promise<StartedRequest> {
     try {
       const request = { agent_id: await this.agentId(), tool, operation, params };
-      const how = { meta: { via: "egress" }, approvalTimeout: this.options.wait, signal };
+      const options = { meta: { via: "egress" }, approvalTimeout: this.options.wait, signal };
       for (let submissions = 1; ; submissions++) {
-        const { state, action, outcome, message } = await submitAndStart(this.options.assent, request, how);
+        const { state, action, outcome, message } = await submitAndStart(this.options.assent, request, options);
         if (state === "started") return this.started(action);
         if (state === "pending") throw pendingRefusal(action, message);
         if (outcome !== "taken" || submissions === MAX_SUBMISSIONS)

@@ -88,7 +88,9 @@ export async function sendUpstream(
   } catch (error) {
     request.destroy();
     signal.throwIfAborted();
-    throw error instanceof InternalAddress ? internalRefusal(host) : unreachable(host, error as NodeJS.ErrnoException);
+    throw error instanceof InternalAddress
+      ? internalRefusal(host)
+      : unreachableRefusal(host, error as NodeJS.ErrnoException);
   }
 }
 
@@ -102,7 +104,7 @@ export const internalRefusal = (host: string): Refusal =>
     { status: 403, code: "INTERNAL_ADDRESS" },
   );
 
-export const unreachable = (host: string, error: NodeJS.ErrnoException): Refusal =>
+export const unreachableRefusal = (host: string, error: NodeJS.ErrnoException): Refusal =>
   new Refusal(`${host} did not respond (${error.code ?? error.message})`, { status: 502, code: "UPSTREAM_FAILED" });
 
 const DECODERS = new Map<string, () => NodeJS.ReadWriteStream>([

@@ -46,7 +46,7 @@ export class Pending<T> {
    * Re-submits the request, and runs the function if the action has been approved. Calling the governed function again
    * with the same arguments and context is equivalent, even from another process or after a restart.
    */
-  readonly resume: (how?: GovernedCallOptions) => Promise<T | Pending<T>>;
+  readonly resume: (options?: GovernedCallOptions) => Promise<T | Pending<T>>;
 
   constructor({ action, message }: StartOutcome, resume: Pending<T>["resume"]) {
     this.action = action;
@@ -134,7 +134,7 @@ export interface RunContext {
  * const result = await refund({ charge: "ch_1", amount: 5 });
  */
 export function govern<P extends object, T>(
-  run: (params: P, how: RunContext) => T | Promise<T>,
+  run: (params: P, context: RunContext) => T | Promise<T>,
   options: GovernOptions<P, T>,
 ): (params: P, how?: GovernedCallOptions) => Promise<T | Pending<T>> {
   if (typeof run !== "function")
@@ -143,14 +143,14 @@ export function govern<P extends object, T>(
   if ([options.tool, options.operation].some((name: unknown) => typeof name !== "string" || name === ""))
     throw new TypeError("govern needs the options `tool` and `operation`, which policies match");
   let shared: Assent | undefined;
-  return async function governed(given, how = {}) {
-    if (typeof given !== "object" || given === null || Array.isArray(given))
+  return async function governed(args, how = {}) {
+    if (typeof args !== "object" || args === null || Array.isArray(args))
       throw new TypeError(
-        `the function for ${options.tool} ${options.operation} takes one object with named parameters, such as { amount: 5 }; got ${describeValue(given)}. Nothing was submitted`,
+        `the function for ${options.tool} ${options.operation} takes one object with named parameters, such as { amount: 5 }; got ${describeValue(args)}. Nothing was submitted`,
       );
     refuseUnknownOptions("a governed call", how, CALL_OPTIONS);
     const assent = options.assent ?? (shared ??= createAssent());
-    const params = copyJsonObject(given);
+    const params = copyJsonObject(args);
     const { context } = options;
     const request = {
       agent_id: options.agent ?? (await assent.agent({ signal: how.signal ?? options.signal })),

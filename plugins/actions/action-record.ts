@@ -143,8 +143,8 @@ async function readVoting(
     return { approval_terms: { ...terms, ...none }, ...(await pinsMember(host, row, history, false)) };
   }
   const moment = await host.snapshot();
-  const about = { ...history, requirement: history.requirement, self };
-  const voting = describeVoting(host, row, credential, about, moment);
+  const votingHistory = { ...history, requirement: history.requirement, self };
+  const voting = describeVoting(host, row, credential, votingHistory, moment);
   const hasVoted = votes.some((vote) => vote.principal === credential.principal);
   return {
     ...(isCompared ? await compareRequest(host, row, credential.visibility) : null),
@@ -199,7 +199,7 @@ export function renderGrantLimits(
   return grants === undefined || plan_id !== null ? null : { count: grants.count, for_seconds: grants.for_ms / 1000 };
 }
 
-const time = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
+const toTimeOrNull = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
 
 interface RecordOptions {
   /** Whether to add what lists omit: reviews, approval terms and the approval token. */
@@ -317,14 +317,14 @@ function renderAction(
     ...renderChain(row),
     approvals: renderVotes(votes),
     approvals_needed: row.quorum,
-    approved_until: time(row.approved_until),
+    approved_until: toTimeOrNull(row.approved_until),
     permit: permit?.text ?? null,
-    permit_expires_at: time(permit?.expires_at ?? null),
-    expires_at: time(row.expires_at),
+    permit_expires_at: toTimeOrNull(permit?.expires_at ?? null),
+    expires_at: toTimeOrNull(row.expires_at),
     result,
     waiting: hasWaitingAgent(row, host.clock()),
     asked_at: toRfc3339(row.asked_at ?? row.created_at),
-    erased_at: time(row.erased_at),
+    erased_at: toTimeOrNull(row.erased_at),
     created_at: toRfc3339(row.created_at),
     updated_at: toRfc3339(row.updated_at),
   };
@@ -405,7 +405,7 @@ export function renderQuestions(row: Pick<ActionRow, "questions">): ActionRecord
     asked_by,
     asked_at: toRfc3339(asked_at),
     question: question.text,
-    answered_at: time(answered_at),
+    answered_at: toTimeOrNull(answered_at),
     answer: answer?.text ?? null,
   }));
 }

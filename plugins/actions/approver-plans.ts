@@ -176,12 +176,12 @@ export function findVoteIneligibility(
       groups: [],
     };
   const people = names.length === 0 ? "other people" : `members of ${names.join(", ")}`;
-  const why = excluded
+  const reason = excluded
     ? "the rule excludes members of the requester's groups, and you, or the user for whom you would vote, are one"
     : names.length === 0
       ? "your vote would not count"
       : "you are in none of the groups that can approve now, or your group does not cover this agent and tool";
-  const detail = `${why}; ${people} can approve this action now`;
+  const detail = `${reason}; ${people} can approve this action now`;
   return { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", detail), groups };
 }
 

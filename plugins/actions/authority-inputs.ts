@@ -60,27 +60,30 @@ interface RuleInputs {
 
 /**
  * Returns the inputs of a decision, extended with the facts about each delegator.
- * @param own the inputs for the agent itself
+ * @param agentInputs the inputs for the agent itself
  * @param read reads the inputs for a delegator, as if the request were its own
  */
 export async function readAuthorityInputs<Of extends Subject, Inputs extends RuleInputs>(
   host: CoreHost,
   reader: RightsReader & Pick<LedgerTransaction, "agentFacts"> & Pick<StorageReader, "limitUsed">,
   subject: Of,
-  own: Inputs,
+  agentInputs: Inputs,
   read: (subject: Of) => Promise<RuleInputs>,
 ): Promise<Inputs> {
   const { authority } = subject.facts;
-  if (authority === undefined || authority.fault !== null) return own;
-  const { request } = resolveObligations(own.evaluation).evaluation;
+  if (authority === undefined || authority.fault !== null) return agentInputs;
+  const { request } = resolveObligations(agentInputs.evaluation).evaluation;
   const delegators: Facts[] = [];
   for (const [i, link] of authority.links.entries()) {
-    const about = await readDelegatorFacts(host, reader, link);
-    const counted = subject.counted && { ...subject.counted, facts: subject.counted.facts.delegators?.[i] ?? about };
+    const delegatorFacts = await readDelegatorFacts(host, reader, link);
+    const counted = subject.counted && {
+      ...subject.counted,
+      facts: subject.counted.facts.delegators?.[i] ?? delegatorFacts,
+    };
     const { evaluation, facts } = await read({
       ...subject,
       request: { ...request, agent_id: link.agent_id },
-      facts: about,
+      facts: delegatorFacts,
       counted,
     });
     const { attributes, effects, ...others } = facts;
@@ -90,9 +93,9 @@ export async function readAuthorityInputs<Of extends Subject, Inputs extends Rul
       ...(attributes !== undefined && evaluation.readsAttributes() ? { attributes } : {}),
     });
   }
-  const limits = [...(own.facts.limits ?? []), ...(await readUsage(reader, subject))];
-  const facts = { ...own.facts, delegators, ...(limits.length === 0 ? {} : { limits }) };
-  return { ...own, facts, evaluation: own.evaluation.withFacts(facts) };
+  const limits = [...(agentInputs.facts.limits ?? []), ...(await readUsage(reader, subject))];
+  const facts = { ...agentInputs.facts, delegators, ...(limits.length === 0 ? {} : { limits }) };
+  return { ...agentInputs, facts, evaluation: agentInputs.evaluation.withFacts(facts) };
 }
 
 /** The reason of a denial names only actions that its reader can see. The agent that acts reads it, not the delegator. */

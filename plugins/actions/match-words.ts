@@ -139,6 +139,6 @@ export async function findContainedText(
           id_prefix: word.length >= MIN_ID_PREFIX && /^[\da-f-]+$/.test(word) ? word : "",
         })),
     );
-  const letters = ({ text }: ContainedText): number => text.replace(/[_%]/g, "").length;
-  return texts.sort((a, b) => letters(b) - letters(a))[0];
+  const characters = ({ text }: ContainedText): number => text.replace(/[_%]/g, "").length;
+  return texts.sort((a, b) => characters(b) - characters(a))[0];
 }

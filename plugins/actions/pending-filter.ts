@@ -74,12 +74,12 @@ type GroupIds = (row: Pick<ActionRow, "tool" | "operation" | "policy" | "rule">)
 
 /** Returns a function that returns the ids of groups, and computes each once. */
 export function createGroupIds(): GroupIds {
-  const known = new Map<string, string>();
+  const groupIds = new Map<string, string>();
   return ({ tool, operation, policy, rule }) => {
     const key = JSON.stringify([tool, operation, policy, rule]);
     // An agent may choose the operation, so the id is long enough that no two names with the same id can be found.
-    const id = known.get(key) ?? sha256Hex(utf8(key)).slice(0, 32);
-    known.set(key, id);
+    const id = groupIds.get(key) ?? sha256Hex(utf8(key)).slice(0, 32);
+    groupIds.set(key, id);
     return id;
   };
 }
@@ -193,19 +193,19 @@ const histories = new WeakMap<CoreHost, Map<string, { version: string; history: 
  * of 10,000 actions would otherwise read all their entries each time. A vote verifies the action without this cache.
  */
 async function readHistory(host: CoreHost, row: ActionRow): Promise<ApprovalHistory> {
-  const known = histories.get(host) ?? new Map();
-  histories.set(host, known);
+  const cached = histories.get(host) ?? new Map();
+  histories.set(host, cached);
   const version = `${row.updated_at} ${row.decision_seq}`;
-  const entry = known.get(row.id);
+  const entry = cached.get(row.id);
   if (entry?.version === version) return entry.history;
   const verified = await readVerifiedHistory(host.storage, row);
   const history =
     verified === null
       ? null
       : { requirement: verified.requirement, approvals: verified.approvals, edit: verified.edit };
-  const [oldest] = known.size < MAX_READ ? [] : known.keys();
-  if (oldest !== undefined) known.delete(oldest);
-  known.delete(row.id);
-  known.set(row.id, { version, history });
+  const [oldest] = cached.size < MAX_READ ? [] : cached.keys();
+  if (oldest !== undefined) cached.delete(oldest);
+  cached.delete(row.id);
+  cached.set(row.id, { version, history });
   return history;
 }

@@ -114,12 +114,12 @@ function findDecisionPolicies(
   { basis: { policy_set: digest } }: VerifiedHistory,
   policySets: ResultCall["policySets"],
 ): CompiledPolicySet | null {
-  const known = digest === activePolicies.digest ? activePolicies.compiled : policySets.get(digest ?? "");
-  if (known === undefined && digest !== null)
+  const cached = digest === activePolicies.digest ? activePolicies.compiled : policySets.get(digest ?? "");
+  if (cached === undefined && digest !== null)
     throw new PreparationRequired("the policies of a result", async () => {
       policySets.set(digest, (await host.policies.byDigest(digest))?.compiled ?? null);
     });
-  return known ?? null;
+  return cached ?? null;
 }
 
 /** Replaces the reserved amounts in the action's uses of limits by the reported ones. */

@@ -226,10 +226,10 @@ function wasRefusedEarlier(
  * Reports that the action was started but must no longer run. It stays `executing` until the caller reports the result.
  */
 function startRevokedError(outcome: "denied" | "pending_approval", { decision }: Redecision): Refusal {
-  const because = `${decision.reason}; this attempt started it, but it must not run now: report a failure as its result`;
+  const reason = `${decision.reason}; this attempt started it, but it must not run now: report a failure as its result`;
   return outcome === "denied"
-    ? new Refusal("NO_LONGER_ALLOWED", `the current policies deny the action: ${because}`)
-    : new Refusal("MORE_APPROVALS_NEEDED", `the current policies require more approvals: ${because}`);
+    ? new Refusal("NO_LONGER_ALLOWED", `the current policies deny the action: ${reason}`)
+    : new Refusal("MORE_APPROVALS_NEEDED", `the current policies require more approvals: ${reason}`);
 }
 
 export function hashOptionalText(text: string | null): string | null {

@@ -324,7 +324,7 @@ function countAbstention({ decision, facts: { effects, grant }, evaluation, need
   const effect = effects?.find(({ policy }) => isEnforced(policy));
   const counted = listAuthorityUses(evaluation).length > 0;
   if (limit === undefined && effect === undefined && grant === undefined && !counted) return {};
-  const what =
+  const subject =
     limit !== undefined
       ? `the limit "${limit.limit}" of policy "${limit.policy}" applies`
       : effect !== undefined
@@ -335,7 +335,7 @@ function countAbstention({ decision, facts: { effects, grant }, evaluation, need
   return {
     outcome: "ABSTAIN",
     decision: null,
-    reason: `${what}, and a preview counts nothing; submit the action, or send record=true`,
+    reason: `${subject}, and a preview counts nothing; submit the action, or send record=true`,
     reason_code: "LIMIT_APPLIES",
   };
 }

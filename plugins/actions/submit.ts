@@ -231,12 +231,12 @@ export async function recordSubmission(
     await recordCreatedResource(tx, credential, call, open.id, open.created_at);
     return { row: await recordResubmission(tx, open), origin: "joined" };
   }
-  const about = {
+  const actionFields = {
     ...submitterFacts(credential, await tx.agentFacts(request.agent_id), session),
     ...findAuthority(host, tx, authority, request.agent_id),
   };
-  const subject = { policies: tx.activePolicies, request, id, facts: about, counted: null };
-  const submitter = submittedAction(request, credential, about);
+  const subject = { policies: tx.activePolicies, request, id, facts: actionFields, counted: null };
+  const submitter = submittedAction(request, credential, actionFields);
   const decided = await decideAction(host, tx, subject, { submitter, isNew: true });
   const { decision, facts, evaluation, needs } = decided;
   const records =

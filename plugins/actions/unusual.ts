@@ -127,8 +127,8 @@ function describeUnusual(
   }
   const counts = countValues(earlier);
   const distinct = new Set(counts.keys());
-  const known = new Set([...distinct, ...earlier.flatMap((each) => itemsOf(each).map(canonicalText))]);
-  const values = itemsOf(value).filter((each) => !known.has(canonicalText(each)));
+  const knownValues = new Set([...distinct, ...earlier.flatMap((each) => itemsOf(each).map(canonicalText))]);
+  const values = itemsOf(value).filter((each) => !knownValues.has(canonicalText(each)));
   if (values.length === 0) return describeRare(member, value, counts, earlier.length);
   // A member that often has a new value, such as an order, a customer or free text, is not informative.
   if (earlier.length < FEW || distinct.size * 2 > earlier.length) return null;

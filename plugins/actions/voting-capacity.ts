@@ -92,13 +92,13 @@ export function findVotingCapacities(
   const excluded: string[] = session === null || seesItself ? [] : [describeUncovered(session.visibility, row)];
   for (const { delegation, user, groups: theirs, visibility } of self === null ? (session?.delegators ?? []) : []) {
     const from = principalOfUser(user.id);
-    const why = coversChain(visibility, row)
+    const reason = coversChain(visibility, row)
       ? findSelfApproval(host, row, { key: { id: user.id, agent_id: null, owner: from } }) === null
         ? null
         : "is the person behind the agent, so no one can approve on their behalf"
       : "delegated other agents and tools to you";
-    if (why !== null) excluded.push(`${user.name} (${from}) ${why}`);
-    if (why !== null) continue;
+    if (reason !== null) excluded.push(`${user.name} (${from}) ${reason}`);
+    if (reason !== null) continue;
     const delegator = { principal: from, key_id: user.id, groups: theirs };
     const eligibility = readApproverEligibility(host, row, delegator, plans, moment, delegation.groups);
     capacities.push({

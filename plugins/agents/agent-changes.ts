@@ -100,7 +100,7 @@ async function change(
 ): Promise<{ row: AgentRow; caller: Credential }> {
   const caller = await confirmWriter(tx, credential);
   const before = await findAgent(tx, caller, params.id);
-  if (before === null) throw agentNotFound(params.id);
+  if (before === null) throw agentNotFoundRefusal(params.id);
   assertAgentUnaltered(tx, before);
   assertIfMatch(headers, agentEtag(before));
   const planned = plan(before, tx.now);
@@ -226,7 +226,7 @@ export function assertAllowedToolsSize(tools: string[] | null | undefined): void
     );
 }
 
-export function agentNotFound(id: string): Refusal {
+export function agentNotFoundRefusal(id: string): Refusal {
   return new Refusal("AGENT_NOT_FOUND", `no agent "${id}" is registered that this key may see`);
 }
 

@@ -318,7 +318,7 @@ function isLive(key: KeyRow, now: number): boolean {
   return key.revoked_at === null && (key.expires_at === null || key.expires_at > now);
 }
 
-const time = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
+const toTimeOrNull = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
 
 function renderKey(key: KeyRow): schema.KeyRecord {
   const { id, name, prefix, scopes, agent_id, owner, created_by } = key;
@@ -331,9 +331,9 @@ function renderKey(key: KeyRow): schema.KeyRecord {
     owner,
     created_by,
     created_at: toRfc3339(key.created_at),
-    expires_at: time(key.expires_at),
-    revoked_at: time(key.revoked_at),
-    last_used_at: time(key.last_used_at),
+    expires_at: toTimeOrNull(key.expires_at),
+    revoked_at: toTimeOrNull(key.revoked_at),
+    last_used_at: toTimeOrNull(key.last_used_at),
   };
 }
 

@@ -227,7 +227,7 @@ function matchExact(
     .filter(({ policy }) => applicable.has(policy))
     .map((each) => ({
       policy: each,
-      rules: untilCertain(evaluation.rules(each.policy).map((rule) => ({ rule, relation: "all" }))),
+      rules: rulesUntilCertain(evaluation.rules(each.policy).map((rule) => ({ rule, relation: "all" }))),
       limits: each.policy.limits
         .filter((limit) => evaluation.matches.matchesLimit(each.policy, limit))
         .map((limit) => ({ limit, relation: "all" })),
@@ -280,12 +280,12 @@ async function matchGlobs(
       await setImmediate();
     }
     const limits = policy.limits.map((limit) => ({ limit, relation: relateTo(limit.tools, limit.rule.operations) }));
-    matched.push({ policy: each, rules: untilCertain(rules), limits });
+    matched.push({ policy: each, rules: rulesUntilCertain(rules), limits });
   }
   return matched;
 }
 
-function untilCertain(rules: MatchedPolicy["rules"]): MatchedPolicy["rules"] {
+function rulesUntilCertain(rules: MatchedPolicy["rules"]): MatchedPolicy["rules"] {
   const last = rules.findIndex(({ rule, relation }) => rule.condition === null && relation === "all");
   return last < 0 ? rules : rules.slice(0, last + 1);
 }
@@ -454,10 +454,10 @@ function applyBars({ item, policies }: Row, { agentId, facts, barsOf }: Authorit
   const bars = barsOf(tool);
   const { agent, ...others } = facts;
   // A glob can match tools that the agent may use and tools that it may not.
-  const known = agent !== undefined && isGlob(tool) ? { ...agent, allowed_tools: null } : agent;
+  const anyToolAgent = agent !== undefined && isGlob(tool) ? { ...agent, allowed_tools: null } : agent;
   const barred =
     bars.find(({ policy }) => policy === null) ??
-    findAgentBar({ agent_id: agentId, tool }, known === undefined ? others : { ...others, agent: known });
+    findAgentBar({ agent_id: agentId, tool }, anyToolAgent === undefined ? others : { ...others, agent: anyToolAgent });
   if (barred !== null) return { tool, operation, decision: "denied", note: barred.reason };
   const some = bars.find(({ policy }) => policy !== null && policies.includes(policy));
   return some === undefined || item.decision === "denied"

@@ -73,8 +73,12 @@ export async function propose(
   const id = host.newId();
   assertExactRule({ id, agent_id: agentId, terms });
   const findSame = (all: PersistentMap<string, Proposal>): Proposal | undefined => {
-    const open = [...all.values()].filter((one) => one.key_id === credential.key.id && one.dismissed === null);
-    const same = open.find((one) => one.agent_id === agentId && describeTerms(one.terms) === describeTerms(terms));
+    const open = [...all.values()].filter(
+      (candidate) => candidate.key_id === credential.key.id && candidate.dismissed === null,
+    );
+    const same = open.find(
+      (candidate) => candidate.agent_id === agentId && describeTerms(candidate.terms) === describeTerms(terms),
+    );
     if (same === undefined && open.length >= MAX_OPEN)
       throw new Refusal(
         ERRORS.tooMany,
@@ -115,7 +119,7 @@ export function dismiss(host: CoreHost, credential: Credential, id: string, comm
     const caller = await confirmCredential(tx, credential, "policies:write");
     const proposal = findProposal(tx.state(proposalState), id);
     const { agent_id, terms, evidence, dismissed } = proposal;
-    if (!canSeeProposal(caller, proposal)) throw proposalNotFound(id);
+    if (!canSeeProposal(caller, proposal)) throw proposalNotFoundRefusal(id);
     if (dismissed === null) record(tx, { change: "dismissed", agent_id, proposal: terms, evidence, comment }, caller);
     return findProposal(tx.state(proposalState), id);
   });
@@ -127,11 +131,11 @@ function record(tx: LedgerTransaction, entry: Omit<ProposalEntry, "type" | "v" |
 
 export function findProposal(all: PersistentMap<string, Proposal>, id: string): Proposal {
   const found = all.get(id);
-  if (found === undefined) throw proposalNotFound(id);
+  if (found === undefined) throw proposalNotFoundRefusal(id);
   return found;
 }
 
-function proposalNotFound(id: string): Refusal {
+function proposalNotFoundRefusal(id: string): Refusal {
   return new Refusal(ERRORS.notFound, `there is no proposal ${id} that this key may see`);
 }
 

@@ -110,13 +110,13 @@ export async function findApprovers(
   const mayApprove = (approver: PendingApprover): boolean =>
     history !== null && findVotingBlock(host, row, approver, history, moment, false) === null;
   if (!isPending(row, moment.now) || !mayApprove(credential)) return [];
-  const wanted = name.toLowerCase();
+  const lowerCaseName = name.toLowerCase();
   const users = [...moment.state(userState).values()]
     .filter(
       (user) =>
         user.ended_at === null &&
         principalOfUser(user.id) !== credential.principal &&
-        user.name.toLowerCase().includes(wanted),
+        user.name.toLowerCase().includes(lowerCaseName),
     )
     .sort((a, b) => (a.name < b.name ? -1 : 1));
   const found: string[] = [];

@@ -31,7 +31,7 @@ export default defineCorePlugin({
 });
 
 function claimRoutes(host: CoreHost, options: schema.ClaimOptions) {
-  const one = { description: "The claim.", schema: schema.ClaimRecord };
+  const response = { description: "The claim.", schema: schema.ClaimRecord };
   return [
     defineRoute({
       method: "GET",
@@ -71,7 +71,7 @@ function claimRoutes(host: CoreHost, options: schema.ClaimOptions) {
       params: IdParams,
       body: schema.ClaimBody,
       bodyLimit: BODY_BYTES,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [...ACTION_ERRORS, "APPROVER_NOT_ELIGIBLE", ERRORS.held, ERRORS.tooMany],
       async handle({ params, body, credential }) {
         return { status: 200, json: renderClaim(await claimAction(host, options, credential, params.id, body)) };

@@ -109,23 +109,23 @@ export async function enrolDevice(
   options: DeviceOptions,
   verifier: string,
 ): Promise<{ device: Device; key: string }> {
-  const place = PREFIX + terminalChallenge(verifier);
-  const unconfirmed = (): Refusal =>
+  const documentKey = PREFIX + terminalChallenge(verifier);
+  const unconfirmedRefusal = (): Refusal =>
     new Refusal(ERRORS.unconfirmed, "no one has confirmed this machine in the console, or the confirmation is over");
   // Requests without a confirmation do not acquire the ledger's lock.
-  if ((await host.documents.get(place)) === null) throw unconfirmed();
+  if ((await host.documents.get(documentKey)) === null) throw unconfirmedRefusal();
   const { device, key, endings } = await host.ledger.transact(async (tx) => {
     const documents = host.documents.within(tx);
-    const document = await documents.get(place);
-    if (document === null) throw unconfirmed();
+    const document = await documents.get(documentKey);
+    if (document === null) throw unconfirmedRefusal();
     const { user_id, machine, expires_at } = confirmationIn(document);
     const person = await host.keys.rightsOf(tx, user_id);
-    if (expires_at <= tx.now || person === null) throw unconfirmed();
+    if (expires_at <= tx.now || person === null) throw unconfirmedRefusal();
     assertMayEnrol(options, user_id, person);
     const { principal } = person;
-    const own = listOpen(tx).filter(({ owner }) => owner === principal);
-    const earlier = own.filter((each) => each.machine.id === machine.id);
-    const others = own.filter((each) => !earlier.includes(each));
+    const ownDevices = listOpen(tx).filter(({ owner }) => owner === principal);
+    const earlier = ownDevices.filter((each) => each.machine.id === machine.id);
+    const others = ownDevices.filter((each) => !earlier.includes(each));
     const keys = await Promise.all(others.map(({ key_id }) => tx.key(key_id)));
     // A key can be revoked without the device, which then ends when it is silent.
     if (keys.filter((key) => key?.revoked_at === null).length >= MAX_DEVICES)
@@ -133,7 +133,7 @@ export async function enrolDevice(
         ERRORS.tooMany,
         `you have ${MAX_DEVICES} devices, which is the limit; end one that is not used`,
       );
-    await documents.delete(place, document.version);
+    await documents.delete(documentKey, document.version);
     const id = host.newId();
     const minted = host.keys.mint({
       name: `device ${machine.name} ${id.slice(-12)}`,

@@ -33,7 +33,7 @@ export default defineCorePlugin({
 });
 
 function deviceRoutes(host: CoreHost, options: schema.DeviceOptions) {
-  const one = { description: "The device.", schema: schema.DeviceRecord };
+  const response = { description: "The device.", schema: schema.DeviceRecord };
   return [
     defineRoute({
       method: "POST",
@@ -104,7 +104,7 @@ function deviceRoutes(host: CoreHost, options: schema.DeviceOptions) {
       scope: "actions:submit",
       body: schema.ReportBody,
       bodyLimit: BODY_BYTES,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [ERRORS.notFound, ERRORS.otherMachine, ERRORS.tooSoon],
       async handle({ body, credential }) {
         return {
@@ -122,7 +122,7 @@ function deviceRoutes(host: CoreHost, options: schema.DeviceOptions) {
         "Revokes its key and cancels the open actions of the key. Available to its user, and to those who manage keys of its agent.",
       scope: host.scopes,
       params: schema.IdParams,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [ERRORS.notFound],
       async handle({ params, credential }) {
         return { status: 200, json: await renderOne(host, options, await endDevice(host, credential, params.id)) };

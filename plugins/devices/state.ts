@@ -42,9 +42,9 @@ export function applyDeviceEntry(devices: Devices, { at: time, data, seq }: Devi
   const before = devices.get(id);
   if (change === "enrolled") {
     if (before !== undefined) throw new RangeError(`the device ${id} is enrolled twice`);
-    const about = { id, key_id, owner, machine, enrolled_at: at, seq };
+    const device = { id, key_id, owner, machine, enrolled_at: at, seq };
     const nothing = { reported_at: null, version: null, hooks: [], ended_at: null };
-    return devices.with(id, { ...about, ...nothing, is_silent: false, is_copied: false });
+    return devices.with(id, { ...device, ...nothing, is_silent: false, is_copied: false });
   }
   if (before === undefined || before.ended_at !== null) throw new RangeError(`there is no device ${id} to change`);
   switch (change) {

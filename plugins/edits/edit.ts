@@ -112,8 +112,9 @@ function assertMayEdit(
     })),
   );
   // A delegate can vote in the delegator's place, but cannot change the request.
-  const own = session?.visibility ?? visibility;
-  if (!coversChain(own, row)) throw new Refusal("APPROVER_NOT_ELIGIBLE", describeUncovered(own, row));
+  const ownVisibility = session?.visibility ?? visibility;
+  if (!coversChain(ownVisibility, row))
+    throw new Refusal("APPROVER_NOT_ELIGIBLE", describeUncovered(ownVisibility, row));
   const principals = principalsBehindVote(host, actor);
   if (isOfUnknownPerson(principals))
     throw editRefusal("your key has no owner, so no one else could approve the change; sign in to change the request");

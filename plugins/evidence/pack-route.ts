@@ -99,7 +99,7 @@ function createStreamWriter(send: Send): PackWriter {
   const files: { name: string; sha256: string; bytes: number }[] = [];
   return {
     files: () => [...files].sort((a, b) => (a.name < b.name ? -1 : 1)),
-    async write(name, pieces) {
+    async write(name, chunks) {
       const hash = createHash("sha256");
       let [bytes, text] = [0, ""];
       const flush = async (): Promise<void> => {
@@ -109,8 +109,8 @@ function createStreamWriter(send: Send): PackWriter {
         await send({ type: "file", name, text });
         text = "";
       };
-      for await (const piece of pieces) {
-        text += piece;
+      for await (const chunk of chunks) {
+        text += chunk;
         if (text.length >= PIECE) await flush();
       }
       await flush();

@@ -162,20 +162,20 @@ class GrantAuditor implements FeatureAuditor {
   checkVotes(
     action: Pick<DecisionEntry, "agent_id" | "tool" | "operation">,
     entries: readonly EntryBody[],
-    fault: ReportFault,
+    reportFault: ReportFault,
   ): void {
     for (const entry of entries) {
       const voted = entry.type === "approval" ? entry.grant : null;
       const grant = voted === null ? undefined : this.everyGrant.get(voted.id);
       if (grant !== undefined && !isGrantFor(grant, action))
-        fault(
+        reportFault(
           `the vote of entry ${(entry as { seq?: number }).seq} gives the grant ${grant.id} for another agent, tool or operation`,
         );
     }
   }
 
   /** Evaluates again an action that a grant allowed. Compares the decision, and the usage that the decision read. */
-  async checkDecision({ entry, request, facts, policies }: AuditedDecision, fault: ReportFault): Promise<void> {
+  async checkDecision({ entry, request, facts, policies }: AuditedDecision, reportFault: ReportFault): Promise<void> {
     const { grant } = facts;
     const use = this.uses.get(entry.action_id);
     if (grant === undefined || use === undefined) return;
@@ -184,10 +184,10 @@ class GrantAuditor implements FeatureAuditor {
     const evaluation = new Evaluation(set, request, facts, parseEntryTime(entry.at));
     const { decision } = decideForEntry(evaluation, facts);
     if (canonicalText(decision as unknown as JsonValue) !== canonicalText(entry.decision as unknown as JsonValue))
-      fault(`the grant ${use.grant} did not cover it: evaluating it again gives a different decision`);
+      reportFault(`the grant ${use.grant} did not cover it: evaluating it again gives a different decision`);
     const usage = findGrantUsage(facts);
     const amount = computeGrantUse(grant, evaluation)?.amount;
-    if (usage?.count !== use.count) fault(`its number of uses of the grant ${use.grant} differs from the ledger`);
+    if (usage?.count !== use.count) reportFault(`its number of uses of the grant ${use.grant} differs from the ledger`);
     if (usage !== null && amount !== undefined) use.sum = { amount, used: usage.sum };
   }
 
@@ -195,10 +195,10 @@ class GrantAuditor implements FeatureAuditor {
    * Checks that the sum that each decision read equals the amounts of its grant's earlier uses. Also reports each grant
    * that was created with a vote, if the ledger lacks the vote.
    */
-  finish(fault: ReportFault): void {
-    for (const { id } of this.awaited.values()) fault(`the ledger lacks the vote that created the grant ${id}`);
+  finish(reportFault: ReportFault): void {
+    for (const { id } of this.awaited.values()) reportFault(`the ledger lacks the vote that created the grant ${id}`);
     for (const [id, list] of groupByGrant(this.uses))
-      if (hasComputedSum(this.everyGrant.get(id))) checkSumsOf(id, list, fault);
+      if (hasComputedSum(this.everyGrant.get(id))) checkSumsOf(id, list, reportFault);
   }
 
   private foldGrant(entry: GrantEntry & { seq: number }): void {
@@ -318,7 +318,7 @@ function groupByGrant(uses: ReadonlyMap<string, Use>): Map<string, Use[]> {
   return groups;
 }
 
-function checkSumsOf(id: string, uses: readonly Use[], fault: ReportFault): void {
+function checkSumsOf(id: string, uses: readonly Use[], reportFault: ReportFault): void {
   const changes = uses
     .flatMap((use) => [
       { seq: use.seq, use, amount: use.sum?.amount ?? null },
@@ -330,7 +330,7 @@ function checkSumsOf(id: string, uses: readonly Use[], fault: ReportFault): void
     // The amount of an erased use is unknown, so the sums after it cannot be compared.
     if (amount === null) return;
     if (use !== null && use.sum?.used !== total)
-      fault(`entry ${seq} has a sum for the grant ${id} that differs from the total of its uses`);
+      reportFault(`entry ${seq} has a sum for the grant ${id} that differs from the total of its uses`);
     total += amount;
   }
 }

@@ -87,7 +87,7 @@ function readRoutes(host: CoreHost) {
 }
 
 function changeRoutes(host: CoreHost) {
-  const one = { description: "The grant.", schema: schema.GrantRecord };
+  const response = { description: "The grant.", schema: schema.GrantRecord };
   return [
     defineRoute({
       method: "POST",
@@ -101,8 +101,8 @@ function changeRoutes(host: CoreHost) {
       bodyLimit: BODY_BYTES,
       idempotent: true,
       responses: {
-        200: { ...one, description: "An earlier request with this Idempotency-Key created the grant." },
-        201: one,
+        200: { ...response, description: "An earlier request with this Idempotency-Key created the grant." },
+        201: response,
       },
       errors: [
         "AGENT_MISMATCH",
@@ -134,7 +134,7 @@ function changeRoutes(host: CoreHost) {
       params: schema.GrantParams,
       body: schema.RevokeBody,
       bodyLimit: BODY_BYTES,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [ERRORS.notFound, ERRORS.ended],
       async handle({ params, body, credential }) {
         const comment = body.reason ?? null;
@@ -158,7 +158,7 @@ function changeRoutes(host: CoreHost) {
       params: schema.GrantParams,
       body: schema.FlagBody,
       bodyLimit: BODY_BYTES,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [ERRORS.notFound, ERRORS.ended, "ACTION_NOT_FOUND", "RECORD_ALTERED"],
       async handle({ params, body: { action_id, reason }, credential }) {
         const grant = await host.ledger.transact(async (tx) => {

@@ -8,7 +8,7 @@ import { readJsonObject, UnreadableRequest } from "../../src/core.ts";
 import { definePlugin, type FacadeCall, type Host, readSigningSecret, type Reply } from "../../src/plugin.ts";
 import { readPrompt, readToolCalls } from "./frame.ts";
 import { type SignedFacts, verifySignature } from "./signature.ts";
-import { allow, deny, denyCalls } from "./verdict.ts";
+import { allowReply, deny, denyCalls } from "./verdict.ts";
 import { describeRetryableFault, type GateOutcome, type GateRequest, submitAndStartAll } from "../actions/api.ts";
 
 const Options = Type.Object(
@@ -134,7 +134,7 @@ async function serve(call: FacadeCall, host: Host, settings: Settings): Promise<
     if (!(error instanceof UnreadableRequest)) throw error;
     return deny(`Not run: the request cannot be decided; ${error.message}.`);
   }
-  if (requests === null) return allow(null);
+  if (requests === null) return allowReply(null);
   return decide(call, requests, signed, host, settings);
 }
 
@@ -212,7 +212,7 @@ async function decide(
       : { ok: false, detail: `the newest request could not be decided: ${fault.code}` };
   if (!passed) return denyCalls(outcomes, host.origin());
   const [first] = outcomes;
-  return allow(first?.kind === "go" ? first.action.id : null);
+  return allowReply(first?.kind === "go" ? first.action.id : null);
 }
 
 async function reportNotRun(outcomes: readonly GateOutcome[], callApi: FacadeCall["callApi"]): Promise<void> {

@@ -36,7 +36,7 @@ export function renderMessage(sheet: MessageSheet, buttons: object[] = []): Disc
     ...links.filter(({ url }) => url.length <= MAX_URL).map(({ label, url }) => linkButton(label, url)),
   ];
   return {
-    content: [code(sheet.title), ...long].join("\n").slice(0, MAX_CONTENT),
+    content: [toCode(sheet.title), ...long].join("\n").slice(0, MAX_CONTENT),
     embeds: [{ description: renderFitting(sheet, describe, fits).slice(0, MAX_DESCRIPTION) }],
     components: rows(components),
     allowed_mentions: { parse: [] },
@@ -70,7 +70,7 @@ function describe(sheet: MessageSheet): string {
   return `\`\`\`\n${lines.map(withoutBackticks).join("\n")}\n\`\`\``;
 }
 
-const code = (text: string): string => `\`${withoutBackticks(text)}\``;
+const toCode = (text: string): string => `\`${withoutBackticks(text)}\``;
 
 /** Replaces backticks, which would end the code. */
 const withoutBackticks = (text: string): string => text.replaceAll("`", "[U+0060]");

@@ -56,7 +56,7 @@ async function answer(call: FacadeCall, query: CallbackQuery, token: string, tel
   if (typeof id !== "string" || typeof data !== "string" || typeof from?.id !== "number") return;
   const sent = { to: String(from.id), link: linkOf(message?.reply_markup?.inline_keyboard) };
   const result = await answerButton(call, token, data, sent);
-  const place = { chat_id: chat, message_id: messageId };
+  const messageIds = { chat_id: chat, message_id: messageId };
   const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
   // Do not fail the update if Telegram rejects the display of its answer, for example because the person pressed the
   // button too long ago. Telegram would repeat the update, although the vote is already recorded.
@@ -74,7 +74,7 @@ async function answer(call: FacadeCall, query: CallbackQuery, token: string, tel
   if (result.kind === "voted") {
     await notify(result.text);
     const page = [[{ text: "Open the approval page", url: sent.link }]];
-    await display("editMessageReplyMarkup", { ...place, reply_markup: { inline_keyboard: page } });
+    await display("editMessageReplyMarkup", { ...messageIds, reply_markup: { inline_keyboard: page } });
     return;
   }
   // A vote covers the whole request, so the person must be able to see it.
@@ -84,7 +84,7 @@ async function answer(call: FacadeCall, query: CallbackQuery, token: string, tel
   }
   const button = { text: result.approve ? "Approve" : "Deny", callback_data: result.value };
   const reply_markup = keyboardOf(result.sheet, [button]);
-  await display("editMessageText", { ...place, ...renderHtml(result.sheet), reply_markup });
+  await display("editMessageText", { ...messageIds, ...renderHtml(result.sheet), reply_markup });
   await display("answerCallbackQuery", { callback_query_id: id });
 }
 

@@ -103,7 +103,7 @@ export function createPlanAuditor(): FeatureAuditor {
     if (plan === undefined || member === undefined) return;
     const at = parseEntryTime(entry.at);
     const fault = findFault(plan, member, entry, at);
-    plan.members[i] = changed(member, entry);
+    plan.members[i] = applyEntry(member, entry);
     if (fault !== null) throw new RangeError(fault);
   }
 
@@ -157,7 +157,7 @@ function findFault(plan: Plan, { action }: Member, entry: ChangingEntry, at: num
 }
 
 /** Returns the state of the plan's action after the entry. */
-function changed(member: Member, entry: ChangingEntry): Member {
+function applyEntry(member: Member, entry: ChangingEntry): Member {
   const { status } = entry;
   const action = { ...member.action, status };
   if (entry.type === "redecision") {

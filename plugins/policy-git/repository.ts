@@ -290,9 +290,9 @@ class GitClone implements Clone {
     const { signers, url } = this.options;
     if (signers === null) return;
     const deepen = async (by: number | null): Promise<void> => {
-      const how = by === null ? "--unshallow" : `--deepen=${by}`;
+      const options = by === null ? "--unshallow" : `--deepen=${by}`;
       await runGit(
-        ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--filter=tree:0", how, "--", url, commit],
+        ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--filter=tree:0", options, "--", url, commit],
         this.remote,
       );
     };

@@ -155,16 +155,16 @@ export async function findVisibleHold(
 ): Promise<LegalHold> {
   const hold = findHold(holds, id);
   if (await canSeeHold(reader, credential, hold)) return hold;
-  throw holdNotFound(id);
+  throw holdNotFoundRefusal(id);
 }
 
 function findHold(holds: LegalHolds, id: string): LegalHold {
   const hold = holds.get(id);
-  if (hold === undefined) throw holdNotFound(id);
+  if (hold === undefined) throw holdNotFoundRefusal(id);
   return hold;
 }
 
-const holdNotFound = (id: string): Refusal =>
+const holdNotFoundRefusal = (id: string): Refusal =>
   new Refusal(ERRORS.notFound, `there is no legal hold "${id}" that you may see`);
 
 /**

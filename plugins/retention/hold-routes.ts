@@ -93,7 +93,7 @@ const HoldList = Type.Object(
 );
 
 export function holdRoutes(host: CoreHost, tag: string) {
-  const one = { description: "The legal hold.", schema: HoldRecord };
+  const response = { description: "The legal hold.", schema: HoldRecord };
   return [
     defineRoute({
       method: "GET",
@@ -123,8 +123,8 @@ export function holdRoutes(host: CoreHost, tag: string) {
       description:
         "After the response, no process erases what the hold covers, whether by id, by a search or by retention. A running erasure skips the covered actions that it has not erased yet.",
       responses: {
-        200: { ...one, description: "An earlier request with this Idempotency-Key placed the hold." },
-        201: { ...one, description: "The hold is active." },
+        200: { ...response, description: "An earlier request with this Idempotency-Key placed the hold." },
+        201: { ...response, description: "The hold is active." },
       },
       errors: [
         "AGENT_MISMATCH",
@@ -158,7 +158,7 @@ export function holdRoutes(host: CoreHost, tag: string) {
       summary: "Read a legal hold",
       scope: READERS,
       params: HoldParams,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [ERRORS.notFound],
       handle: async ({ params: { id }, credential }) => ({
         status: 200,
@@ -180,8 +180,8 @@ export function holdRoutes(host: CoreHost, tag: string) {
       description:
         "If the configuration requires several people (`legal_hold.release_approvals`), the hold stays active until enough of them have requested it. People are counted as for approvals.",
       responses: {
-        200: { ...one, description: "Released." },
-        202: { ...one, description: "The hold is still active, because more people must request it." },
+        200: { ...response, description: "Released." },
+        202: { ...response, description: "The hold is still active, because more people must request it." },
       },
       errors: ["AGENT_MISMATCH", ERRORS.notFound, ERRORS.released, "ALREADY_VOTED"],
       async handle({ params, body, credential }) {

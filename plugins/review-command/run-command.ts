@@ -55,8 +55,8 @@ export async function runCommand(
 }
 
 function describeEnd(file: string, { code, endedBy, stderr }: ProgramResult): string {
-  const how = code === null ? `was killed by ${endedBy ?? "a signal"}` : `exited with code ${code}`;
-  return `${file} ${how}${stderr === "" ? "" : `: ${stderr.trim().slice(-MAX_ERRORS)}`}`;
+  const options = code === null ? `was killed by ${endedBy ?? "a signal"}` : `exited with code ${code}`;
+  return `${file} ${options}${stderr === "" ? "" : `: ${stderr.trim().slice(-MAX_ERRORS)}`}`;
 }
 
 function baseEnvironment(): Record<string, string> {

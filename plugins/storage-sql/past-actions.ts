@@ -74,7 +74,7 @@ export function createPastActionReader(
 
 export function preparePastActionWrites(db: Kysely<Tables>) {
   const key = ["policy", "basis", "subject", "at", "action_id"] as const;
-  const over = db
+  const expiredKeys = db
     .selectFrom("past_actions")
     .select(key)
     .where("until", "<=", param("now"))
@@ -91,7 +91,7 @@ export function preparePastActionWrites(db: Kysely<Tables>) {
         .where("at", "<", param<number>("at")),
     ),
     removePastAction: prepare(() => db.deleteFrom("past_actions").where("action_id", "=", param("action_id"))),
-    prunePastActions: prepare(() => db.deleteFrom("past_actions").where(sql<boolean>`(${tuple}) in (${over})`)),
+    prunePastActions: prepare(() => db.deleteFrom("past_actions").where(sql<boolean>`(${tuple}) in (${expiredKeys})`)),
   };
 }
 

@@ -44,15 +44,15 @@ export function authorityAuditor(): FeatureAuditor {
       }
     },
     /** Decides again what an agent did under an authority. */
-    async checkDecision({ entry, request, facts, policies }: AuditedDecision, fault: ReportFault): Promise<void> {
+    async checkDecision({ entry, request, facts, policies }: AuditedDecision, reportFault: ReportFault): Promise<void> {
       const set = facts.authority === undefined ? null : await policies();
       if (set === null) return;
       const { decision } = decideForEntry(new Evaluation(set, request, facts, parseEntryTime(entry.at)), facts);
       if (textOf(decision) !== textOf(entry.decision))
-        fault(`evaluating it again under the authority ${facts.authority?.id} gives a different decision`);
+        reportFault(`evaluating it again under the authority ${facts.authority?.id} gives a different decision`);
     },
-    finish(fault: ReportFault): void {
-      for (const id of due) fault(`the ledger lacks the end of the authority ${id}, an ancestor of which ended`);
+    finish(reportFault: ReportFault): void {
+      for (const id of due) reportFault(`the ledger lacks the end of the authority ${id}, an ancestor of which ended`);
     },
   };
 }

@@ -93,7 +93,7 @@ export function createAuthority(
 
 function findKnown(tx: LedgerTransaction, id: string): Authority {
   const authority = tx.state(authorityState).all.get(id);
-  if (authority === undefined) throw notFound(id);
+  if (authority === undefined) throw notFoundRefusal(id);
   return authority;
 }
 
@@ -103,21 +103,22 @@ function findKnown(tx: LedgerTransaction, id: string): Authority {
  */
 function findParent(tx: LedgerTransaction, id: string, agentId: string): Authority {
   const { fault } = resolveAuthority(tx, id, agentId);
-  if (fault?.code === "AUTHORITY_UNKNOWN") throw notFound(id);
+  if (fault?.code === "AUTHORITY_UNKNOWN") throw notFoundRefusal(id);
   if (fault !== null) throw new Refusal(ERRORS.ended, fault.reason);
   return tx.state(authorityState).all.get(id) as Authority;
 }
 
 function readEnd(text: string | undefined, parent: Authority | null, now: number): number {
   if (text === undefined && parent !== null) return parent.until;
-  if (text === undefined) throw invalid("/for", "it is required without `parent`");
+  if (text === undefined) throw invalidRefusal("/for", "it is required without `parent`");
   const ms = parseDuration(text) ?? 0;
   if (ms >= 1000 && ms <= MAX_MS) return now + ms;
-  throw invalid("/for", `"${text}" is not a duration from 1m to 168h, such as 30m or 2h`);
+  throw invalidRefusal("/for", `"${text}" is not a duration from 1m to 168h, such as 30m or 2h`);
 }
 
 function assertNames(tx: LedgerTransaction, agentId: string, from: string, parent: Authority | null): void {
-  if (sameName(agentId, from)) throw invalid("/agent_id", "an agent gives authorities to other agents, not to itself");
+  if (sameName(agentId, from))
+    throw invalidRefusal("/agent_id", "an agent gives authorities to other agents, not to itself");
   const { all } = tx.state(authorityState);
   const above = parent === null ? [] : chainOf(all, parent);
   if (above.length >= MAX_DEPTH)
@@ -127,7 +128,10 @@ function assertNames(tx: LedgerTransaction, agentId: string, from: string, paren
     );
   const bytes = [...above.map((link) => link.from), from, agentId].reduce((sum, name) => sum + utf8(name).length, 0);
   if (bytes > MAX_NAME_BYTES)
-    throw invalid("/agent_id", `the names of all agents in the chain have ${bytes} bytes; at most ${MAX_NAME_BYTES}`);
+    throw invalidRefusal(
+      "/agent_id",
+      `the names of all agents in the chain have ${bytes} bytes; at most ${MAX_NAME_BYTES}`,
+    );
 }
 
 /** Throws AUTHORITY_TOO_WIDE if every action under the authority would be denied because of the agent that gives it. */
@@ -182,9 +186,9 @@ function assertExpressions(
   const targets = tools.map((tool, i) => ({ agent_id, tool, operation: operations[i] ?? operations[0] ?? "*" }));
   for (const target of targets) {
     const inCondition = condition === null ? null : findScopeFault(compiled, target, condition, "condition");
-    if (inCondition !== null) throw invalid("/condition", inCondition);
+    if (inCondition !== null) throw invalidRefusal("/condition", inCondition);
     const inSum = sum === null ? null : findSumFault(compiled, target, sum);
-    if (inSum !== null) throw invalid("/limits/sum/of", inSum);
+    if (inSum !== null) throw invalidRefusal("/limits/sum/of", inSum);
   }
 }
 
@@ -207,10 +211,10 @@ function assertCounts({ all, open }: Authorities, from: string, parent: Authorit
     );
 }
 
-const invalid = (pointer: string, detail: string): Refusal =>
+const invalidRefusal = (pointer: string, detail: string): Refusal =>
   new Refusal("VALIDATION_FAILED", `the authority is not valid: ${detail}`, { errors: [{ pointer, detail }] });
 
-export const notFound = (id: string): Refusal =>
+export const notFoundRefusal = (id: string): Refusal =>
   new Refusal(ERRORS.notFound, `there is no authority "${id}" that this key may see`);
 
 /**
@@ -246,7 +250,7 @@ export async function endAuthority(
     const caller = await tx.confirm(credential);
     const before = tx.state(authorityState);
     const found = before.all.get(id);
-    if (found === undefined || !isVisible(before, found, caller)) throw notFound(id);
+    if (found === undefined || !isVisible(before, found, caller)) throw notFoundRefusal(id);
     const hasGiven = chainOf(before.all, found).some((link) => isGiver(link, caller));
     if (!caller.hasScope("admin") && !(hasGiven && caller.hasScope("actions:submit")))
       throw new Refusal("INSUFFICIENT_SCOPE", "only an agent that gave the authority, or an admin, can end it");
@@ -257,9 +261,9 @@ export async function endAuthority(
     return { authority: tx.state(authorityState).all.get(id) as Authority, ended: list, by: actor };
   });
   for (const { id: authority, agent_id } of ended) {
-    const why = { by, comment: `the authority ${authority} ended` };
+    const reason = { by, comment: `the authority ${authority} ended` };
     const owner = { agent_id, authority };
-    while (await host.ledger.transact((tx) => host.openActionCanceller.cancelPage(tx, owner, why)));
+    while (await host.ledger.transact((tx) => host.openActionCanceller.cancelPage(tx, owner, reason)));
   }
   return authority;
 }

@@ -93,8 +93,8 @@ function create(
     if (!sameName(parent.agent_id, from)) throw fault("names a parent of another agent");
     if (until > parent.until || parent.depth >= MAX_DEPTH) throw fault("goes beyond its parent");
   }
-  const place = { root: parent?.root ?? id, depth: (parent?.depth ?? 0) + 1 };
-  return { ...authority, agent_id, ...place, created_at: at, until, comment, by, seq, ended: null };
+  const position = { root: parent?.root ?? id, depth: (parent?.depth ?? 0) + 1 };
+  return { ...authority, agent_id, ...position, created_at: at, until, comment, by, seq, ended: null };
 }
 
 function end(before: Authority | null, entry: AuthorityEntry, at: number): Authority {

@@ -56,7 +56,7 @@ function applySuggestedRuleEntry(rules: SuggestedRules, entry: SuggestedRuleEntr
     throw new RangeError(`the change of the suggested rule ${rule.policy} and its cause contradict each other`);
   const flag = cause === "flag" && entry.related_action !== null ? [entry.related_action] : [];
   const flags = [...(before?.flags ?? []), ...flag];
-  return rules.with(rule.policy, { ...rule, flags, ...transition(before, entry, at) });
+  return rules.with(rule.policy, { ...rule, flags, ...applyChange(before, entry, at) });
 }
 
 export const suggestedRuleState: Fold<SuggestedRules> = {
@@ -65,7 +65,7 @@ export const suggestedRuleState: Fold<SuggestedRules> = {
   on: { suggested_rule: applySuggestedRuleEntry },
 };
 
-function transition(
+function applyChange(
   before: SuggestedRule | undefined,
   { change, rule: { policy }, cause, by, related_action, related_stop, comment }: SuggestedRuleEntry,
   at: number,

@@ -192,9 +192,9 @@ export async function cancelOpenActions(
 ): Promise<void> {
   // Entries after a user's deactivation must not have the user as their author.
   const author = by?.key_id === user.id ? null : by;
-  const why = { by: author, comment: `the user "${user.name}", whose key submitted it, was deactivated` };
+  const reason = { by: author, comment: `the user "${user.name}", whose key submitted it, was deactivated` };
   for (const key_id of keys) {
-    while (await host.ledger.transact((tx) => host.openActionCanceller.cancelPage(tx, { key_id }, why)));
+    while (await host.ledger.transact((tx) => host.openActionCanceller.cancelPage(tx, { key_id }, reason)));
   }
 }
 

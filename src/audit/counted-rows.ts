@@ -102,7 +102,11 @@ export function recomputeCountedRows(
         return { policy, limit_name: limit, subject, action_id, at: usedAt, amount, until };
       },
     ),
-    places: recomputeMemberships(set, request, basis, decidedAt, at).map((place) => ({ ...place, action_id, at })),
+    places: recomputeMemberships(set, request, basis, decidedAt, at).map((membership) => ({
+      ...membership,
+      action_id,
+      at,
+    })),
   };
 }
 
@@ -145,5 +149,5 @@ export async function readCountedRow(
   const { action_id, subject } = row;
   // The primary keys end with the action's id. So the row follows the key in which the id lacks its last digit.
   const stored = await copying.read(table, { ...row, action_id: action_id.slice(0, -1) }, ROWS_PER_PREFIX);
-  return stored.find((one) => one["action_id"] === action_id && one["subject"] === subject) ?? null;
+  return stored.find((candidate) => candidate["action_id"] === action_id && candidate["subject"] === subject) ?? null;
 }

@@ -42,7 +42,7 @@ export class ExpectedRows {
     features: AuditedFeatures,
     signing: KeysAuditor,
     origin: string,
-    fault: ReportFault,
+    reportFault: ReportFault,
   ) {
     this.features = features;
     this.known = new Set(features.entryTypes);
@@ -50,7 +50,7 @@ export class ExpectedRows {
     this.states = States.initial([...DIRECTORY_FOLDS, ...features.folds]);
     this.store = store;
     this.signing = signing;
-    this.fault = fault;
+    this.fault = reportFault;
     this.directory = new DirectoryAuditor(store);
     this.policies = new PoliciesAuditor(store);
     this.origin = origin;

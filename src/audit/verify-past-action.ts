@@ -60,7 +60,10 @@ function readOwnHistory(id: string, entries: readonly EntryRow[]): ActionHistory
 const isPlaced = (
   { policy, basis, subject }: HistorySpan,
   { places }: { places: readonly Pick<HistorySpan, "policy" | "basis" | "subject">[] },
-): boolean => places.some((place) => place.policy === policy && place.basis === basis && place.subject === subject);
+): boolean =>
+  places.some(
+    (membership) => membership.policy === policy && membership.basis === basis && membership.subject === subject,
+  );
 
 /** The owner of an erased action is unknown if the erased request contained it. */
 function verifyErased(

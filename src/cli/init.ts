@@ -120,7 +120,7 @@ async function write(folder: string): Promise<string[]> {
 
 async function contents(): Promise<Map<string, string>> {
   const files = new Map([["assent.yaml", CONFIG]]);
-  for (const name of (await readdir(POLICIES)).filter((one) => one.endsWith(".yaml")).sort()) {
+  for (const name of (await readdir(POLICIES)).filter((candidate) => candidate.endsWith(".yaml")).sort()) {
     const schema: EditorSchema = name.endsWith("_test.yaml") ? "policy-test" : "policy";
     const text = (await readFile(join(POLICIES, name), "utf8")).replace(SCHEMA_LINE, "");
     files.set(`policies/${name}`, `# yaml-language-server: $schema=../.assent/${schema}.schema.json\n${text}`);

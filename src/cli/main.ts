@@ -51,8 +51,8 @@ export async function run(args: string[], io: Output): Promise<number> {
       return EXIT_CODES.ok;
     }
     if (name === undefined || name === "help" || name === "--help" || name === "-h") {
-      const about = rest[0];
-      io.out(about === undefined ? await overview() : helpOf(await find(about), rest.slice(1)));
+      const commandName = rest[0];
+      io.out(commandName === undefined ? await overview() : helpOf(await find(commandName), rest.slice(1)));
       return name === undefined ? EXIT_CODES.usage : EXIT_CODES.ok;
     }
     const end = rest.indexOf("--");

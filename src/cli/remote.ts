@@ -179,7 +179,7 @@ const decodeText = (bytes: Uint8Array): string => new TextDecoder().decode(bytes
  * @example
  * const subject = await readSecretFlag(values.subject);
  */
-export async function readSecretFlag(given: string): Promise<string> {
-  const text = await readTextFlag(given, (plain) => plain);
-  return text === given ? text : text.replace(/\r?\n$/, "");
+export async function readSecretFlag(flag: string): Promise<string> {
+  const text = await readTextFlag(flag, (plain) => plain);
+  return text === flag ? text : text.replace(/\r?\n$/, "");
 }

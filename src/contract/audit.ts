@@ -49,17 +49,17 @@ export interface FeatureAuditor {
   checkVotes?(
     action: Pick<DecisionEntry, "agent_id" | "tool" | "operation">,
     entries: readonly EntryBody[],
-    fault: ReportFault,
+    reportFault: ReportFault,
   ): void;
   /** Called for each action whose request is not erased, after all entries were checked. */
-  checkDecision?(decision: AuditedDecision, fault: ReportFault): Promise<void>;
+  checkDecision?(decision: AuditedDecision, reportFault: ReportFault): Promise<void>;
   /** Called after all actions were checked. */
-  finish?(fault: ReportFault): void;
+  finish?(reportFault: ReportFault): void;
   /**
    * Compares the rows and documents of a feature with the entries that `check` received. Called after the newest entry,
    * and again if it reports a fault while entries are added.
    */
-  compare?(store: FeatureStore, fault: ReportFault, states: StatesReader): Promise<void>;
+  compare?(store: FeatureStore, reportFault: ReportFault, states: StatesReader): Promise<void>;
   /**
    * Returns observations that are not faults. The audit reports at most 20 of each feature.
    * @param now the current time, or that of the newest entry if it is later. Milliseconds

@@ -248,5 +248,5 @@ export interface Host {
   /** Errors that plugins define. */
   readonly errors: readonly ErrorKind[];
   /** Returns every route as one OpenAPI 3.1 document. Available after start. */
-  openapi(about: ApiDescription): Record<string, unknown>;
+  openapi(description: ApiDescription): Record<string, unknown>;
 }

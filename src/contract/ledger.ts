@@ -104,8 +104,8 @@ export type UrgentJob<T> = (tx: Omit<LedgerTransaction, "activePolicies">) => Pr
  */
 export class PreparationRequired extends Error {
   readonly prepare: () => void | Promise<void>;
-  constructor(what: string, prepare: () => void | Promise<void>) {
-    super(`${what} must be prepared before the ledger's lock is acquired`);
+  constructor(preparation: string, prepare: () => void | Promise<void>) {
+    super(`${preparation} must be prepared before the ledger's lock is acquired`);
     this.name = "PreparationRequired";
     this.prepare = prepare;
   }

@@ -76,7 +76,7 @@ export interface Reply {
   /** Ends early if the caller's credential ends or its rights change. */
   stream?: ReadableStream<Uint8Array>;
   /** Returns the last text of a `stream` that ends early. Without it, such a stream fails. */
-  farewell?(why: string): string;
+  farewell?(reason: string): string;
 }
 
 export interface ResponseSpec {

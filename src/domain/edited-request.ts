@@ -101,11 +101,12 @@ export function combineEditableParameters(lists: readonly (readonly EditablePara
 }
 
 function combineBounds(path: string, all: readonly EditableParameter[]): EditableParameter {
-  const given = <T>(values: readonly (T | undefined)[]): T[] => values.filter((value) => value !== undefined);
-  const mins = given(all.map(({ min }) => min));
-  const maxes = given(all.map(({ max }) => max));
-  const lengths = given(all.map(({ max_length }) => max_length));
-  const [values, ...more] = given(all.map(({ one_of }) => one_of));
+  const withoutUndefined = <T>(values: readonly (T | undefined)[]): T[] =>
+    values.filter((value) => value !== undefined);
+  const mins = withoutUndefined(all.map(({ min }) => min));
+  const maxes = withoutUndefined(all.map(({ max }) => max));
+  const lengths = withoutUndefined(all.map(({ max_length }) => max_length));
+  const [values, ...more] = withoutUndefined(all.map(({ one_of }) => one_of));
   return {
     ...(maxes.length === 0 ? {} : { max: Math.min(...maxes) }),
     ...(lengths.length === 0 ? {} : { max_length: Math.min(...lengths) }),

@@ -75,9 +75,9 @@ export function findUnit(members: Readonly<Record<string, unknown>>, name: strin
     ["currency", CURRENCY],
     ["unit", UNIT],
   ] as const)
-    for (const wanted of prefix === "" ? [kind] : [`${prefix} ${kind}`, kind])
+    for (const candidate of prefix === "" ? [kind] : [`${prefix} ${kind}`, kind])
       for (const [other, unit] of Object.entries(members))
-        if (splitName(other).join(" ") === wanted && typeof unit === "string" && pattern.test(unit)) return unit;
+        if (splitName(other).join(" ") === candidate && typeof unit === "string" && pattern.test(unit)) return unit;
   return null;
 }
 
@@ -99,13 +99,13 @@ export function rankParameters({ params, shown_first: first = [] }: Described): 
   const named = first.flatMap((pointer) => parameterOf(pointer) ?? []);
   return Object.entries(params)
     .map(([name, value]) => {
-      const place = named.indexOf(name);
+      const index = named.indexOf(name);
       const amount = isAmountValue(value) ? amountRank(name) : Infinity;
       return {
         name,
-        isNamed: place >= 0,
+        isNamed: index >= 0,
         isAmount: amount < Infinity,
-        rank: place >= 0 ? place : named.length + amount,
+        rank: index >= 0 ? index : named.length + amount,
       };
     })
     .sort((a, b) => (a.rank === b.rank ? 0 : a.rank - b.rank))
@@ -118,9 +118,9 @@ export function rankParameters({ params, shown_first: first = [] }: Described): 
  */
 function amountRank(name: string): number {
   const words = splitName(name);
-  const place = AMOUNTS.findIndex((amount) => words.includes(amount));
-  if (place < 0) return Infinity;
-  return words.length === 1 ? place : place + AMOUNTS.length;
+  const index = AMOUNTS.findIndex((amount) => words.includes(amount));
+  if (index < 0) return Infinity;
+  return words.length === 1 ? index : index + AMOUNTS.length;
 }
 
 function isAmountValue(value: unknown): boolean {

@@ -86,11 +86,11 @@ export function listUses(
 ): readonly MatchedLimit[] {
   const limits = selectCountedLimits(decision, needs);
   const use = grant === undefined ? null : computeGrantUse(grant, evaluation);
-  const own = use === null ? limits : [...limits, use];
+  const uses = use === null ? limits : [...limits, use];
   const delegated = decision.effect === "deny" ? [] : selectCountedLimits(decision, listAuthorityUses(evaluation));
-  if (delegated.length === 0) return own;
+  if (delegated.length === 0) return uses;
   const keyOf = ({ policy, limit, subject }: MatchedLimit): string => JSON.stringify([policy, limit, subject]);
-  return [...new Map([...delegated, ...own].map((each) => [keyOf(each), each])).values()];
+  return [...new Map([...delegated, ...uses].map((each) => [keyOf(each), each])).values()];
 }
 
 /**

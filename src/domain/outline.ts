@@ -93,12 +93,12 @@ export function outline(
     // First give each member one line. Then give short members all their lines before long members get more.
     const extras = new Map<string, number>();
     let spare = room - drawn.length;
-    const wanted = drawn.map(({ name, pointer: at }) => ({
+    const requestedLines = drawn.map(({ name, pointer: at }) => ({
       name,
       all: linesOf(valueOf(name)),
       most: each + unfoldedIn(at),
     }));
-    for (const { name, all: lines, most } of wanted.sort((a, b) => a.all - b.all)) {
+    for (const { name, all: lines, most } of requestedLines.sort((a, b) => a.all - b.all)) {
       // A button that hides a single line takes as much room as the line.
       const extra = Math.min(spare, (lines <= most + 1 ? lines : most) - 1);
       extras.set(name, extra);

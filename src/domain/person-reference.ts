@@ -50,8 +50,8 @@ type Referred = ReadonlyMap<string, readonly User[]>;
 const indexes = new WeakMap<Users, Referred>();
 
 function indexOf(users: Users): Referred {
-  const known = indexes.get(users);
-  if (known !== undefined) return known;
+  const cached = indexes.get(users);
+  if (cached !== undefined) return cached;
   const index = new Map<string, User[]>();
   for (const user of users.values())
     for (const key of keysOfUser(user)) index.set(key, [...(index.get(key) ?? []), user]);

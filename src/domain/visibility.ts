@@ -72,10 +72,10 @@ const ALL_ACTIONS: GroupLimits = { agents: ["*"], tools: null };
  * without limits adds all actions, but not entries without an action.
  */
 export function extendVisibility(
-  own: Visibility,
+  ownVisibility: Visibility,
   delegators: readonly { readonly visibility: GroupVisibility }[],
 ): Visibility {
-  if (!("within" in own)) return own;
+  if (!("within" in ownVisibility)) return ownVisibility;
   const lent = delegators.flatMap(({ visibility }) => ("all" in visibility ? [ALL_ACTIONS] : visibility.within));
-  return { within: [...own.within, ...lent] };
+  return { within: [...ownVisibility.within, ...lent] };
 }

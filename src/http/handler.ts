@@ -287,7 +287,7 @@ class RequestHandler {
     const permitted = scopes.some((scope) => credential.hasScope(scope));
     const isCounted = info.inner !== true && route.exemptFromRateLimit !== true && route.urgent !== true;
     if (isCounted || (info.inner !== true && !permitted)) call.rateLimit = this.limits.key(callerId(credential));
-    if (!permitted) throw insufficientScope(credential, scopes);
+    if (!permitted) throw insufficientScopeRefusal(credential, scopes);
     return credential;
   }
 
@@ -521,7 +521,7 @@ const JWT_FORM = /^[\w-]+\.[\w-]+\.[\w-]*$/;
 const NO_HEADERS: Record<string, string> = {};
 const CLOSE = { Connection: "close" };
 
-function insufficientScope({ key }: Credential, scopes: readonly Scope[]): Refusal {
+function insufficientScopeRefusal({ key }: Credential, scopes: readonly Scope[]): Refusal {
   return new Refusal(
     "INSUFFICIENT_SCOPE",
     `this requires the scope ${scopes.join(" or ")}, which the key "${key.name}" does not have`,

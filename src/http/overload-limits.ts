@@ -59,9 +59,9 @@ export function createRequestByteBudget(maxBytes: number): RequestByteBudget {
   };
 }
 
-/** @param why the beginning of the message, without a full stop */
-export function overloadedRefusal(why: string, headers: Record<string, string> = { Connection: "close" }): Refusal {
-  return new Refusal("OVERLOADED", `${why}; send the request again after a second, with the same Idempotency-Key`, {
+/** @param reason the beginning of the message, without a full stop */
+export function overloadedRefusal(reason: string, headers: Record<string, string> = { Connection: "close" }): Refusal {
+  return new Refusal("OVERLOADED", `${reason}; send the request again after a second, with the same Idempotency-Key`, {
     headers: { "Retry-After": "1", ...headers },
   });
 }

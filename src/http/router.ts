@@ -33,7 +33,7 @@ export function createRouter<T>(
   const literal = new Map(
     targets.filter(({ path }) => !path.includes(":")).map(({ path, target }) => [path, { target, params: {} }]),
   );
-  for (const { path, target } of [...targets].sort((a, b) => literalFirst(a.path, b.path))) {
+  for (const { path, target } of [...targets].sort((a, b) => compareLiteralFirst(a.path, b.path))) {
     router.all(path, (request: IRequest) => ({ target, params: decodeAll(request.params) }));
   }
   return async (url) => {
@@ -63,7 +63,7 @@ function readPath(url: string): string {
 }
 
 /** Orders two paths: literal segments come before parameters, regardless of the order of registration. */
-function literalFirst(a: string, b: string): number {
+function compareLiteralFirst(a: string, b: string): number {
   const left = a.split("/");
   const right = b.split("/");
   for (let i = 0; i < Math.min(left.length, right.length); i++) {

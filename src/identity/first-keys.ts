@@ -75,22 +75,23 @@ export async function createFirstKeys(
   const admin = keys.mint({ name: "admin", scopes: SCOPE_PRESETS.admin, now: clock() });
   const agent = keys.mint({ name: "agent", scopes: SCOPE_PRESETS.agent, agent_id, now: clock() });
   const link = firstUser === null ? null : randomBytes(32).toString("base64url");
-  let shown = false;
+  let wereDisplayed = false;
   await ledger.transact(async (tx) => {
     // Check under the ledger's lock, so that only one of several processes on an empty store displays keys.
     if ((await tx.keys()).length > 0) {
       // An earlier run of this batch displayed keys and was rolled back. Since then, another process has stored its
       // keys.
-      if (shown) throw new Error("another process has stored the first keys; the keys displayed here are invalid");
+      if (wereDisplayed)
+        throw new Error("another process has stored the first keys; the keys displayed here are invalid");
       return;
     }
-    if (!shown) show({ admin: admin.value, agent: agent.value, link });
-    shown = true;
+    if (!wereDisplayed) show({ admin: admin.value, agent: agent.value, link });
+    wereDisplayed = true;
     await createKey(tx, admin.row);
     await createKey(tx, agent.row);
     if (firstUser === null || link === null) return;
-    const about = { name: FIRST_ADMIN, roles: ["admin"], groups: [], link: createEnrolmentLinkRecord(link, tx.now) };
-    const user = newUser(firstUser.id, tx.now, about);
+    const profile = { name: FIRST_ADMIN, roles: ["admin"], groups: [], link: createEnrolmentLinkRecord(link, tx.now) };
+    const user = newUser(firstUser.id, tx.now, profile);
     tx.record({
       type: "user",
       v: 1,

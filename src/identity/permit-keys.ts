@@ -144,10 +144,10 @@ class PermitKeys implements PermitKeyService {
         );
       return;
     }
-    const why =
+    const reason =
       ownKey === undefined ? "is not the one of this store" : "was rotated and its permits are no longer accepted";
     throw new VaultError(
-      `the key that signs permits ${why}: give every process that shares the store the same, with permits.key or ASSENT_PERMIT_KEY, or as ${FILE} in the data folder. Where it is lost, \`assent keys rotate-permit\` makes another the store's`,
+      `the key that signs permits ${reason}: give every process that shares the store the same, with permits.key or ASSENT_PERMIT_KEY, or as ${FILE} in the data folder. Where it is lost, \`assent keys rotate-permit\` makes another the store's`,
     );
   }
 
@@ -272,8 +272,8 @@ function sharedFault({ ledger, permits }: PermitKeyOptions["config"]): string | 
   return `the key of the log is configured, and the one that signs permits is not, but processes that share a database also need that key: ${CREATE_KEY_HINT}, and give it to each of them with permits.key or ASSENT_PERMIT_KEY`;
 }
 
-function publicHex(given: string): string {
-  return toHex(rawPublicKey(readPrivateKey(given, NAME)));
+function publicHex(pem: string): string {
+  return toHex(rawPublicKey(readPrivateKey(pem, NAME)));
 }
 
 /**

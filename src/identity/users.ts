@@ -116,8 +116,8 @@ export function createUserService(options: {
       return user === undefined ? [] : delegatorsOf(user, snapshot, options.groups);
     },
     credential,
-    async refresh(known, epoch) {
-      const session = verified.get(known);
+    async refresh(cachedSession, epoch) {
+      const session = verified.get(cachedSession);
       if (session === undefined) return null;
       const valid_until = await session.recheck(null);
       return valid_until === null ? null : credential({ ...session, epoch, valid_until });

@@ -114,14 +114,14 @@ export function createFactReader(options: {
     const reader = readerOf(call, keyId);
     const keys = keysOf(call, reader);
     const earliest = earliestRead(state, call, since);
-    const known = findRecent(state, [keys.shared, keys.own], earliest);
-    if (known !== null) return known;
+    const recentResult = findRecent(state, [keys.shared, keys.own], earliest);
+    if (recentResult !== null) return recentResult;
     const { waiting } = state;
     // Limit a member to half of the capacity that the others leave, so that no member can fill the queue.
     if (waiting.ofMember(reader) >= MAX_WAITING_REQUESTS - waiting.ofGroup(reader.group)) {
       // Return a failure, because a policy in shadow mode must not cause a refusal of the request.
       if (call.shadow) return cacheResult(state, keys.own, fault("no_answer"));
-      throw tooManyReads(call, waiting.ofGroup(reader.group));
+      throw tooManyReadsRefusal(call, waiting.ofGroup(reader.group));
     }
     waiting.add(reader, 1);
     try {
@@ -354,7 +354,7 @@ async function callSource(
 }
 
 /** Returns the error for too many waiting requests. Nothing was decided, so the client can send the request again. */
-function tooManyReads({ policy, source }: FactCall, waiting: number): Refusal {
+function tooManyReadsRefusal({ policy, source }: FactCall, waiting: number): Refusal {
   return new Refusal(
     "OVERLOADED",
     `${waiting} requests already wait for facts of the source "${source}" that policy "${policy}" reads; send the request again after a second, with the same Idempotency-Key`,

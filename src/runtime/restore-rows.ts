@@ -144,7 +144,7 @@ async function restoreUnderLock(
   if (found.uses !== undefined) await tx.releaseLimitUses(id);
   for (const use of expected.uses) await tx.insertLimitUse(use);
   if (found.places !== undefined) await tx.removePastAction(id);
-  for (const place of expected.places) await tx.insertPastAction(place);
+  for (const membership of expected.places) await tx.insertPastAction(membership);
   return true;
 }
 

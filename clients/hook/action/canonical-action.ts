@@ -271,9 +271,9 @@ async function allNamesOf(path: string, { paths, workspace }: CallLocation): Pro
   const all = [end, ...names];
   return all.flatMap((name) => {
     const prefixLength = workspace !== null && isInside(name, workspace) ? workspace.length : 0;
-    const shown =
+    const displayed =
       name.slice(0, prefixLength) + name.slice(prefixLength).replace(/\p{Default_Ignorable_Code_Point}/gu, "");
-    return shown === name ? [name] : [name, shown];
+    return displayed === name ? [name] : [name, displayed];
   });
 }
 

@@ -64,7 +64,7 @@ function rejectParentSegments(pattern: string): void {
   const wildcardPart = pattern.slice(literalPrefix(pattern).length);
   // Two alternatives with a single dot each can combine to "..".
   const segments = pattern.split(/[{},/]/);
-  const combinesDots = pattern.includes("{") && segments.filter((piece) => piece === ".").length > 1;
+  const combinesDots = pattern.includes("{") && segments.filter((chunk) => chunk === ".").length > 1;
   if (/(^|[/{,])[.][.]([/,}]|$)/.test(wildcardPart) || combinesDots)
     throw new PayloadError("a pattern of the call leaves its folder by `..`");
 }

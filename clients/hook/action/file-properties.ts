@@ -109,8 +109,8 @@ export async function fileProperties(
       for (const each of await searchedFiles({ path, ignored: "read", globs: [] })) untracked.add(each);
   const temporary = named.filter((path) => !within(path) && isTemporary(path, workspace) && !obeyed.includes(path));
   const lost = deleted.filter((path) => kindOf(path) !== "missing");
-  const own = untracked.size + temporary.length + lost.length === 0 ? null : await ownFiles();
-  const isOwn = (path: string): boolean => own?.has(path) === true;
+  const ownFilePaths = untracked.size + temporary.length + lost.length === 0 ? null : await ownFiles();
+  const isOwn = (path: string): boolean => ownFilePaths?.has(path) === true;
   const scratch = temporary.filter((path) => kindOf(path) === "missing" || isOwn(path)).sort();
   return {
     secrets: [...secrets].sort(),

@@ -77,11 +77,11 @@ export async function untrackedFiles(folder: string, excluded: readonly string[]
  * Returns the names of the files below a subfolder `place`, relative to the folder: those that git tracks or could add,
  * and with `ignored` also those that it ignores. Null if they are unknown. Synchronous, because the command parser is.
  */
-export function filesBelow(folder: string, place: string, ignored: boolean): string[] | null {
+export function filesBelow(folder: string, subfolder: string, ignored: boolean): string[] | null {
   const root = repositoryOf(folder);
   if (root === null || lstatSync(join(root, ".gitmodules"), { throwIfNoEntry: false }) !== undefined) return null;
   const options = ["--cached", "--others", ...(ignored ? [] : ["--exclude-standard"])];
-  const output = readProgramOutput("git", listArguments(root, options, [join(folder, place)]), {
+  const output = readProgramOutput("git", listArguments(root, options, [join(folder, subfolder)]), {
     cwd: root,
     env: ENVIRONMENT(),
     timeoutMs: TIMEOUT_MS,
@@ -101,13 +101,13 @@ const ENVIRONMENT = (): NodeJS.ProcessEnv => ({
 
 function listArguments(root: string, options: readonly string[], paths: readonly string[]): string[] {
   const settings = SAFE_SETTINGS.flatMap((setting) => ["-c", setting]);
-  const place = [
+  const relativeFolder = [
     `--git-dir=${join(root, ".git")}`,
     `--work-tree=${root}`,
     "--no-optional-locks",
     "--literal-pathspecs",
   ];
-  return [...place, ...settings, "ls-files", "-z", ...options, "--", ...paths];
+  return [...relativeFolder, ...settings, "ls-files", "-z", ...options, "--", ...paths];
 }
 
 const names = (output: Buffer): string[] => output.toString("utf8").split("\0").slice(0, -1);

@@ -269,7 +269,8 @@ const HOOK_COMMAND =
 function allCommands(settings: JsonObject): { path: (string | number)[]; line: unknown }[] {
   const inEntry = (each: unknown, path: (string | number)[]): { path: (string | number)[]; line: unknown }[] => {
     if (!isObject(each)) return [];
-    if (Array.isArray(each["hooks"])) return each["hooks"].flatMap((one, i) => inEntry(one, [...path, "hooks", i]));
+    if (Array.isArray(each["hooks"]))
+      return each["hooks"].flatMap((handler, i) => inEntry(handler, [...path, "hooks", i]));
     const action = isObject(each["action"]) ? each["action"]["command"] : undefined;
     const lines = [each["command"], each["bash"], each["powershell"], action].filter((line) => line !== undefined);
     return lines.slice(0, 1).map((line) => ({ path, line }));

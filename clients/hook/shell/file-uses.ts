@@ -83,9 +83,14 @@ export const usesListedFiles = (name: string, args: readonly string[]): boolean 
 
 /**
  * @param inTask whether the command is part of a task of the project, and so not written by the agent in this line
- * @param known the known effects of the program with its options
+ * @param knownUse the known effects of the program with its options
  */
-export function fileUse(name: string, args: readonly string[], inTask: boolean, known: KnownProgram | null): FileUse {
+export function fileUse(
+  name: string,
+  args: readonly string[],
+  inTask: boolean,
+  knownUse: KnownProgram | null,
+): FileUse {
   if (name === "rm")
     return { opens: false, changes: false, deletes: args.some((arg) => RECURSIVE.test(arg)) ? "folders" : "files" };
   // Whatever runs in a folder reads settings there.
@@ -105,7 +110,7 @@ export function fileUse(name: string, args: readonly string[], inTask: boolean, 
   if (name === "git") {
     const shows = showsContents(args);
     // "git apply --check" and the like read a patch, and no settings.
-    if (known?.use === "reads" && args[0] === "apply") return { opens: true, changes: false };
+    if (knownUse?.use === "reads" && args[0] === "apply") return { opens: true, changes: false };
     return { opens: shows, changes: GIT_CHANGES.has(args[0] ?? ""), obeys: shows };
   }
   if (name === "tee") return { opens: false, changes: true, replaces: true, creates: "all" };
@@ -116,13 +121,13 @@ export function fileUse(name: string, args: readonly string[], inTask: boolean, 
   if (name === "sed" || name === "gsed")
     return { opens: true, changes: args.some((arg) => /^-[a-zA-Z]*i|^--in/.test(arg)) };
   const searches =
-    known === null && (TOOLS.has(name) || HAVE_SUBCOMMANDS.has(name))
+    knownUse === null && (TOOLS.has(name) || HAVE_SUBCOMMANDS.has(name))
       ? {}
       : { searches: includesIgnored(name, args) ? ("read" as const) : ("skipped" as const) };
-  if (known?.use === "reads") return { opens: true, changes: false, ...searches };
+  if (knownUse?.use === "reads") return { opens: true, changes: false, ...searches };
   const changes = TOOLS.has(name)
     ? changesSome
-    : known?.use !== "checks" || args.some((arg) => /^(--fix|--write|-w)/.test(arg));
+    : knownUse?.use !== "checks" || args.some((arg) => /^(--fix|--write|-w)/.test(arg));
   return { opens: true, changes, obeys: true, formats: FORMATTERS.has(name), ...searches };
 }
 
@@ -157,8 +162,8 @@ export const isBuildFile = (name: string, args: readonly string[], at: number): 
   /^([\w-]+\/)*Dockerfile[.][\w-]+$/.test(args[at] ?? "");
 
 /** Returns true if a program also reads files of its working folder that it does not name. */
-export const readsWorkingFolder = (name: string, known: ProgramUse | undefined): boolean =>
-  known === "checks" && !BUILDERS.has(name);
+export const readsWorkingFolder = (name: string, knownUse: ProgramUse | undefined): boolean =>
+  knownUse === "checks" && !BUILDERS.has(name);
 
 /** File extensions of the types of rg that agents use. A search with another type counts as a search of all files. */
 const TYPE_GLOBS: Readonly<Record<string, string>> = {
@@ -209,8 +214,8 @@ function parseSearch(
       const [, name = "", value] = /^--([^=]*)=?(.*)$/s.exec(arg) ?? [];
       options.push([name, long.has(name) && !arg.includes("=") ? (args[++at] ?? "") : (value ?? "")]);
     } else {
-      const first = Array.from(arg).findIndex((letter, i) => i > 0 && letters.includes(letter));
-      for (const letter of arg.slice(1, first < 0 ? undefined : first)) options.push([letter, ""]);
+      const first = Array.from(arg).findIndex((character, i) => i > 0 && letters.includes(character));
+      for (const character of arg.slice(1, first < 0 ? undefined : first)) options.push([character, ""]);
       if (first > 0) options.push([arg[first] as string, arg.slice(first + 1) || (args[++at] ?? "")]);
     }
   }

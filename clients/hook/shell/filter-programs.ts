@@ -97,7 +97,8 @@ export function plainPrograms(name: string, args: readonly string[]): number[] |
       // `-i.bak` has a value, and so could the letters after "i".
       const letters = flags.includes("i") ? arg.slice(1).replace(/i[.][\w.-]*$/, "i") : arg.slice(1);
       const end = letters.endsWith("e") && programs.includes("-e");
-      if (!Array.from(end ? letters.slice(0, -1) : letters).every((letter) => flags.includes(letter))) return null;
+      if (!Array.from(end ? letters.slice(0, -1) : letters).every((character) => flags.includes(character)))
+        return null;
       if (/i./.test(letters)) return null;
       if (!end) continue;
       found.push(at + 1);

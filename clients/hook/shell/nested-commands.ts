@@ -231,11 +231,11 @@ export class NestedCommands {
       if (found.length === 0 && (isWrapper || (isMissing && runsInstalledProgram(name, words[0] ?? "")))) return false;
       // Without a task of this name nothing runs. If the task is created before the line runs, its name is all that is known.
       if (isMissing && !words.some((word) => STANDARD_TASKS.has(word))) this.reader.note("script");
-      const shown = canonicalTaskArguments(name, words, found.length > 0);
+      const canonicalArgs = canonicalTaskArguments(name, words, found.length > 0);
       const plain = { isLiteral: true, startsWithTilde: false };
       this.reader.recordCommand(
         first,
-        shown.map((text) => args.find((each) => each.text === text) ?? { text, ...plain }),
+        canonicalArgs.map((text) => args.find((each) => each.text === text) ?? { text, ...plain }),
         via,
       );
       for (const body of found) this.reader.readTask(body, [...via, name], depth);
@@ -506,9 +506,9 @@ const listed = (files: readonly string[]): ShellArgument => ({
 });
 
 /** Returns the number of following words that belong to a group of short options; null if an option is unknown. */
-function extraWords({ flags, values }: Wrapper, letters: string): 0 | 1 | null {
-  for (const [i, letter] of Array.from(letters).entries()) {
-    if (values.includes(letter)) return i === letters.length - 1 ? 1 : 0;
+function extraWords({ flags, values }: Wrapper, characters: string): 0 | 1 | null {
+  for (const [i, letter] of Array.from(characters).entries()) {
+    if (values.includes(letter)) return i === characters.length - 1 ? 1 : 0;
     if (!flags.includes(letter)) return null;
   }
   return 0;

@@ -433,20 +433,20 @@ function patternArguments(
       // The files that another pattern includes are read.
       else if (text.startsWith("--exclude") || /^(--i?glob=)?!/.test(pattern.text)) excluded.push(pattern);
     } else if (!text.startsWith("--")) {
-      const letters = Array.from(text.slice(1));
-      const first = letters.findIndex((letter) => !flags.includes(letter));
+      const characters = Array.from(text.slice(1));
+      const first = characters.findIndex((character) => !flags.includes(character));
       if (first < 0) continue;
-      const letter = letters[first] as string;
-      const value = Object.hasOwn(values, letter) ? values[letter] : undefined;
-      const attachedValue = letters.slice(first + 1).join("");
+      const character = characters[first] as string;
+      const value = Object.hasOwn(values, character) ? values[character] : undefined;
+      const attachedValue = characters.slice(first + 1).join("");
       const next = attachedValue === "" ? args[++at] : undefined;
       if (next?.isLiteral === false) return null;
-      if (letter === "e") {
+      if (character === "e") {
         const pattern = attachedValue === "" ? next : argument;
         if (pattern === undefined) return null;
         patterns.push(pattern);
       } else if (value?.test(next?.text ?? attachedValue) !== true) return null;
-      else if (letter === "g" && next?.text.startsWith("!") === true) excluded.push(next);
+      else if (character === "g" && next?.text.startsWith("!") === true) excluded.push(next);
     } else if (!long.test(text)) return null;
   }
   // A pattern of file names can become several words, of which only the first is the pattern.

@@ -46,7 +46,7 @@ export class WorkingFolders {
     const targets =
       target === undefined
         ? [this.home]
-        : (target.matches ?? [...this.folders].map((place) => this.resolve(target, target.text, place)));
+        : (target.matches ?? [...this.folders].map((folder) => this.resolve(target, target.text, folder)));
     // `cd` removes ".." from the text of the path, and does not follow links for it.
     const entered = targets.flatMap((path) => (path === null ? [] : [resolve(path)]));
     for (const path of entered) {
@@ -127,9 +127,9 @@ export class WorkingFolders {
       );
     // Also consider parts of `of=/dev/sda`, `--file=x`, `HEAD:x`, `host:x`, `src=x,dst=y` and `@x`, but not parts of
     // URLs.
-    for (const piece of text.split(/[=:,@]/).slice(text.startsWith("-") ? 1 : 0))
-      if (!piece.startsWith("//"))
-        paths.push(...this.filePaths({ ...argument, text: piece, startsWithTilde: piece.startsWith("~") }));
+    for (const chunk of text.split(/[=:,@]/).slice(text.startsWith("-") ? 1 : 0))
+      if (!chunk.startsWith("//"))
+        paths.push(...this.filePaths({ ...argument, text: chunk, startsWithTilde: chunk.startsWith("~") }));
     return [...new Set(paths)];
   }
 
@@ -138,11 +138,11 @@ export class WorkingFolders {
     const { text } = argument;
     if (text.length > 4096) this.note("size");
     if (text === "" || text.length > 4096) return [];
-    const paths = [...this.folders].map((place) => this.resolve(argument, text, place));
+    const paths = [...this.folders].map((folder) => this.resolve(argument, text, folder));
     return [...new Set(paths.filter((path) => path !== null))];
   }
 
-  private resolve({ startsWithTilde: tilde }: ShellArgument, text: string, place: string): string | null {
+  private resolve({ startsWithTilde: tilde }: ShellArgument, text: string, baseFolder: string): string | null {
     let path = text;
     if (tilde || text.startsWith("~/")) {
       const match = /^~(\/.*)?$/s.exec(text);
@@ -152,7 +152,7 @@ export class WorkingFolders {
       }
       path = this.home + (match[1] ?? "");
     }
-    return isAbsolute(path) ? path : `${place}/${path}`;
+    return isAbsolute(path) ? path : `${baseFolder}/${path}`;
   }
 
   /** Returns the name of a command: `rm` for `/bin/rm`. Leaves paths outside the system's folders unchanged. */

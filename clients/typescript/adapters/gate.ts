@@ -134,9 +134,9 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
     } catch (error) {
       if (error instanceof ToolNotRunError) throw error;
       call.signal?.throwIfAborted();
-      const why =
+      const reason =
         error instanceof AssentError ? `the approval service gave no usable response (${error.code})` : String(error);
-      throw new ToolNotRunError("unavailable", `Not run: ${why}. It was not refused; try again later.`, {}, error);
+      throw new ToolNotRunError("unavailable", `Not run: ${reason}. It was not refused; try again later.`, {}, error);
     }
   }
 

@@ -27,7 +27,7 @@ export function voteOnShown(
   service: Assent,
   { id, approval_token: token }: ShownRequest,
   approve: boolean,
-  how: Pick<ApproveOptions, "reason" | "grant">,
+  options: Pick<ApproveOptions, "reason" | "grant">,
 ): Promise<ActionRecord> {
-  return withServiceErrors(() => service.vote(id, approve, { ...how, token }));
+  return withServiceErrors(() => service.vote(id, approve, { ...options, token }));
 }

@@ -38,8 +38,8 @@ export function useClaim(actionId: string): Claim | null {
 }
 
 function follow(): AbortController {
-  const over = new AbortController();
-  const { signal } = over;
+  const controller = new AbortController();
+  const { signal } = controller;
   let soon: ReturnType<typeof setTimeout> | undefined;
   let isRefused = false;
   // Ignore failures: claims are only informative, and other parts of the page report an unreachable service.
@@ -72,5 +72,5 @@ function follow(): AbortController {
     clearInterval(timer);
     clearTimeout(soon);
   });
-  return over;
+  return controller;
 }

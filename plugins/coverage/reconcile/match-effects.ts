@@ -157,10 +157,10 @@ class SourceMatcher implements EffectMatcher {
   finish(): Reconciliation {
     const { counts, unmatched, likely, skipped } = this;
     // An action explains its first effect, whatever the order of the files is.
-    for (const effect of this.named.sort((a, b) => byTime(a.event, b.event)))
+    for (const effect of this.named.sort((a, b) => compareByTime(a.event, b.event)))
       this.settle(effect.event, this.matchNamed(effect));
     this.settleUnnamed();
-    unmatched.sort(byTime);
+    unmatched.sort(compareByTime);
     const inWindow = [...this.candidates.values()].filter(({ action }) => this.isCounted(action));
     const missing = inWindow.filter(({ match, digests }) => match === null && digests !== null);
     const matched = inWindow.filter(({ match }) => match === "exact").length;
@@ -173,7 +173,7 @@ class SourceMatcher implements EffectMatcher {
       },
       actions: { total: inWindow.length, matched, missing: missing.length, unknown },
       unmatched,
-      missing: missing.map(({ action }) => ({ id: action.id, at: action.ended_at as number })).sort(byTime),
+      missing: missing.map(({ action }) => ({ id: action.id, at: action.ended_at as number })).sort(compareByTime),
       likely,
       skipped,
     };
@@ -277,7 +277,7 @@ function listCandidates(
 }
 
 /** Compares by time, then by id. */
-function byTime(a: { id: string; at: number }, b: { id: string; at: number }): number {
+function compareByTime(a: { id: string; at: number }, b: { id: string; at: number }): number {
   return a.at - b.at || (a.id < b.id ? -1 : 1);
 }
 

@@ -106,9 +106,9 @@ function List({ state, action }: { state: string; action: string }) {
           isBusy={isLoading}
           onMore={older}
         >
-          {(shown) => (
+          {(deliveries) => (
             <Table label={TEXTS.title} head={TEXTS.head} numbers={["Attempts"]}>
-              {shown.map((row) => (
+              {deliveries.map((row) => (
                 <Row key={row.id} row={row} onRetry={() => retry(row.id)} />
               ))}
             </Table>

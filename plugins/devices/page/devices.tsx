@@ -80,7 +80,7 @@ export function Devices() {
               </EmptyState>
             ) : (
               <RowPages rows={devices} keyOf={({ id }) => id} what="devices">
-                {(shown) => <DeviceTable devices={shown} onEnd={setEnding} />}
+                {(devices) => <DeviceTable devices={devices} onEnd={setEnding} />}
               </RowPages>
             )}
             {next_cursor === null ? null : <p class="quiet">{TEXTS.cut}</p>}

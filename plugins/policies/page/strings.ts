@@ -1,7 +1,7 @@
 /** Texts of the policy pages. */
 import { formatCounted } from "../../console/app/kit.ts";
 
-const number = (count: number): string => count.toLocaleString("en");
+const formatNumber = (count: number): string => count.toLocaleString("en");
 
 export const LIST_TEXTS = {
   title: "Policies",
@@ -158,19 +158,19 @@ export const EDITOR_TEXTS = {
   changesNew: "A new policy: there is no stored version to compare with.",
   changesNone: (version: number) => `No rule differs from version ${version}.`,
   changesFrom: (version: number) => `Compared with version ${version}:`,
-  changesMore: (count: number) => `and ${number(count)} more changes`,
+  changesMore: (count: number) => `and ${formatNumber(count)} more changes`,
   changesUnknown: "The changes appear when the text has no problems.",
   backtestHelp:
     "Evaluates past requests again with this text instead of the active version, each with its own facts and at its own time. A text in shadow mode is evaluated as if it were enforced.",
 };
 
 export const DRY_RUN_TEXTS = {
-  more: (count: number) => `and ${number(count)} more`,
+  more: (count: number) => `and ${formatNumber(count)} more`,
   help: "Evaluates sample actions with the active policies, and with this text instead of the active version, as if it were enforced. Records nothing.",
   run: "Evaluate the samples",
   samples: "Sample actions",
   samplesHelp: "A JSON list of at most 100 actions. It starts with the newest real actions that you may see.",
-  notJson: (why: string) => `the sample actions are not JSON: ${why}`,
+  notJson: (reason: string) => `the sample actions are not JSON: ${reason}`,
   unchanged: (count: number) => `All ${formatCounted(count, "action")} would be decided as now.`,
   changed: (changed: number, count: number) =>
     `${changed} of ${formatCounted(count, "action")} would be decided differently.`,
@@ -193,5 +193,5 @@ export const TESTS_TEXTS = {
   none: "No tests yet.",
   blocked: "The tests run when the text has no problems.",
   passed: (count: number) => `${formatCounted(count, "test")} passed.`,
-  failed: (failed: number, count: number) => `${number(failed)} of ${formatCounted(count, "test")} failed.`,
+  failed: (failed: number, count: number) => `${formatNumber(failed)} of ${formatCounted(count, "test")} failed.`,
 };

@@ -218,9 +218,9 @@ function fitDiscrete(member: string, values: readonly Scalar[]): Core | null {
   const distinct = [...counts.keys()];
   const { part, name } = splitMember(member);
   const expression = celMember(part, name);
-  if (distinct.length === 1) return equality(expression, distinct[0] as Scalar);
+  if (distinct.length === 1) return equalityCondition(expression, distinct[0] as Scalar);
   const areRepeated = [...counts.values()].every((count) => count >= MIN_OCCURRENCES);
-  return distinct.length <= MAX_MEMBERS && areRepeated ? membership(expression, distinct) : null;
+  return distinct.length <= MAX_MEMBERS && areRepeated ? membershipCondition(expression, distinct) : null;
 }
 
 /**
@@ -240,7 +240,7 @@ function fitOpen(member: string, combinations: readonly (readonly Scalar[])[]): 
   return prefix(expression, texts) ?? mailDomain(expression, texts) ?? pattern(expression, texts);
 }
 
-function equality(expression: string, value: Scalar): Core {
+function equalityCondition(expression: string, value: Scalar): Core {
   const literal = celLiteral(value);
   return {
     kind: "equality",
@@ -250,14 +250,14 @@ function equality(expression: string, value: Scalar): Core {
   };
 }
 
-function membership(expression: string, values: readonly Scalar[]): Core {
+function membershipCondition(expression: string, values: readonly Scalar[]): Core {
   const sorted = values.map((value) => [celLiteral(value), value] as const).sort(([a], [b]) => (a < b ? -1 : 1));
-  const known = new Set<JsonValue>(values);
+  const approvedValues = new Set<JsonValue>(values);
   return {
     kind: "membership",
     text: `${expression} in [${sorted.map(([text]) => text).join(", ")}]`,
     words: `is one of ${sorted.map(([text]) => text).join(", ")}`,
-    test: (value) => known.has(value),
+    test: (value) => approvedValues.has(value),
   };
 }
 
@@ -356,12 +356,12 @@ function characterPattern(
   const start = cutAtSeparator(commonStart(values.flat()));
   const end = commonEnd(values.flat());
   if (values.some((texts) => cutAtSeparator(commonStart(texts)) !== start || commonEnd(texts) !== end)) return null;
-  const pieces = (parts: readonly (readonly string[])[]): string =>
+  const chunks = (parts: readonly (readonly string[])[]): string =>
     PIECES.filter(([, each]) => parts.every((texts) => texts.some((part) => each.test(part))))
       .map(([piece]) => piece)
       .join("");
-  const first = pieces(values.map((texts) => texts.map((value) => value.charAt(0))));
-  const all = pieces(values);
+  const first = chunks(values.map((texts) => texts.map((value) => value.charAt(0))));
+  const all = chunks(values);
   // Otherwise a rule could allow data to go to a host that no one approved.
   if (first === "" || all.includes("@") || values.flat().some((value) => value.includes("://"))) return null;
   // Count code points, as CEL does. The length is a separate condition, because a bounded repetition in the pattern

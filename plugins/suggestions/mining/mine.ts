@@ -72,9 +72,9 @@ export function groupRequests(history: readonly PastRequest[]): MinedGroup[] {
     if (verdict !== "approved" || asked === null || ![tool, operation, agent_id].every((name) => NAME.test(name)))
       continue;
     const key = JSON.stringify([asked.policy, asked.rule, tool, operation]);
-    const known = groups.get(key) ?? { group: { asked, tool, operation, approved: [], rejected: [] }, approved: [] };
-    if (known.approved.length < MAX_APPROVED) known.approved.push(request);
-    groups.set(key, known);
+    const entry = groups.get(key) ?? { group: { asked, tool, operation, approved: [], rejected: [] }, approved: [] };
+    if (entry.approved.length < MAX_APPROVED) entry.approved.push(request);
+    groups.set(key, entry);
   }
   return [...groups.entries()]
     .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -120,7 +120,9 @@ function findBest(
   const whole = tryRule(group, candidates, bar, budget);
   if (whole !== null) return whole;
   const found = findSplits(candidates, group.rejected);
-  const splits = found.parts.filter((part) => supports(part, bar, budget) && isBeyondChance(group, part, found.tried));
+  const splits = found.parts.filter(
+    (part) => canSupportRule(part, bar, budget) && isBeyondChance(group, part, found.tried),
+  );
   const single = largest(splits.map((part) => tryRule(group, part, bar, budget)));
   if (single !== null) return single;
   const pairs: (MinedRule | null)[] = [];
@@ -130,7 +132,7 @@ function findBest(
       if (budget.visits <= 0) return largest(pairs);
       const both = b.filter((candidate) => inA.has(candidate));
       budget.visits -= b.length;
-      if (both.length === b.length || !supports(both, bar, budget)) continue;
+      if (both.length === b.length || !canSupportRule(both, bar, budget)) continue;
       if (isBeyondChance(group, both, found.tried ** 2)) pairs.push(tryRule(group, both, bar, budget));
     }
   }
@@ -147,7 +149,7 @@ function isBeyondChance({ approved, rejected }: MinedGroup, part: readonly Candi
   return Math.log(Math.max(1, tried)) + part.length * Math.log1p(-rate) < Math.log(MAX_CHANCE);
 }
 
-function supports(candidates: readonly Candidate[], bar: MinimumEvidence, budget: { visits: number }): boolean {
+function canSupportRule(candidates: readonly Candidate[], bar: MinimumEvidence, budget: { visits: number }): boolean {
   budget.visits -= candidates.length;
   if (candidates.length < bar.min_approvals) return false;
   return hasMinimumEvidence(
@@ -166,7 +168,7 @@ function tryRule(
   bar: MinimumEvidence,
   budget: { visits: number },
 ): MinedRule | null {
-  if (budget.visits <= 0 || !supports(candidates, bar, budget)) return null;
+  if (budget.visits <= 0 || !canSupportRule(candidates, bar, budget)) return null;
   const agents = [...new Set(candidates.map(({ request }) => request.agent_id))].sort();
   if (agents.length > MAX_AGENTS) return null;
   const conditions = findNarrowestConditions(
@@ -179,7 +181,7 @@ function tryRule(
   // Compare the rejections of all agents, because a rejection is about the request, regardless of its submitter.
   if (group.rejected.some((request) => matchesConditions(conditions, request))) return null;
   const covered = candidates.filter(({ request }) => matchesConditions(conditions, request));
-  if (!supports(covered, bar, budget)) return null;
+  if (!canSupportRule(covered, bar, budget)) return null;
   return { group, agents, conditions, text, covered: covered.map(({ request }) => request) };
 }
 

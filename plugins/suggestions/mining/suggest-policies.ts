@@ -217,7 +217,7 @@ async function tryOut(
   if (!hasMinimumEvidence(support, range)) return null;
   const evidence = collectEvidence(rule, range, allowed, evaluated);
   const { policy } = document;
-  const about = `Suggested from ${evidence.approvals} approvals by ${evidence.people} people for ${evidence.agents} agents on ${evidence.days} days.`;
+  const comment = `Suggested from ${evidence.approvals} approvals by ${evidence.people} people for ${evidence.agents} agents on ${evidence.days} days.`;
   const shadow: PolicyDocument = { ...document, mode: "shadow" };
   return {
     policy,
@@ -227,7 +227,7 @@ async function tryOut(
     agents: rule.agents,
     when: rule.text,
     conditions: rule.conditions.map(({ kind, member, text, words }) => ({ kind, member, text, words })),
-    yaml: renderPolicyYaml(shadow, about),
+    yaml: renderPolicyYaml(shadow, comment),
     tests: renderTestsYaml(policy, rule.group.asked.policy, testCases(rule, shadow, compiled, history)),
     evidence,
   };

@@ -142,8 +142,8 @@ async function otherVoters(
   rows: readonly ReviewRow[],
   votes: ReadonlyMap<string, Votes>,
 ): Promise<ReviewRow[]> {
-  const known = new Set(rows.map(({ principal }) => principal));
-  const others = [...votes].filter(([principal]) => !known.has(principal));
+  const listedPrincipals = new Set(rows.map(({ principal }) => principal));
+  const others = [...votes].filter(([principal]) => !listedPrincipals.has(principal));
   const names = await readPrincipalNames(
     host.storage,
     await host.state(userState),

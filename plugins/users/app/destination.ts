@@ -12,9 +12,9 @@ export const wantsPasskey: boolean = location.hash === "#passkey";
 /** Returns the path of this service to open after the sign-in. Returns `/` if the address names another site. */
 export function returnPath(): string {
   if (terminalChallenge !== null) return `/sign-in#terminal=${terminalChallenge}`;
-  const wanted = new URLSearchParams(location.search).get("return_to") ?? "/";
-  const url = new URL(wanted, location.origin);
-  return url.origin === location.origin && wanted.startsWith("/") ? url.pathname + url.search + url.hash : "/";
+  const returnTo = new URLSearchParams(location.search).get("return_to") ?? "/";
+  const url = new URL(returnTo, location.origin);
+  return url.origin === location.origin && returnTo.startsWith("/") ? url.pathname + url.search + url.hash : "/";
 }
 
 /**

@@ -27,8 +27,8 @@ export function createCountBounds(): CountBounds {
   const bounds = new Map<string, { size: number; most: number }>();
   return {
     async isBelow(name, limit, count, { base, size }) {
-      const known = bounds.get(name);
-      if (known !== undefined && known.size <= base && known.most + size - known.size < limit) return true;
+      const bound = bounds.get(name);
+      if (bound !== undefined && bound.size <= base && bound.most + size - bound.size < limit) return true;
       const counted = await count();
       if (counted >= limit) return false;
       if (bounds.size >= MAX_BOUNDS) bounds.clear();

@@ -80,7 +80,7 @@ export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]
   ]);
   /** Past actions, keyed by span. */
   const pastActions = new Map<string, { span: HistorySpan; actions: PastActionRow[] }>(
-    past.map((one) => [spanKey(one.span), one]),
+    past.map((item) => [spanKey(item.span), item]),
   );
   const rowsByName = new Map<string, IdempotencyRow | null>([...names.keys()].map((name) => [name, null]));
   for (const row of rows) rowsByName.set(cacheKey(row.key_id, row.route, row.idempotency_key), row);

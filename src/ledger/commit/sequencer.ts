@@ -158,9 +158,9 @@ export class Sequencer {
     return this.haltedBecause;
   }
 
-  halt(because: string): void {
-    this.haltedBecause ??= because;
-    this.options.log.error(because);
+  halt(reason: string): void {
+    this.haltedBecause ??= reason;
+    this.options.log.error(reason);
   }
 
   /** Stops accepting jobs. Resolves when all accepted jobs are finished. */
@@ -422,9 +422,9 @@ export class Sequencer {
         return;
       }
     }
-    const because = `the ledger's head (size ${head.size}) does not continue what this process committed or signed; nothing more is written: stop the service and run an audit`;
-    this.halt(because);
-    throw new StorageError("corrupt", because);
+    const reason = `the ledger's head (size ${head.size}) does not continue what this process committed or signed; nothing more is written: stop the service and run an audit`;
+    this.halt(reason);
+    throw new StorageError("corrupt", reason);
   }
 }
 

@@ -152,20 +152,20 @@ export class WrittenRows {
     isAsRecorded: boolean,
   ): void {
     if (this.actions.has(row.id)) return;
-    const shown = isAsRecorded && row.erased_at === null ? shownOf(row, places) : null;
+    const shownColumns = isAsRecorded && row.erased_at === null ? shownOf(row, places) : null;
     // Do this before `put`, which evicts this action if there is no space for it.
     this.restored.push(row.id);
-    this.put({ ...withoutRows(row), size, shown, uses, places, rejection: rejectionOf(row) });
+    this.put({ ...withoutRows(row), size, shown: shownColumns, uses, places, rejection: rejectionOf(row) });
   }
 
   /** Remembers the rows of an action that were recomputed from its entries. */
   verified(row: ActionRow, { uses, places }: Pick<WrittenAction, "uses" | "places">, size: number, now: number): void {
     const isCurrent = ({ until }: { until: number }): boolean => until > now;
     // The rows of an erased action are verified one by one.
-    const known = row.erased_at === null ? undefined : this.actions.get(row.id);
+    const remembered = row.erased_at === null ? undefined : this.actions.get(row.id);
     const rows = {
-      uses: [...(known?.uses ?? []), ...uses].filter(isCurrent),
-      places: [...(known?.places ?? []), ...places].filter(isCurrent),
+      uses: [...(remembered?.uses ?? []), ...uses].filter(isCurrent),
+      places: [...(remembered?.places ?? []), ...places].filter(isCurrent),
     };
     this.put({ ...withoutRows(row), size, shown: copyShown(row), ...rows, rejection: rejectionOf(row) });
   }
@@ -208,8 +208,8 @@ export class WrittenRows {
     if (before === undefined || (before.own === null && before.size >= this.othersUntil))
       return this.put({ ...action, size: this.size, own: null });
     // The batch changed the remembered rows, which may lack a change by another process.
-    const own = entries.filter(({ action_id }) => action_id === action.id).map(({ seq }) => seq);
-    this.put({ ...action, size: before.size, own: [...(before.own ?? []), ...own] });
+    const ownSeqs = entries.filter(({ action_id }) => action_id === action.id).map(({ seq }) => seq);
+    this.put({ ...action, size: before.size, own: [...(before.own ?? []), ...ownSeqs] });
   }
 
   put(action: WrittenAction): void {
@@ -251,8 +251,8 @@ export class WrittenRows {
     }
   }
 
-  refuse(what: string): Refusal {
-    const detail = `${what} in the store outside the service`;
+  refuse(alteration: string): Refusal {
+    const detail = `${alteration} in the store outside the service`;
     this.log.error(`${detail}; run assent audit`);
     return new Refusal(
       "STORE_ALTERED",
@@ -284,8 +284,8 @@ function listCounted(action: WrittenAction): [string, Counted][] {
   const { uses, places, rejection, expiresAt, submittedBy } = action;
   const counted: [string, Counted][] = [];
   for (const use of uses) counted.push([useOwner(use), { action, at: use.at, until: use.until, amount: use.amount }]);
-  for (const place of places)
-    counted.push([placeOwner(place), { action, at: place.at, until: place.until, amount: 0 }]);
+  for (const membership of places)
+    counted.push([placeOwner(membership), { action, at: membership.at, until: membership.until, amount: 0 }]);
   for (const hash of rejection?.hashes ?? [])
     counted.push([keyOf("rejection", hash), { action, at: 0, until: rejection?.until ?? 0, amount: 0 }]);
   if (action.status === "pending_approval" && expiresAt !== null)
@@ -341,13 +341,13 @@ export class BatchRows {
 
   /** @param row the action after the change; needed if the change concerns a rejection or the request */
   updateAction(id: string, change: ActionChange, row: ActionRow | null): void {
-    const known = this.find(id) ?? (row === null ? null : withoutRows(row));
-    if (known === null) return;
-    const { status, updated_at: updatedAt, expires_at: expiresAt = known.expiresAt } = change;
-    const changed = known.shown === null ? null : { ...known.shown, ...pickShown(change) };
-    const shown = changed ?? (row === null || row.erased_at !== null ? null : shownOf(row, known.places));
-    const rejection = row === null ? known.rejection : rejectionOf(row);
-    this.changed.set(id, { ...known, status, updatedAt, expiresAt, shown, rejection });
+    const remembered = this.find(id) ?? (row === null ? null : withoutRows(row));
+    if (remembered === null) return;
+    const { status, updated_at: updatedAt, expires_at: expiresAt = remembered.expiresAt } = change;
+    const changed = remembered.shown === null ? null : { ...remembered.shown, ...pickShown(change) };
+    const shownColumns = changed ?? (row === null || row.erased_at !== null ? null : shownOf(row, remembered.places));
+    const rejection = row === null ? remembered.rejection : rejectionOf(row);
+    this.changed.set(id, { ...remembered, status, updatedAt, expiresAt, shown: shownColumns, rejection });
   }
 
   eraseAction(id: string): void {
@@ -376,7 +376,9 @@ export class BatchRows {
 
   movePastAction(id: string, at: number): void {
     this.change(id, ({ places }) => ({
-      places: places.map((place) => (place.at < at ? { ...place, at, until: place.until + at - place.at } : place)),
+      places: places.map((membership) =>
+        membership.at < at ? { ...membership, at, until: membership.until + at - membership.at } : membership,
+      ),
     }));
   }
 
@@ -424,17 +426,21 @@ export class BatchRows {
 
   /** Returns true if an action of a history is remembered with this place, and is unchanged. */
   private isAsWritten(span: HistorySpan, row: PastActionRow): boolean {
-    const known = this.find(row.id);
-    if (known === null || known.shown === null || !showsSame(known.shown, row)) return false;
-    return known.places.some((place) => place.at === row.at && isIn(span, place));
+    const remembered = this.find(row.id);
+    if (remembered === null || remembered.shown === null || !showsSame(remembered.shown, row)) return false;
+    return remembered.places.some((membership) => membership.at === row.at && isIn(span, membership));
   }
 
   /**
    * Returns the remembered action. Returns null if it is not remembered, is not in this history, or was not compared.
    */
   private findIn(span: HistorySpan, id: string): WrittenAction | null {
-    const known = this.find(id);
-    return known !== null && known.shown !== null && known.places.some((place) => isIn(span, place)) ? known : null;
+    const remembered = this.find(id);
+    return remembered !== null &&
+      remembered.shown !== null &&
+      remembered.places.some((membership) => isIn(span, membership))
+      ? remembered
+      : null;
   }
 
   /** Compares past actions with their entries, and remembers the actions. Throws STORE_ALTERED if one differs. */
@@ -531,8 +537,8 @@ export class BatchRows {
   }
 
   private change(id: string, work: (action: WrittenAction) => Partial<WrittenAction>): void {
-    const known = this.find(id);
-    if (known !== null) this.changed.set(id, { ...known, ...work(known) });
+    const remembered = this.find(id);
+    if (remembered !== null) this.changed.set(id, { ...remembered, ...work(remembered) });
   }
 
   /** Adds a row of an action, which the batch may insert later. */
@@ -540,8 +546,8 @@ export class BatchRows {
     id: string,
     add: (rows: Pick<WrittenAction, "uses" | "places">) => Partial<Pick<WrittenAction, "uses" | "places">>,
   ): void {
-    const known = this.find(id);
-    if (known !== null) this.changed.set(id, { ...known, ...add(known) });
+    const remembered = this.find(id);
+    if (remembered !== null) this.changed.set(id, { ...remembered, ...add(remembered) });
     else {
       const rows = this.early.get(id) ?? { uses: [], places: [] };
       this.early.set(id, { ...rows, ...add(rows) });

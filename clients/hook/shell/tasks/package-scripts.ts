@@ -79,11 +79,11 @@ export function packageManagerTasks(
   folder: string,
   project: ProjectFiles,
 ): TaskBody[] | null {
-  const place = managerFolder(manager, args);
-  if (place.folder !== null) {
-    const packageFolder = resolve(folder, place.folder);
+  const startFolder = managerFolder(manager, args);
+  if (startFolder.folder !== null) {
+    const packageFolder = resolve(folder, startFolder.folder);
     if (project.read(`${packageFolder}/package.json`) === null) unknownTask();
-    return packageManagerTasks(manager, place.args, packageFolder, project);
+    return packageManagerTasks(manager, startFolder.args, packageFolder, project);
   }
   const { words, selected } = readManagerOptions(manager, args);
   const [given = manager === "yarn" ? "install" : "help", ...rest] = words;
@@ -193,7 +193,7 @@ function selectPackages(
     return members.filter(
       (each) =>
         each.members["name"] === selector ||
-        places.some((place) => `${each.folder}/`.startsWith(`${resolve(place, selector)}/`)),
+        places.some((base) => `${each.folder}/`.startsWith(`${resolve(base, selector)}/`)),
     );
   });
   return found.some((each) => each.length === 0) ? all : [...new Set(found.flat())];
@@ -209,11 +209,11 @@ function leavesRootOut(manager: string, { folder, members }: Package, project: P
 /** Returns the root and the members of each workspace that contains the folder. */
 export function workspacePackages(project: ProjectFiles, folder: string): Package[] {
   const packages = new Map<string, Package>();
-  for (let place = folder; ; place = dirname(place)) {
-    const root = nearestFile(project, place, ["package.json", "pnpm-workspace.yaml"]);
+  for (let candidate = folder; ; candidate = dirname(candidate)) {
+    const root = nearestFile(project, candidate, ["package.json", "pnpm-workspace.yaml"]);
     if (root === null) break;
-    place = root.folder;
-    const found = toPackage(project, place, root.name === "package.json" ? root.text : "{}");
+    candidate = root.folder;
+    const found = toPackage(project, candidate, root.name === "package.json" ? root.text : "{}");
     for (const each of [found, ...memberPackages(project, found)]) packages.set(each.folder, each);
   }
   return packages.size > 0 ? [...packages.values()] : unknownTask();

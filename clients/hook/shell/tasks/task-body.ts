@@ -18,7 +18,7 @@ export interface ProjectFiles {
    * Returns the names of the files below a subfolder `place`, relative to the folder: those that git tracks or could
    * add, and with `ignored` also those that it ignores. Null if they are unknown, or too many.
    */
-  files(folder: string, place: string, ignored: boolean): readonly string[] | null;
+  files(folder: string, subfolder: string, ignored: boolean): readonly string[] | null;
 }
 
 /** Thrown if the text that a runner would run cannot be determined. */

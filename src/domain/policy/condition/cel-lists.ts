@@ -75,7 +75,7 @@ export function equalValues(a: unknown, b: unknown): boolean {
   }
   chargeSteps(Math.min(valueLength(a), valueLength(b)) >> 6);
   if (x instanceof Uint8Array)
-    return y instanceof Uint8Array && x.length === y.length && x.every((one, i) => one === y[i]);
+    return y instanceof Uint8Array && x.length === y.length && x.every((candidate, i) => candidate === y[i]);
   // Timestamps or durations; conditions cannot create other messages.
   if (isReflectMessage(x))
     return isReflectMessage(y) && x.desc.typeName === y.desc.typeName && nanosOf(x) === nanosOf(y);

@@ -34,8 +34,8 @@ const unheld = new FinalizationRegistry<string>((source) => {
  * however many patterns a policy set has.
  */
 export function patternSlot(source: string): PatternSlot {
-  const known = slots.get(source)?.deref();
-  if (known !== undefined) return known;
+  const cached = slots.get(source)?.deref();
+  if (cached !== undefined) return cached;
   const slot: PatternSlot = { pattern: null };
   slots.set(source, new WeakRef(slot));
   unheld.register(slot, source);

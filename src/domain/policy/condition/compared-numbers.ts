@@ -51,9 +51,9 @@ export function describeComparisons(
   comparisons: Comparisons,
   definition: Pick<PolicyDocument, "data" | "let">,
 ): DescribedCondition {
-  const known = described.get(comparisons) ?? resolveComparisons(comparisons, definition);
-  described.set(comparisons, known);
-  return known;
+  const cached = described.get(comparisons) ?? resolveComparisons(comparisons, definition);
+  described.set(comparisons, cached);
+  return cached;
 }
 
 function resolveComparisons(

@@ -43,10 +43,10 @@ const LOGIC = ["_&&_", "_||_"];
 export function evaluateConditionParts(
   source: string,
   activation: Activation,
-  named: NamedValues = NO_NAMED_VALUES,
+  namedValues: NamedValues = NO_NAMED_VALUES,
 ): ConditionPart[] {
   const written = parseExpression(source);
-  const variables = [...VARIABLES, ...named.names];
+  const variables = [...VARIABLES, ...namedValues.names];
   const { names } = checkShape(written, true, variables);
   const parts: ConditionPart[] = [];
   let remainingSteps = MAX_STEPS_OF_PARTS;
@@ -120,7 +120,7 @@ export function evaluateConditionParts(
     }
   }
 
-  visit(written.expr, 0, { variables, bindings: activation.bindings(named) }, null);
+  visit(written.expr, 0, { variables, bindings: activation.bindings(namedValues) }, null);
   return parts;
 }
 

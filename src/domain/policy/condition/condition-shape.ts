@@ -209,8 +209,8 @@ class ShapeCheck {
     const name = written.replace(/^\./, "");
     if (variables.includes(name)) this.read.add(name);
     if (scope.includes(name) || TYPE_NAMES.includes(name)) return;
-    const because = this.unavailable.get(name);
-    if (because !== undefined) this.fail(node, because);
+    const reason = this.unavailable.get(name);
+    if (reason !== undefined) this.fail(node, reason);
     if (name === "data") this.fail(node, "the policy lists no shared data; name it, such as data: [limits]");
     if (name === HISTORY_VARIABLE)
       this.fail(
@@ -228,17 +228,17 @@ class ShapeCheck {
   }
 
   private failUnknownFact(node: Expr, name: string): never {
-    const known = this.variables.filter(isFactVariable);
-    const suggestion = findSimilarName(name, known);
+    const factVariables = this.variables.filter(isFactVariable);
+    const suggestion = findSimilarName(name, factVariables);
     const hint =
       suggestion === null
-        ? known.length === 0
+        ? factVariables.length === 0
           ? ""
-          : `; it declares ${known.join(", ")}`
+          : `; it declares ${factVariables.join(", ")}`
         : `; did you mean "${suggestion}"?`;
     return this.fail(
       node,
-      known.length === 0
+      factVariables.length === 0
         ? `there is no ${name} here: only the conditions of rules read facts, if the policy declares them under facts`
         : `the policy declares no ${name}${hint}`,
     );

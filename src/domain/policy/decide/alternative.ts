@@ -124,8 +124,8 @@ function isSameSubject(evaluation: Evaluation, other: Evaluation): boolean {
       JSON.stringify([policy.name, rule.name, typeof span === "string" ? span : span.subject]),
     ),
   ];
-  const known = new Set(subjects(evaluation));
-  return subjects(other).every((subject) => known.has(subject)) && readsSameFacts(evaluation, other);
+  const recordedSubjects = new Set(subjects(evaluation));
+  return subjects(other).every((subject) => recordedSubjects.has(subject)) && readsSameFacts(evaluation, other);
 }
 
 interface Candidate {

@@ -286,12 +286,12 @@ function evaluateLimit(
   const { rule } = limit;
   const match = matchLimit(policy, limit, evaluation);
   if (match.kind === "none") return null;
-  const denied = (reason_code: ReasonCode, why: string): RuleAnswer => ({
+  const denied = (reason_code: ReasonCode, reason: string): RuleAnswer => ({
     policy,
     rule,
     effect: "deny",
     reason_code,
-    reason: clipText(`the limit "${rule.name}" of policy "${policy.name}": ${why}`, MAX_REASON),
+    reason: clipText(`the limit "${rule.name}" of policy "${policy.name}": ${reason}`, MAX_REASON),
   });
   if (match.kind === "error") return denied(match.code, match.message);
   const used = findRecordedUsage(facts, { policy: policy.name, limit: rule.name, basis: limit.basis });

@@ -10,7 +10,7 @@ export interface Delegator {
   evaluation: Evaluation;
 }
 
-const known = new WeakMap<Evaluation, Delegator[]>();
+const delegatorsOfEvaluation = new WeakMap<Evaluation, Delegator[]>();
 
 /**
  * Returns the delegators of the request, root first. Evaluates the request after the obligations of the agent's own
@@ -19,7 +19,7 @@ const known = new WeakMap<Evaluation, Delegator[]>();
 export function listDelegators(submitted: Evaluation): Delegator[] {
   const { authority, delegators = [] } = submitted.delegation;
   if (authority === undefined) return [];
-  const cached = known.get(submitted);
+  const cached = delegatorsOfEvaluation.get(submitted);
   if (cached !== undefined) return cached;
   const { compiled, request, now } = resolveObligations(submitted).evaluation;
   const list = authority.links.flatMap((link, i): Delegator[] => {
@@ -27,6 +27,6 @@ export function listDelegators(submitted: Evaluation): Delegator[] {
     if (facts === undefined) return [];
     return [{ link, facts, evaluation: new Evaluation(compiled, { ...request, agent_id: link.agent_id }, facts, now) }];
   });
-  known.set(submitted, list);
+  delegatorsOfEvaluation.set(submitted, list);
   return list;
 }

@@ -146,12 +146,12 @@ function blocks(row: PastActionRow, { within_ms }: CompiledEffectKey, now: numbe
 export function findRepeat(answer: RuleAnswer, evaluation: Evaluation, facts: Facts): RuleAnswer | null {
   const { policy, rule, effect } = answer;
   if (rule.effectKey === null || effect === "deny") return null;
-  const denied = (reason_code: RuleAnswer["reason_code"], why: string): RuleAnswer => ({
+  const denied = (reason_code: RuleAnswer["reason_code"], reason: string): RuleAnswer => ({
     policy,
     rule,
     effect: "deny",
     reason_code,
-    reason: clipText(`the effect key of rule "${rule.name}" in policy "${policy.name}": ${why}`, MAX_REASON),
+    reason: clipText(`the effect key of rule "${rule.name}" in policy "${policy.name}": ${reason}`, MAX_REASON),
   });
   const key = renderKey(rule.effectKey.parts, evaluation.request, evaluation.names(policy));
   if (typeof key === "string") return denied("CONDITION_ERROR", key);
@@ -195,9 +195,9 @@ export function findMemberships(evaluation: Evaluation, effect: Effect): History
   const delegators = listDelegators(evaluation);
   if (delegators.length === 0) return findOwnMemberships(evaluation, effect);
   const all = [evaluation, ...delegators.map((delegator) => delegator.evaluation)];
-  const places = all.flatMap((each) => findOwnMemberships(each, effect));
+  const memberships = all.flatMap((each) => findOwnMemberships(each, effect));
   const keyOf = ({ policy, basis, subject }: HistoryMembership): string => JSON.stringify([policy, basis, subject]);
-  return [...new Map(places.map((place) => [keyOf(place), place])).values()];
+  return [...new Map(memberships.map((membership) => [keyOf(membership), membership])).values()];
 }
 
 function findOwnMemberships(evaluation: Evaluation, effect: Effect): HistoryMembership[] {
@@ -223,7 +223,7 @@ export function recomputeMemberships(
 ): HistoryMembership[] {
   if (!mayHaveMemberships(compiled)) return [];
   const places = findMemberships(new Evaluation(compiled, request, facts, decidedAt), decision.effect);
-  return places.map((place) => ({ ...place, until: place.until + at - decidedAt }));
+  return places.map((membership) => ({ ...membership, until: membership.until + at - decidedAt }));
 }
 
 /**

@@ -265,11 +265,11 @@ export function findUnknownHistories(evaluation: Evaluation): UnknownHistory[] {
     if (!belongsTo(policy, history, evaluation)) return [];
     const owner = findOwner(policy, history, evaluation);
     if (!("fault" in owner)) return [];
-    const why =
+    const reason =
       owner.fault === "no_session"
         ? "the request has no session token"
         : "its per could not be evaluated to a string, a number or a boolean";
-    return [{ policy, rule: history.rule, reason: `the history of policy "${policy.name}": ${why}` }];
+    return [{ policy, rule: history.rule, reason: `the history of policy "${policy.name}": ${reason}` }];
   });
 }
 

@@ -63,20 +63,20 @@ const VERB_PAST = { allow: "allowed", deny: "denied", require_approval: "require
  */
 export function diffPolicies(before: PolicyDocument, after: PolicyDocument): PolicyDifference[] {
   const changes: PolicyDifference[] = [];
-  const own = [
+  const policyChanges = [
     ...changedFields(POLICY_FIELDS, before, after),
     ...changedValues("facts", factsAsJson(before.facts), factsAsJson(after.facts)),
     ...changedValues("let", before.let, after.let),
     ...changedData(before.data, after.data),
   ];
-  if (own.length > 0) {
+  if (policyChanges.length > 0) {
     changes.push({
       kind: "policy_changed",
       rule: null,
       before: null,
       after: null,
-      fields: own,
-      summary: own.map((change) => describeChange("the policy", change)).join("; "),
+      fields: policyChanges,
+      summary: policyChanges.map((change) => describeChange("the policy", change)).join("; "),
     });
   }
   changes.push(...diffLimits(before.limits ?? [], after.limits ?? []));

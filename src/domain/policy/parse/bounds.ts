@@ -34,10 +34,11 @@ export function checkEntrySize(document: PolicySetDocument, faults: CompileFault
   let [shadows, limits, histories, bytes] = [0, 0, 0, 0];
   for (const { policy, version, definition } of document.policies) {
     const rules = [...definition.rules, ...(definition.limits ?? [])];
-    const fault = (message: string, rule: string | null = null): void => void faults.push({ policy, rule, message });
+    const reportFault = (message: string, rule: string | null = null): void =>
+      void faults.push({ policy, rule, message });
     if (definition.mode === "shadow") {
       if (++shadows > MAX_SHADOW_POLICIES)
-        return fault(
+        return reportFault(
           `is the ${MAX_SHADOW_POLICIES + 1}st policy in shadow mode; at most ${MAX_SHADOW_POLICIES} can be active together`,
         );
       bytes += sizeOf({
@@ -50,12 +51,14 @@ export function checkEntrySize(document: PolicySetDocument, faults: CompileFault
     }
     limits += definition.limits?.length ?? 0;
     if (limits > MAX_LIMITS)
-      return fault(
+      return reportFault(
         `is the last of ${limits} limits; at most ${MAX_LIMITS} can be active together`,
         definition.limits?.at(-1)?.name,
       );
     if (definition.history !== undefined && ++histories > MAX_HISTORIES)
-      return fault(`is the ${MAX_HISTORIES + 1}st with a history; at most ${MAX_HISTORIES} can be active together`);
+      return reportFault(
+        `is the ${MAX_HISTORIES + 1}st with a history; at most ${MAX_HISTORIES} can be active together`,
+      );
     for (const { name } of definition.limits ?? [])
       bytes += sizeOf({
         policy,
@@ -70,11 +73,14 @@ export function checkEntrySize(document: PolicySetDocument, faults: CompileFault
         channels.add(channel);
         bytes += sizeOf(channel satisfies NonNullable<Decision["approval"]>["notify"][number]);
         if (channels.size > MAX_CHANNELS)
-          return fault(`names the ${MAX_CHANNELS + 1}st channel; a set can name at most ${MAX_CHANNELS}`, rule.name);
+          return reportFault(
+            `names the ${MAX_CHANNELS + 1}st channel; a set can name at most ${MAX_CHANNELS}`,
+            rule.name,
+          );
       }
     }
     if (bytes > MAX_NAME_BYTES)
-      return fault(
+      return reportFault(
         `the names of limits, of policies in shadow mode with their rules, of channels and of groups of approvers take more than ${MAX_NAME_BYTES} bytes in the record of a decision up to here; shorten them, or have fewer`,
       );
   }

@@ -37,7 +37,7 @@ const MAX_ROUNDS = 5;
  * different result.
  */
 export function formatYaml(source: string): FormatResult {
-  const refuse = (why: string): FormatResult => ({ ok: false, message: `the file was not changed: ${why}` });
+  const refuse = (reason: string): FormatResult => ({ ok: false, message: `the file was not changed: ${reason}` });
   let text = formatOnce(source);
   for (let round = 1; text !== null && round <= MAX_ROUNDS; round++) {
     const next = formatOnce(text);
@@ -45,8 +45,8 @@ export function formatYaml(source: string): FormatResult {
       text = next;
       continue;
     }
-    const why = findDifference(source, text);
-    return why === null ? { ok: true, text } : refuse(why);
+    const reason = findDifference(source, text);
+    return reason === null ? { ok: true, text } : refuse(reason);
   }
   return refuse(text === null ? "it cannot be read, or is empty" : "repeated formatting does not converge");
 }
