@@ -290,7 +290,7 @@ class Proxy {
     };
     if (isAddressLiteral(host))
       refuse(`${host} is an address; use a name, or list it in egress.yaml`, "ADDRESS_LITERAL");
-    if (!HOST_NAME.test(host)) throw unreadableRefusal("the host of CONNECT is not a name");
+    if (!HOST_NAME.test(host)) throw unreadableRefusal("the host in the CONNECT request is not a valid name");
     // A tunnel to a listed host would pass unread requests.
     if ([...config.origins.values()].some((origin) => origin.host === host) || !config.tunnel.ports.includes(port))
       refuse(`port ${port} of ${host} is not listed in egress.yaml`, "PORT_NOT_LISTED");

@@ -111,7 +111,10 @@ export async function enrolDevice(
 ): Promise<{ device: Device; key: string }> {
   const documentKey = PREFIX + terminalChallenge(verifier);
   const unconfirmedRefusal = (): Refusal =>
-    new Refusal(ERRORS.unconfirmed, "no one has confirmed this machine in the console, or the confirmation is over");
+    new Refusal(
+      ERRORS.unconfirmed,
+      "no one has confirmed this machine in the console, or the confirmation has expired",
+    );
   // Requests without a confirmation do not acquire the ledger's lock.
   if ((await host.documents.get(documentKey)) === null) throw unconfirmedRefusal();
   const { device, key, endings } = await host.ledger.transact(async (tx) => {

@@ -309,9 +309,7 @@ const STEP_LIMIT_EXCEEDED = {
 export function explainError(message: string, names: ReadonlySet<string>): string {
   const [, field] = /^field not found: (.*)$/s.exec(message) ?? [];
   if (field !== undefined)
-    return names.has(field)
-      ? `there is no field "${field}"; test for it with has()`
-      : "there is no field of the name that is looked up";
+    return names.has(field) ? `there is no field "${field}"; test for it with has()` : "no field has this name";
   const [, operator, types] =
     /^found no matching overload for '([^']*)' applied to '.*\(([a-z_., ]*)\)'$/i.exec(message) ?? [];
   if (operator !== undefined)
