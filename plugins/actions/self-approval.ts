@@ -41,7 +41,10 @@ export function listSubmitters(row: SubmittedAction): SubmittedAction[] {
   return [row, ...givers];
 }
 
-/** Returns true if the visibility includes the action, and would include it as an action of each agent that gave its authority. */
+/**
+ * Returns true if the visibility includes the action, and would include it as an action of each agent that gave its
+ * authority.
+ */
 export function coversChain(visibility: Visibility, row: SubmittedAction): boolean {
   return listSubmitters(row).every((submitter) => canSee(visibility, submitter));
 }

@@ -191,8 +191,8 @@ function assertRunsEffective(row: ActionRow, requestHash: string | null): void {
 }
 
 /**
- * Returns true if the caller repeats the recorded start: the same key sends the same `attempt`, and the same permit or again no
- * permit.
+ * Returns true if the caller repeats the recorded start: the same key sends the same `attempt`, and the same permit or
+ * again no permit.
  */
 function isSameStart(
   start: ExecutionEntry | null,
@@ -209,8 +209,8 @@ function isSameStart(
 }
 
 /**
- * Returns true if the action's newest decision refused an earlier start by this key, and is still in effect. A retry then gets
- * the same response.
+ * Returns true if the action's newest decision refused an earlier start by this key, and is still in effect. A retry
+ * then gets the same response.
  */
 function wasRefusedEarlier(
   row: ActionRow,

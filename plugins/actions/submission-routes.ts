@@ -373,8 +373,8 @@ async function describeAlternative(
 }
 
 /**
- * Returns true if a person rejected the request. Returns true if the service cannot tell: the denial is recorded already, and an
- * error would suggest that it was not.
+ * Returns true if a person rejected the request. Returns true if the service cannot tell: the denial is recorded
+ * already, and an error would suggest that it was not.
  */
 async function mayBeRejected(
   host: CoreHost,

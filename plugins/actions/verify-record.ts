@@ -108,8 +108,8 @@ export function verifyStoredContent(row: ActionRow, history: VerifiedHistory): v
 }
 
 /**
- * Returns true if the columns of the row match its ledger entries. Background tasks skip a row that does not match, because an
- * altered row is evidence.
+ * Returns true if the columns of the row match its ledger entries. Background tasks skip a row that does not match,
+ * because an altered row is evidence.
  */
 export async function matchesLedger(host: Pick<CoreHost, "log">, tx: Reader, row: ActionRow): Promise<boolean> {
   try {

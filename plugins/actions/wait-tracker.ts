@@ -24,8 +24,8 @@ export interface WaitTracker {
 }
 
 /**
- * Returns true if the credential submitted the action, or is bound to its agent. Approvers can also wait for an action, but only
- * the agent's waits are tracked.
+ * Returns true if the credential submitted the action, or is bound to its agent. Approvers can also wait for an action,
+ * but only the agent's waits are tracked.
  */
 export function isAgentOfAction(row: ActionRow, { key }: Credential): boolean {
   return key.id === row.submitted_by || key.agent_id === row.agent_id;

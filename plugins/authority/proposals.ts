@@ -107,7 +107,10 @@ function assertExactRule(proposal: RenderedProposal): void {
   if (fault !== undefined) throw new Refusal("VALIDATION_FAILED", `the proposed rule is not valid: ${fault}`);
 }
 
-/** Returns true if the credential can see actions of the proposal's agent and tool, because the evidence counts such actions. */
+/**
+ * Returns true if the credential can see actions of the proposal's agent and tool, because the evidence counts such
+ * actions.
+ */
 export function canSeeProposal({ visibility, limits }: Credential, { agent_id, terms }: Proposal): boolean {
   const within = "key_id" in visibility ? limits : visibility;
   return canSee(within, { agent_id, tool: terms.tool, submitted_by: null });

@@ -159,8 +159,8 @@ async function findEnd(host: CoreHost, { action_id, expires_at }: OpenCredential
 }
 
 /**
- * Returns true if a bar covers the action. As at the start of an action, a bar of a policy covers the actions that the policy
- * applies to.
+ * Returns true if a bar covers the action. As at the start of an action, a bar of a policy covers the actions that the
+ * policy applies to.
  */
 async function isBarred(host: CoreHost, row: ActionRow): Promise<boolean> {
   const { bars = [] } = (await host.snapshot()).barFacts(row);

@@ -304,7 +304,9 @@ class GrantAuditor implements FeatureAuditor {
   }
 }
 
-/** Returns true if the amount of each use can be computed from its request. Amounts of usage come from results instead. */
+/**
+ * Returns true if the amount of each use can be computed from its request. Amounts of usage come from results instead.
+ */
 const hasComputedSum = (grant: Grant | undefined): boolean =>
   grant !== undefined && grant.sum !== null && readUsageName(grant.sum.of) === null;
 

@@ -135,7 +135,9 @@ async function readUse(
     .slice(0, MAX_LISTED);
 }
 
-/** Returns true if the limit depends on a redacted parameter. The use before and after an action would reveal its value. */
+/**
+ * Returns true if the limit depends on a redacted parameter. The use before and after an action would reveal its value.
+ */
 function isRedacted(compiled: CompiledPolicySet, { policy, limit }: Named): boolean {
   const fact = { policy: policy.name, limit: limit.rule.name, basis: limit.basis, used: 0 };
   return omitRedactedUsage(compiled, compiled, { limits: [fact] } as never).limits.length === 0;

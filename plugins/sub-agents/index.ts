@@ -143,7 +143,9 @@ function authorityRoutes(host: CoreHost) {
   ];
 }
 
-/** Returns true if the credential can see the agent that has the authority, or an agent that gave a link of its chain. */
+/**
+ * Returns true if the credential can see the agent that has the authority, or an agent that gave a link of its chain.
+ */
 function canSeeAuthority({ all }: Authorities, authority: Authority, credential: Credential): boolean {
   const { agent_id } = credential.key;
   const chain = chainOf(all, authority);

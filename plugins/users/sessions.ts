@@ -381,7 +381,10 @@ export class Sessions {
     return document === null ? null : { session: readSession(document), document };
   }
 
-  /** Returns true if the session is neither ended nor expired. For a terminal, this includes the session that confirmed it. */
+  /**
+   * Returns true if the session is neither ended nor expired. For a terminal, this includes the session that confirmed
+   * it.
+   */
   async isLive(session: Pick<StoredSession, "user_id" | "id">, tx: LedgerTransaction | null): Promise<boolean> {
     return (await this.recheck(session, tx)) !== null;
   }

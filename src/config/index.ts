@@ -53,7 +53,10 @@ function takeSections(given: Record<string, unknown>, describe: (pointer: string
   return sections;
 }
 
-/** Returns true if a plugin could have this name. The name of a plugin that is loaded by path is known only once it is loaded. */
+/**
+ * Returns true if a plugin could have this name. The name of a plugin that is loaded by path is known only once it is
+ * loaded.
+ */
 function mayBePlugin(name: string, { plugins }: { plugins?: unknown }): boolean {
   const named = Array.isArray(plugins)
     ? plugins.map((item: string | { name?: unknown } | null) => (typeof item === "string" ? item : item?.name))

@@ -11,7 +11,7 @@ import { findPathsRead, findRequestPath } from "./policy/condition/condition-mem
 
 const COMPARISONS = ["_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in"];
 
-/** What a scope says about the parameters or the context. */
+/** The members of the parameters or of the context that a scope constrains. */
 interface PartScope {
   /** Members that the scope reads. */
   read: Set<string>;

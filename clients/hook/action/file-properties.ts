@@ -228,8 +228,8 @@ const TEMPORARY_FOLDERS = [...new Set(["/tmp", tmpdir()])].flatMap((folder) =>
 );
 
 /**
- * Returns true if a path, with links resolved, is in a folder for temporary files. If the workspace is in such a folder, its other folders can be
- * projects, too.
+ * Returns true if a path, with links resolved, is in a folder for temporary files. If the workspace is in such a
+ * folder, its other folders can be projects, too.
  */
 const isTemporary = (path: string, workspace: string | null): boolean =>
   TEMPORARY_FOLDERS.some(

@@ -272,7 +272,9 @@ function writeError(path: string, error: unknown): CommandError {
   return new CommandError(`${path} cannot be written: ${describeSystemError(error) ?? (error as Error).message}`);
 }
 
-/** Returns true if the process exists. A process that has ended is removed when this process, its parent, is notified. */
+/**
+ * Returns true if the process exists. A process that has ended is removed when this process, its parent, is notified.
+ */
 function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0);

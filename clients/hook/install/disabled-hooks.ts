@@ -64,7 +64,8 @@ function codexDisabledReason({ home, project }: SettingsFolders, read: ReadFile)
 }
 
 /**
- * Returns true if the file contains `hooks = false`, or the older name `codex_hooks`, under [features] or on the same line.
+ * Returns true if the file contains `hooks = false`, or the older name `codex_hooks`, under [features] or on the same
+ * line.
  */
 function disablesHooksFeature(toml: string): boolean {
   let table = "";

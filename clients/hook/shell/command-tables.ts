@@ -161,8 +161,8 @@ const NODE_OPTION =
   /^--(max-old-space-size=[0-9]+|no-warnings|enable-source-maps|trace-warnings|trace-deprecation|experimental-vm-modules)$/;
 
 /**
- * Returns true if an assignment cannot change which commands run, or how they run. Only the locales UTF-8 and C are harmless,
- * because in other character sets a backslash can be the second byte of a letter.
+ * Returns true if an assignment cannot change which commands run, or how they run. Only the locales UTF-8 and C are
+ * harmless, because in other character sets a backslash can be the second byte of a letter.
  */
 export function isHarmlessAssignment(variable: string, value: string): boolean {
   return (

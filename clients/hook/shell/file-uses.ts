@@ -154,7 +154,10 @@ export function wordSearch(path: string, text: string, ignored: "skipped" | "rea
   return [{ path: folder, ignored: "matched", globs: [pattern, ...folders.filter((each) => each !== "")], ...word }];
 }
 
-/** Returns true if a word is the file of `docker build -f`. Without this check, a name such as `Dockerfile.dev` counts as a host. */
+/**
+ * Returns true if a word is the file of `docker build -f`. Without this check, a name such as `Dockerfile.dev` counts
+ * as a host.
+ */
 export const isBuildFile = (name: string, args: readonly string[], at: number): boolean =>
   ["docker", "podman"].includes(name) &&
   args[0] === "build" &&

@@ -267,7 +267,8 @@ export class NestedCommands {
       return this.read([{ ...first, text: program }, ...args], [...via, "uv run"], depth, null);
     }
     const texts = this.scriptTexts(first);
-    // The programs and options of these scripts are known, too. A missing script could be created with any content.
+    // These wrapper scripts start known programs. If a script is missing, a file with any content could be created in
+    // its place.
     if (/(^|\/)(gradlew|mvnw)$/.test(first.text)) {
       if (texts.length === 0) this.reader.note("script");
       return record();

@@ -273,7 +273,10 @@ const SENDERS = new Set(["curl", "wget", "docker", "docker-compose", "podman", "
 
 export const sendsTexts = (name: string): boolean => SENDERS.has(name);
 
-/** Returns true if all arguments of a program are texts, options without a value, or one verb, and none has a special character. */
+/**
+ * Returns true if all arguments of a program are texts, options without a value, or one verb, and none has a special
+ * character.
+ */
 export function hasOnlyNames(name: string, args: readonly ShellArgument[]): boolean {
   if (!args.every(({ text, isLiteral }) => isLiteral && /^[\w./ -]+$/.test(text))) return false;
   return (TEXT_SYNTAX[name] ?? []).some((syntax) => {

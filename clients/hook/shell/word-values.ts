@@ -51,16 +51,17 @@ interface WordValue {
 }
 
 /**
- * Returns true if the parser treats the text as plain although it has a meaning in a shell, such as "1>(x)". The caller must
- * replace quoted parts with a quotation mark.
+ * Returns true if the parser treats the text as plain although it has a meaning in a shell, such as "1>(x)". The caller
+ * must replace quoted parts with a quotation mark.
  */
 function isMisread(raw: string): boolean {
   return /[<>()|&;\s]|\$['"]/.test(withoutEscapes(raw)) || hasExpansion(raw);
 }
 
 /**
- * Returns true if the text contains `$` or a backtick that starts an expansion. Used for double quotes and here-documents, in
- * which other operators have no meaning. zsh allows all letters in names, and "=", "^", "~" and "+" before names.
+ * Returns true if the text contains `$` or a backtick that starts an expansion. Used for double quotes and
+ * here-documents, in which other operators have no meaning. zsh allows all letters in names, and "=", "^", "~" and "+"
+ * before names.
  */
 export function hasExpansion(raw: string): boolean {
   return /`|\$[\w({[@*#?$!=^~+\u0080-\uffff-]/.test(withoutEscapes(raw));
@@ -85,7 +86,7 @@ function differsBetweenShells(part: WordPart): boolean {
     case "DoubleQuoted":
       return part.parts.some((each) => each.type === "Literal" && /\\`/.test(each.text));
     default:
-      // In shells in which `$'\t'` is not a tab, no command takes it for an option or a file.
+      // Some shells read `$'\\t'` literally. No command takes the literal word for an option or a file.
       return (part.type === "AnsiCQuoted" && !/^\$'\\[nt]'$/.test(part.text)) || part.type === "LocaleString";
   }
 }
@@ -225,8 +226,8 @@ function unknownValue(part: WordPart, scripts: ParsedScript[]): null {
 }
 
 /**
- * Returns true if `$((…))` only computes with numbers. A shell evaluates the value of a variable as an expression, which can run commands, so each
- * variable must be a number.
+ * Returns true if `$((…))` only computes with numbers. A shell evaluates the value of a variable as an expression,
+ * which can run commands, so each variable must be a number.
  */
 export function isNumeric(text: string, scope: Scope): boolean {
   const [, expression = ""] = /^\$\(\(([\w\s$+*/%<>()-]+)\)\)$/.exec(text) ?? [];

@@ -595,7 +595,10 @@ function pickShown(change: ActionChange): Partial<ShownColumns> {
   );
 }
 
-/** Returns true if a row of a history equals the written row. Skips a request or a result that is too long for histories. */
+/**
+ * Returns true if a row of a history equals the written row. Skips a request or a result that is too long for
+ * histories.
+ */
 function showsSame(shown: ShownColumns, row: PastActionRow): boolean {
   const isErased = shown.request === "";
   if (isErased !== (row.erased_at !== null)) return false;

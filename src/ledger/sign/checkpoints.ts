@@ -202,7 +202,10 @@ export class Checkpoints {
   }
 }
 
-/** Returns true if the signature can be retried: the store or a file could not be used, but nothing contradicts the head. */
+/**
+ * Returns true if the signature can be retried: the store or a file could not be used, but nothing contradicts the
+ * head.
+ */
 export function canSignLater(error: unknown): error is StorageError {
   return error instanceof StorageError && error.kind !== "corrupt" && error.kind !== "invalid";
 }

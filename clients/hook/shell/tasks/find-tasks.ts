@@ -59,7 +59,10 @@ const FINDERS: Readonly<Record<string, Finder>> = {
 export const canonicalTaskArguments = (name: string, args: readonly string[], runsTask: boolean): readonly string[] =>
   ["npm", "pnpm", "yarn", "bun"].includes(name) ? canonicalManagerArguments(name, args, runsTask) : args;
 
-/** Returns true if a package manager runs an installed program because it has no command or script of this name: `yarn eslint`. */
+/**
+ * Returns true if a package manager runs an installed program because it has no command or script of this name: `yarn
+ * eslint`.
+ */
 export const runsInstalledProgram = (manager: string, command: string): boolean =>
   ["yarn", "pnpm"].includes(manager) &&
   !isManagerCommand(command) &&

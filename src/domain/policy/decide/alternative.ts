@@ -175,8 +175,8 @@ function listCandidates(evaluation: Evaluation, facts: Facts): Candidate[] {
 }
 
 /**
- * Returns true if the limit counts only the caller's actions. The rest of another limit would reveal the amounts of others. A key
- * without an agent can name any agent.
+ * Returns true if the limit counts only the caller's actions. The rest of another limit would reveal the amounts of
+ * others. A key without an agent can name any agent.
  */
 const isOwnLimit = (per: string | undefined, { principal }: Facts): boolean =>
   per === "key" || (per === "agent" && principal?.agent_id != null);
