@@ -1,5 +1,6 @@
 /**
- * What a plugin's command uses, apart from `assent/plugin`, because the service does not need it.
+ * `assent/command`: functions for commands of plugins. Separate from `assent/plugin`, because the service does not need
+ * them.
  * @example
  * const { values } = parseArguments(args, { json: { type: "boolean" } });
  */
@@ -97,7 +98,7 @@ export async function collectFromPlugins<T>(
 }
 
 /**
- * Returns what a condition in CEL leaves free in later requests; null if it is not CEL.
+ * Returns the members of later requests that a CEL condition does not constrain; null if it is not CEL.
  * @example
  * const free = await findFreeMembers("params.repo == \"web\"", action);
  */
@@ -166,7 +167,7 @@ export async function readPolicyFolder(
 }
 
 /**
- * Resolves to what is wrong with a policy document; null if it is valid.
+ * Returns an error message for an invalid policy document; null if it is valid.
  * @example
  * const fault = await findPolicyFault({ policy: "refunds", rules: [] });
  */

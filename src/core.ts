@@ -409,7 +409,7 @@ export {
   type IdempotentCall,
   REPLAYED_HEADERS,
   findCreatedResource,
-  idempotencyConflict,
+  idempotencyConflictRefusal as idempotencyConflict,
   toIdempotencyLookup,
   readIdempotencyKey,
   readIdempotentCall,
@@ -420,7 +420,7 @@ export { UnreadableRequest, readJson, readJsonObject } from "./domain/json-body.
 export {
   decodeSeqCursor,
   encodeCursor,
-  invalidCursor,
+  invalidCursorRefusal as invalidCursor,
   listReply,
   readPage,
   slicePageBySeq,

@@ -76,7 +76,7 @@ export interface Plugin<Options extends TObject = TObject> {
    * loads only if the operator sets `core: true` for it in `assent.yaml`.
    */
   core?: true;
-  /** Names of the plugins without which this one cannot work. It may import `api.ts` of their folders. */
+  /** Names of the plugins that this one requires. It can import `api.ts` of their folders. */
   needs?: readonly string[];
   /** Schema of the options, validated before `setup`. Unknown keys are rejected. Default: the plugin has no options. */
   options?: Options;
@@ -104,7 +104,7 @@ export interface Plugin<Options extends TObject = TObject> {
   reactions?: readonly Reaction[];
   /** Conditions for approving and starting actions; see `Guard`. Only for plugins with `core`. */
   guards?: readonly Guard[];
-  /** What an approval can also do; see `VoteAddition`. */
+  /** Declares what else an approval can do; see `VoteAddition`. */
   voteAddition?: VoteAddition;
   /** How one person can approve without the other approvers; see `SoleApproval`. */
   soleApproval?: SoleApproval;

@@ -30,7 +30,7 @@ export function readSystemRoots(env: Variables): string[] {
 }
 
 export interface CertificateFolder {
-  /** The authority's certificate alone, for programs that add it to their own. */
+  /** The authority's certificate without others, for programs that add it to their own list. */
   authority: string;
   /** The authority's and the system's certificates, for programs that trust only this file. */
   bundle: string;
@@ -70,7 +70,7 @@ const REMOVED = [
   "NODE_TLS_REJECT_UNAUTHORIZED",
   "GIT_SSL_NO_VERIFY",
   "GIT_PROXY_COMMAND",
-  // The proxy's own key. An agent that submits actions itself has a key of its own.
+  // The proxy's key. An agent that submits actions itself has a separate key.
   "ASSENT_API_KEY",
 ];
 

@@ -1,7 +1,7 @@
 /**
- * Creates the certificates that the proxy shows to the agent. Writes DER itself, because two fixed certificate profiles
- * need 60 lines, no parser, and no dependency in the process that has the credentials. OpenSSL checks the result in each
- * handshake.
+ * Creates the certificates that the proxy shows to the agent. Encodes DER without a library: two fixed certificate
+ * profiles need only 60 lines and no parser, and the process that has the credentials gets no dependency. OpenSSL
+ * checks the result in each handshake.
  */
 import { createHash, generateKeyPairSync, randomBytes, sign, type KeyObject } from "node:crypto";
 import { isIP } from "node:net";
@@ -89,7 +89,7 @@ function certificate(
   return `-----BEGIN CERTIFICATE-----\n${lines.join("\n")}\n-----END CERTIFICATE-----\n`;
 }
 
-/** Returns a tag, the length of the parts together, and the parts. */
+/** Encodes a DER value: the tag, the total length of the parts, and the parts. */
 function der(tag: number, ...parts: Buffer[]): Buffer {
   const value = Buffer.concat(parts);
   const { length } = value;

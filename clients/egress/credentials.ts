@@ -1,7 +1,7 @@
 /** Swaps placeholders for credentials in a request, and removes credentials from a response. */
 import { Transform } from "node:stream";
 import { decodeUtf8, isJsonObject, parseJson } from "../../src/domain/json.ts";
-import { Refusal, unreadable } from "./refusal.ts";
+import { Refusal, unreadableRefusal } from "./refusal.ts";
 
 export interface Credential {
   /** Where the placeholder is swapped. Names of headers are in lowercase. */
@@ -19,8 +19,9 @@ export interface PlainRequest {
 }
 
 /**
- * Returns the request with credentials in the places of their placeholders, and nowhere else. Throws Refusal if a place
- * contains another value, because the agent could then act as another account, which receives what it sends.
+ * Returns the request with credentials in place of their placeholders. Changes nothing else. Throws Refusal if the
+ * position of a credential has another value: the agent could then act as another account, which would receive what it
+ * sends.
  */
 export function swapCredentials(credentials: readonly Credential[], request: PlainRequest): PlainRequest {
   let { headers, uri, body } = request;
@@ -29,7 +30,7 @@ export function swapCredentials(credentials: readonly Credential[], request: Pla
     const { place, name } = credential;
     if (place === "header") {
       const read = headers.filter(([each]) => each.replaceAll("_", "-") === name.replaceAll("_", "-"));
-      if (read.length > 1 || (read[0] !== undefined && read[0][0] !== name)) throw missing(credential, "once");
+      if (read.length > 1 || (read[0] !== undefined && read[0][0] !== name)) throw missingRefusal(credential, "once");
       headers = headers.map(([each, value]) => [each, each === name ? swapHeader(credential, value) : value]);
     } else if (place === "query") {
       const at = uri.indexOf("?");
@@ -39,9 +40,9 @@ export function swapCredentials(credentials: readonly Credential[], request: Pla
   return { headers, uri, body };
 }
 
-function missing({ place, name, placeholder }: Credential, how = "as its value"): Refusal {
+function missingRefusal({ place, name, placeholder }: Credential, options = "as its value"): Refusal {
   return new Refusal(
-    `the ${place === "query" ? "query parameter" : place === "body" ? "member of the body" : "header"} ${name} must contain the placeholder ${placeholder} ${how}; the proxy forwards no other credential`,
+    `the ${place === "query" ? "query parameter" : place === "body" ? "member of the body" : "header"} ${name} must contain the placeholder ${placeholder} ${options}; the proxy forwards no other credential`,
     { status: 403, code: "PLACEHOLDER_MISSING" },
   );
 }
@@ -51,11 +52,12 @@ function swapHeader(credential: Credential, value: string): string {
   const { placeholder, secret } = credential;
   const [, scheme = "", rest = ""] = /^([A-Za-z][A-Za-z0-9-]* +)?(\S+)$/.exec(value) ?? [];
   if (rest === placeholder) return `${scheme}${secret}`;
-  if (scheme.trim().toLowerCase() !== "basic" || !/^[A-Za-z0-9+/]+=*$/.test(rest)) throw missing(credential);
+  if (scheme.trim().toLowerCase() !== "basic" || !/^[A-Za-z0-9+/]+=*$/.test(rest)) throw missingRefusal(credential);
   const decoded = Buffer.from(rest, "base64").toString("latin1");
   const at = decoded.indexOf(":");
   const [user, password] = [decoded.slice(0, at), decoded.slice(at + 1)];
-  if (at < 0 || ![user, password].includes(placeholder)) throw missing(credential, "as the user or the password");
+  if (at < 0 || ![user, password].includes(placeholder))
+    throw missingRefusal(credential, "as the user or the password");
   const swapped = [user, password].map((part) => (part === placeholder ? secret : part)).join(":");
   return `${scheme}${Buffer.from(swapped, "latin1").toString("base64")}`;
 }
@@ -72,16 +74,20 @@ function swapPairs(credential: Credential, text: string): string {
       assertOtherName(credential, given ?? key);
       return pair;
     }
-    if (decodePart(value) !== placeholder || ++swapped > 1) throw missing(credential);
+    if (decodePart(value) !== placeholder || ++swapped > 1) throw missingRefusal(credential);
     return `${key}=${encodeURIComponent(secret)}`;
   });
   return pairs.join("&");
 }
 
-/** Throws Refusal if servers can read another name as that of the credential, which would then be the agent's. */
-function assertOtherName(credential: Credential, given: string): void {
-  const isSame = [given, given.replace(/\[.*$/s, "")].some((each) => readName(each) === readName(credential.name));
-  if (isSame) throw missing(credential);
+/**
+ * Throws Refusal if servers could read another name as that of the credential. Its value would then be the agent's own.
+ */
+function assertOtherName(credential: Credential, otherName: string): void {
+  const isSame = [otherName, otherName.replace(/\[.*$/s, "")].some(
+    (each) => readName(each) === readName(credential.name),
+  );
+  if (isSame) throw missingRefusal(credential);
 }
 
 /** Go and ASP.NET ignore case. PHP replaces dots, spaces and `[`, and removes spaces in front. */
@@ -100,18 +106,21 @@ function swapBody(credential: Credential, body: Buffer, type: string): Buffer {
   const [plain = ""] = type.toLowerCase().split(/\s*;/);
   if (plain === "application/x-www-form-urlencoded") {
     const text = body.toString("latin1");
-    if (text.includes(";")) throw unreadable("the form contains a semicolon, which servers interpret differently");
+    if (text.includes(";"))
+      throw unreadableRefusal("the form contains a semicolon, which servers interpret differently");
     return Buffer.from(swapPairs(credential, text), "latin1");
   }
   // In another body, such as multipart/form-data, another credential would pass unseen.
   if (!/^application\/(?:[a-z0-9.+-]+\+)?json$/.test(plain))
-    throw unreadable(`a credential of this host is in the body, so the body must be JSON or a form; got "${plain}"`);
+    throw unreadableRefusal(
+      `a credential of this host is in the body, so the body must be JSON or a form; got "${plain}"`,
+    );
   // The same parser as for the decision, which has accepted this body.
   const value = parseJson(decodeUtf8(body) ?? "");
   if (!isJsonObject(value)) return body;
   for (const given of Object.keys(value)) if (given !== name) assertOtherName(credential, given);
   if (!Object.hasOwn(value, name)) return body;
-  if (value[name] !== placeholder) throw missing(credential);
+  if (value[name] !== placeholder) throw missingRefusal(credential);
   return Buffer.from(JSON.stringify({ ...value, [name]: secret }));
 }
 
@@ -145,7 +154,7 @@ export class Redactor {
     });
   }
 
-  /** Redacts in place. `rest` begins where a credential could continue in the next bytes; it is empty at the end. */
+  /** Redacts in place. `rest` begins where a credential could continue in the next chunk; it is empty at the end. */
   private redact(bytes: Buffer, isEnd: boolean): { done: Buffer; rest: Buffer } {
     for (let at = 0; at < bytes.length;) {
       let end = 0;
@@ -162,13 +171,16 @@ export class Redactor {
   }
 }
 
-/** A credential in one encoding: the spellings of each of its characters. */
+/** A credential in one encoding, with all spellings of each of its characters. */
 interface Pattern {
   starts: ReadonlySet<number>;
   characters: readonly (readonly Buffer[])[];
 }
 
-/** Returns where the credential that begins at `start` ends, "open" if the bytes end within it, or null. */
+/**
+ * Matches a credential at `start`. Returns its end; "open" if the bytes end before the credential does; null if there
+ * is no match.
+ */
 function findEnd(bytes: Buffer, start: number, { characters }: Pattern): number | "open" | null {
   let ends = [start];
   let isOpen = false;

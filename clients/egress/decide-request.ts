@@ -55,8 +55,8 @@ export interface StartedRequest {
 }
 
 /**
- * Maximum number of submissions of a request. Equal requests at the same time share one action, which only one of them
- * can start; the others are submitted again.
+ * Maximum number of submissions of one request. Equal concurrent requests share one action, which only one of them can
+ * start. The others are submitted again.
  */
 const MAX_SUBMISSIONS = 10;
 
@@ -80,9 +80,9 @@ export class RequestGate {
   ): Promise<StartedRequest> {
     try {
       const request = { agent_id: await this.agentId(), tool, operation, params };
-      const how = { meta: { via: "egress" }, approvalTimeout: this.options.wait, signal };
+      const options = { meta: { via: "egress" }, approvalTimeout: this.options.wait, signal };
       for (let submissions = 1; ; submissions++) {
-        const { state, action, outcome, message } = await submitAndStart(this.options.assent, request, how);
+        const { state, action, outcome, message } = await submitAndStart(this.options.assent, request, options);
         if (state === "started") return this.started(action);
         if (state === "pending") throw pendingRefusal(action, message);
         if (outcome !== "taken" || submissions === MAX_SUBMISSIONS)

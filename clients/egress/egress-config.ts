@@ -61,7 +61,7 @@ const File = Type.Object(
   closed,
 );
 
-/** A server whose requests the proxy reads. */
+/** An upstream server. The proxy decrypts and decides the requests to it. */
 export interface Origin {
   scheme: "http" | "https";
   /** Lowercase, without brackets. */
@@ -69,7 +69,7 @@ export interface Origin {
   port: number;
   /** The tool of its actions. */
   tool: string;
-  /** Whether it may have an internal address. */
+  /** Whether the server may have an internal address. */
   private: boolean;
   /** Certificates that sign the server's certificate; null for the system's. */
   ca: string | null;
@@ -208,29 +208,32 @@ function readOrigin(
 /** Headers that the proxy writes itself, or that frame the request. */
 const RESERVED =
   /^(?:host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|accept-encoding|content-.*|proxy-.*)$/;
-/** A shorter credential would also be found where it is not meant. */
+/** Minimum length of a credential. A shorter one would also be found in unrelated text. */
 const MIN_SECRET = 8;
 
-function readCredential(path: string, given: Static<typeof CredentialEntry>, where: Where): Credential {
-  const places = (["header", "query", "body"] as const).filter((place) => given[place] !== undefined);
+function readCredential(path: string, configEntry: Static<typeof CredentialEntry>, where: Where): Credential {
+  const places = (["header", "query", "body"] as const).filter((place) => configEntry[place] !== undefined);
   const [place] = places;
   if (place === undefined || places.length > 1)
     throw new EgressConfigError(`${path}: set one of header, query and body`);
-  if ((given.env === undefined) === (given.file === undefined))
+  if ((configEntry.env === undefined) === (configEntry.file === undefined))
     throw new EgressConfigError(`${path}: set either env or file`);
-  const name = place === "header" ? (given.header as string).toLowerCase() : (given[place] as string);
+  const name = place === "header" ? (configEntry.header as string).toLowerCase() : (configEntry[place] as string);
   if (place === "header" && RESERVED.test(name))
     throw new EgressConfigError(`${path}/header: the proxy writes the header ${name} itself`);
-  const secret = given.env === undefined ? readSecretFile(path, given.file as string, where) : where.env[given.env];
+  const secret =
+    configEntry.env === undefined
+      ? readSecretFile(path, configEntry.file as string, where)
+      : where.env[configEntry.env];
   if (secret === undefined || secret === "")
-    throw new EgressConfigError(`${path}/env: the environment variable ${given.env} is not set`);
+    throw new EgressConfigError(`${path}/env: the environment variable ${configEntry.env} is not set`);
   if (!/^[!-~]+$/.test(secret) || secret.length < MIN_SECRET)
     throw new EgressConfigError(
       `${path}: the credential must have ${MIN_SECRET} or more printable ASCII characters without spaces`,
     );
   const placeholder =
-    given.placeholder ??
-    `assent-placeholder-${(given.variable ?? given.env ?? name).replaceAll(/[^A-Za-z0-9._-]/g, "-")}`;
+    configEntry.placeholder ??
+    `assent-placeholder-${(configEntry.variable ?? configEntry.env ?? name).replaceAll(/[^A-Za-z0-9._-]/g, "-")}`;
   if (placeholder.includes(secret) || secret.includes(placeholder))
     throw new EgressConfigError(`${path}/placeholder: the placeholder is the credential; choose another placeholder`);
   return { place, name, placeholder, secret };

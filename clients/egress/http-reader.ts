@@ -4,7 +4,7 @@
  * requests. The proxy writes the head and the framing of the forwarded request itself.
  */
 import type { Duplex } from "node:stream";
-import { Refusal, unreadable } from "./refusal.ts";
+import { Refusal, unreadableRefusal } from "./refusal.ts";
 
 const MAX_HEAD = 64 * 1024;
 const MAX_HEADERS = 200;
@@ -76,12 +76,12 @@ export class ByteReader {
       }
       if (await this.more()) continue;
       if (this.size === 0) return null;
-      throw unreadable("the request ended early");
+      throw unreadableRefusal("the request ended early");
     }
   }
 
   async readExactly(length: number): Promise<Buffer> {
-    while (this.size < length) if (!(await this.more())) throw unreadable("the request ended early");
+    while (this.size < length) if (!(await this.more())) throw unreadableRefusal("the request ended early");
     const bytes = this.buffered().subarray(0, length);
     this.drop(length);
     return bytes;
@@ -114,29 +114,29 @@ export const headerOf = ({ headers }: Pick<RequestHead, "headers">, name: string
 
 /** Reads the head of the next request. Resolves to null at the end of the stream. Throws Refusal. */
 export async function readHead(reader: ByteReader): Promise<RequestHead | null> {
-  const tooLong = unreadable(`the head of the request is longer than ${MAX_HEAD} bytes`, 431);
+  const tooLong = unreadableRefusal(`the head of the request is longer than ${MAX_HEAD} bytes`, 431);
   const bytes = await reader.readUntil(END_OF_HEAD, MAX_HEAD, tooLong);
   if (bytes === null) return null;
   const [first = "", ...lines] = bytes.toString("latin1").split("\r\n");
-  if (first.startsWith("PRI * HTTP/2")) throw unreadable("the proxy does not speak HTTP/2", 505);
+  if (first.startsWith("PRI * HTTP/2")) throw unreadableRefusal("the proxy does not speak HTTP/2", 505);
   const [, method, target, version] = /^([A-Z]{1,20}) ([!-~]+) HTTP\/(\d\.\d)$/.exec(first) ?? [];
   if (method === undefined || target === undefined)
-    throw unreadable("the request does not start with an HTTP/1.1 request line");
+    throw unreadableRefusal("the request does not start with an HTTP/1.1 request line");
   // Python before 3.13 sends CONNECT as HTTP/1.0 without Host. The protocol ends with the head, so the version is of no
   // consequence.
   if (version !== "1.1" && !(version === "1.0" && method === "CONNECT"))
-    throw unreadable(`the proxy speaks HTTP/1.1 only; got HTTP/${version}`, 505);
-  if (lines.length > MAX_HEADERS) throw unreadable(`the request has more than ${MAX_HEADERS} headers`, 431);
+    throw unreadableRefusal(`the proxy speaks HTTP/1.1 only; got HTTP/${version}`, 505);
+  if (lines.length > MAX_HEADERS) throw unreadableRefusal(`the request has more than ${MAX_HEADERS} headers`, 431);
   const headers = lines.map(readHeaderLine);
   assertPlainHeaders(method, headers);
   return { method, target, headers };
 }
 
 function readHeaderLine(line: string): [string, string] {
-  if (/^[ \t]/.test(line)) throw unreadable("a header continues on another line");
+  if (/^[ \t]/.test(line)) throw unreadableRefusal("a header continues on another line");
   const [, name, value] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t -~]*)$/.exec(line) ?? [];
   if (name === undefined || value === undefined)
-    throw unreadable("a header has characters that servers interpret differently");
+    throw unreadableRefusal("a header has characters that servers interpret differently");
   return [name.toLowerCase(), value.trim()];
 }
 
@@ -145,19 +145,20 @@ function assertPlainHeaders(method: string, headers: [string, string][]): void {
   for (const [name, value] of headers) {
     // CGI programs read `Content_Length` as `Content-Length`.
     const read = name.replaceAll("_", "-");
-    if (read !== name && SINGLE.includes(read)) throw unreadable(`servers can read the header ${name} as ${read}`);
-    if (seen.has(name) && SINGLE.includes(name)) throw unreadable(`the request has two headers ${name}`);
+    if (read !== name && SINGLE.includes(read))
+      throw unreadableRefusal(`servers can read the header ${name} as ${read}`);
+    if (seen.has(name) && SINGLE.includes(name)) throw unreadableRefusal(`the request has two headers ${name}`);
     seen.add(name);
     if (name === "connection")
       for (const option of value.toLowerCase().split(/[ \t]*,[ \t]*/))
         if (!CONNECTION_OPTIONS.includes(option))
-          throw unreadable(`the connection option "${option}" changes the request or its protocol`);
+          throw unreadableRefusal(`the connection option "${option}" changes the request or its protocol`);
   }
-  if (!seen.has("host") && method !== "CONNECT") throw unreadable("the request has no header host");
-  if (seen.has("expect")) throw unreadable("the proxy reads the whole body before it answers; omit Expect", 417);
-  if (seen.has("trailer")) throw unreadable("the request announces trailers");
+  if (!seen.has("host") && method !== "CONNECT") throw unreadableRefusal("the request has no header host");
+  if (seen.has("expect")) throw unreadableRefusal("the proxy reads the whole body before it answers; omit Expect", 417);
+  if (seen.has("trailer")) throw unreadableRefusal("the request announces trailers");
   if (seen.has("content-length") && seen.has("transfer-encoding"))
-    throw unreadable("the request has both Content-Length and Transfer-Encoding");
+    throw unreadableRefusal("the request has both Content-Length and Transfer-Encoding");
 }
 
 /** Reads the whole body of the request. Throws Refusal. */
@@ -169,24 +170,24 @@ export async function readBody(reader: ByteReader, head: RequestHead, limit: num
   const encoding = headerOf(head, "transfer-encoding");
   if (encoding === null) {
     const length = headerOf(head, "content-length") ?? "0";
-    if (!/^\d{1,15}$/.test(length)) throw unreadable("Content-Length is not a number");
+    if (!/^\d{1,15}$/.test(length)) throw unreadableRefusal("Content-Length is not a number");
     if (Number(length) > limit) throw tooLarge;
     return reader.readExactly(Number(length));
   }
-  if (encoding.toLowerCase() !== "chunked") throw unreadable("Transfer-Encoding is not chunked");
+  if (encoding.toLowerCase() !== "chunked") throw unreadableRefusal("Transfer-Encoding is not chunked");
   const chunks: Buffer[] = [];
   let total = 0;
   for (;;) {
-    const line = await reader.readUntil("\r\n", 16, unreadable("the size of a chunk is not valid"));
+    const line = await reader.readUntil("\r\n", 16, unreadableRefusal("the size of a chunk is not valid"));
     const size = line?.toString("latin1") ?? "";
     // No extensions, signs or spaces, which servers read differently.
-    if (!/^[0-9A-Fa-f]{1,8}$/.test(size)) throw unreadable("the size of a chunk is not valid");
+    if (!/^[0-9A-Fa-f]{1,8}$/.test(size)) throw unreadableRefusal("the size of a chunk is not valid");
     const length = Number.parseInt(size, 16);
     total += length;
     if (total > limit) throw tooLarge;
     chunks.push(await reader.readExactly(length));
     if ((await reader.readExactly(2)).toString("latin1") !== "\r\n")
-      throw unreadable(length === 0 ? "the request has trailers" : "a chunk is longer than its size");
+      throw unreadableRefusal(length === 0 ? "the request has trailers" : "a chunk is longer than its size");
     if (length === 0) return Buffer.concat(chunks);
   }
 }

@@ -15,8 +15,8 @@ import { Redactor, swapCredentials } from "./credentials.ts";
 import { decidedHeaders, RequestGate } from "./decide-request.ts";
 import { originKey, type EgressConfig, type Origin } from "./egress-config.ts";
 import { ByteReader, headerOf, readBody, readHead, type RequestHead } from "./http-reader.ts";
-import { Refusal, unreadable, writeRefusal } from "./refusal.ts";
-import { authorityOf, forwardResponse, internalRefusal, sendUpstream, unreachable } from "./upstream.ts";
+import { Refusal, unreadableRefusal, writeRefusal } from "./refusal.ts";
+import { authorityOf, forwardResponse, internalRefusal, sendUpstream, unreachableRefusal } from "./upstream.ts";
 
 export interface EgressOptions {
   config: EgressConfig;
@@ -37,7 +37,7 @@ export interface EgressProxy {
 
 /** Bounds the memory of requests that wait, together with `max_body_bytes`. */
 const MAX_CONNECTIONS = 128;
-/** Time in which a client shows the proxy's credential, and in which TLS starts. */
+/** Maximum time in which a client must send the proxy's credential and start TLS. */
 const HANDSHAKE_MS = 10_000;
 /** Time in which an agent reads a refusal before its connection is closed. */
 const LINGER_MS = 2_000;
@@ -132,7 +132,7 @@ class Proxy {
         this.parts.log(`a connection was closed: ${(error as Error).message}`);
         return void stream.destroy();
       }
-      writeRefusal(stream, error instanceof Refusal ? error : unreadable(error.message), true);
+      writeRefusal(stream, error instanceof Refusal ? error : unreadableRefusal(error.message), true);
       stream.end();
       // Keep reading for a while. Closing at once could reset the connection, and the agent would lose the refusal.
       reader.detach();
@@ -143,8 +143,8 @@ class Proxy {
 
   private assertCredential(head: RequestHead): void {
     const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
-    const given = (headerOf(head, "proxy-authorization") ?? "").replace(/^basic +/i, "Basic ");
-    if (timingSafeEqual(digest(given), digest(this.parts.credential))) return;
+    const authorization = (headerOf(head, "proxy-authorization") ?? "").replace(/^basic +/i, "Basic ");
+    if (timingSafeEqual(digest(authorization), digest(this.parts.credential))) return;
     throw new Refusal("send the credential of the proxy's URL", {
       status: 407,
       code: "PROXY_CREDENTIAL_MISSING",
@@ -155,7 +155,8 @@ class Proxy {
   /** Returns the listed origin of an absolute-form request. */
   private plainOrigin({ target }: RequestHead): Origin {
     const [, host = "", port = "80"] = /^http:\/\/([^/?#@\\:]+)(?::([1-9]\d{0,4}))?(?:[/?]|$)/i.exec(target) ?? [];
-    if (host === "") throw unreadable("the target of the request must be an http URL, or CONNECT must come first");
+    if (host === "")
+      throw unreadableRefusal("the target of the request must be an http URL, or CONNECT must come first");
     const origin = this.parts.config.origins.get(originKey("http", host.toLowerCase(), Number(port)));
     if (origin !== undefined) return origin;
     throw new Refusal(`http://${host.toLowerCase()}:${port} is not listed in egress.yaml`, {
@@ -168,16 +169,16 @@ class Proxy {
     const [, given = "", port = ""] = /^([^:@/?#[\]]+|\[[0-9a-f:.]+\]):([1-9]\d{0,4})$/i.exec(head.target) ?? [];
     const host = given.toLowerCase();
     const target = `${host}:${port}`;
-    if (host === "") throw unreadable("the target of CONNECT must be HOST:PORT");
+    if (host === "") throw unreadableRefusal("the target of CONNECT must be HOST:PORT");
     if (![target, ...(port === "443" ? [host] : [])].includes(headerOf(head, "host")?.toLowerCase() ?? target))
-      throw unreadable("the header Host differs from the target of CONNECT");
+      throw unreadableRefusal("the header Host differs from the target of CONNECT");
     if ((headerOf(head, "content-length") ?? "0") !== "0" || headerOf(head, "transfer-encoding") !== null)
-      throw unreadable("CONNECT has a body");
+      throw unreadableRefusal("CONNECT has a body");
     const origin = this.parts.config.origins.get(originKey("https", host, Number(port)));
     const tunnel = origin === undefined ? await this.openTunnel(host, Number(port), socket) : null;
     if (reader.detach().length > 0) {
       tunnel?.destroy();
-      throw unreadable("the agent sent data before the response to CONNECT");
+      throw unreadableRefusal("the agent sent data before the response to CONNECT");
     }
     socket.write("HTTP/1.1 200 Connection Established\r\n\r\n");
     if (origin !== undefined) this.interceptorFor(origin).emit("connection", socket);
@@ -186,8 +187,8 @@ class Proxy {
 
   /** Returns the TLS server that takes the place of a listed host. */
   private interceptorFor(origin: Origin): TlsServer {
-    const known = this.interceptors.get(origin);
-    if (known !== undefined) return known;
+    const cached = this.interceptors.get(origin);
+    if (cached !== undefined) return cached;
     const server = createTlsServer({
       ...this.authority.issue(origin.host),
       SNICallback: (name, done) => done(name === origin.host ? null : new Error("the name differs from CONNECT")),
@@ -199,7 +200,7 @@ class Proxy {
       // Clients send no name for an address.
       if (socket.servername !== origin.host && !isAddressLiteral(origin.host)) return void socket.destroy();
       void this.serveRequests(socket, (head, reader) => {
-        if (!head.target.startsWith("/")) throw unreadable("the target of the request must be a path");
+        if (!head.target.startsWith("/")) throw unreadableRefusal("the target of the request must be a path");
         return this.exchange(head, reader, socket, origin, head.target);
       });
     });
@@ -207,7 +208,7 @@ class Proxy {
     return server;
   }
 
-  /** Decides on one request, forwards it, and forwards the response. Resolves to whether the connection goes on. */
+  /** Decides on one request, forwards it, and forwards the response. Resolves to true if the connection stays open. */
   private async exchange(
     head: RequestHead,
     reader: ByteReader,
@@ -218,7 +219,7 @@ class Proxy {
     const { config, gate, upstream, log } = this.parts;
     const { method } = head;
     if (!isHostOf(origin, headerOf(head, "host") ?? ""))
-      throw unreadable("the header Host differs from the host of the connection or the URL");
+      throw unreadableRefusal("the header Host differs from the host of the connection or the URL");
     const headers = head.headers.filter(([name]) => !name.startsWith("proxy-"));
     const closes = (headerOf(head, "connection") ?? "").toLowerCase().includes("close");
     const body = await readBody(reader, head, config.maxBodyBytes);
@@ -240,7 +241,7 @@ class Proxy {
         origin.tool,
         "",
       );
-      // Before the decision, so that no one approves a request that is not sent.
+      // Do this before the decision, so that no one approves a request that is not sent.
       const swapped = swapCredentials(origin.credentials, { headers, uri, body });
       const decided = { ...params, ...decidedHeaders(headers, origin.credentials) };
       const started = await gate.start({ tool, operation, params: decided }, signal);
@@ -268,7 +269,7 @@ class Proxy {
         return false;
       }
       // The request has been read in full, so the next one can follow.
-      writeRefusal(stream, error instanceof Refusal ? error : unreadable(error.message), closes);
+      writeRefusal(stream, error instanceof Refusal ? error : unreadableRefusal(error.message), closes);
       return !closes;
     } finally {
       stream.off("close", leave);
@@ -276,9 +277,9 @@ class Proxy {
   }
 
   private redactorFor(origin: Origin): Redactor {
-    const known = this.redactors.get(origin) ?? new Redactor(origin.credentials.map(({ secret }) => secret));
-    this.redactors.set(origin, known);
-    return known;
+    const cached = this.redactors.get(origin) ?? new Redactor(origin.credentials.map(({ secret }) => secret));
+    this.redactors.set(origin, cached);
+    return cached;
   }
 
   /** Decides on a connection to a host that is not listed, and opens it. */
@@ -289,7 +290,7 @@ class Proxy {
     };
     if (isAddressLiteral(host))
       refuse(`${host} is an address; use a name, or list it in egress.yaml`, "ADDRESS_LITERAL");
-    if (!HOST_NAME.test(host)) throw unreadable("the host of CONNECT is not a name");
+    if (!HOST_NAME.test(host)) throw unreadableRefusal("the host in the CONNECT request is not a valid name");
     // A tunnel to a listed host would pass unread requests.
     if ([...config.origins.values()].some((origin) => origin.host === host) || !config.tunnel.ports.includes(port))
       refuse(`port ${port} of ${host} is not listed in egress.yaml`, "PORT_NOT_LISTED");
@@ -333,12 +334,12 @@ function openSocket(host: string, port: number, resolve: Resolve, signal: AbortS
       done(socket);
     });
     socket.on("error", (error) =>
-      fail(error instanceof InternalAddress ? internalRefusal(host) : unreachable(host, error)),
+      fail(error instanceof InternalAddress ? internalRefusal(host) : unreachableRefusal(host, error)),
     );
   });
 }
 
-/** Joins both connections. What the agent sends must begin as TLS does, so that plain text does not pass. */
+/** Connects both sockets. The agent's bytes must begin with a TLS handshake, so that no plain text passes. */
 export function joinTunnel(agent: Socket, server: Socket, seconds: number): void {
   const end = (): void => {
     clearTimeout(timer);

@@ -21,7 +21,7 @@ export class Refusal extends Error {
 }
 
 /** Returns the refusal of a request that the proxy cannot read, or that servers could interpret differently. */
-export const unreadable = (message: string, status = 400): Refusal =>
+export const unreadableRefusal = (message: string, status = 400): Refusal =>
   new Refusal(message, { status, code: "REQUEST_UNREADABLE" });
 
 /** Writes the refusal as a response. */

@@ -11,7 +11,7 @@ import type { PlainRequest, Redactor } from "./credentials.ts";
 import type { Origin } from "./egress-config.ts";
 import { Refusal } from "./refusal.ts";
 
-/** Headers of one connection. The proxy writes its own for each side. */
+/** Headers that apply to one connection. The proxy writes its own for each side. */
 const HOP_BY_HOP =
   "connection keep-alive proxy-connection proxy-authorization proxy-authenticate te trailer transfer-encoding upgrade alt-svc".split(
     " ",
@@ -39,7 +39,7 @@ export async function sendUpstream(
   const sent = Object.create(null) as Record<string, string[]>;
   for (const [name, value] of headers) {
     if (HOP_BY_HOP.includes(name) || ["host", "content-length"].includes(name)) continue;
-    // The response must be readable, so that credentials can be removed from it.
+    // The response must not be compressed, so that credentials can be removed from it.
     if (name === "accept-encoding" && origin.credentials.length > 0) continue;
     (sent[name] ??= []).push(value);
   }
@@ -88,7 +88,9 @@ export async function sendUpstream(
   } catch (error) {
     request.destroy();
     signal.throwIfAborted();
-    throw error instanceof InternalAddress ? internalRefusal(host) : unreachable(host, error as NodeJS.ErrnoException);
+    throw error instanceof InternalAddress
+      ? internalRefusal(host)
+      : unreachableRefusal(host, error as NodeJS.ErrnoException);
   }
 }
 
@@ -102,7 +104,7 @@ export const internalRefusal = (host: string): Refusal =>
     { status: 403, code: "INTERNAL_ADDRESS" },
   );
 
-export const unreachable = (host: string, error: NodeJS.ErrnoException): Refusal =>
+export const unreachableRefusal = (host: string, error: NodeJS.ErrnoException): Refusal =>
   new Refusal(`${host} did not respond (${error.code ?? error.message})`, { status: 502, code: "UPSTREAM_FAILED" });
 
 const DECODERS = new Map<string, () => NodeJS.ReadWriteStream>([

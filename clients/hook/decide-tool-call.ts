@@ -49,7 +49,7 @@ const ANSWER_MARGIN = 1.5;
 /** Seconds until the agent should repeat the same command. */
 const RETRY_AFTER = 20;
 
-/** The answer to a call. `settled` is the reason to run it without the host's own question; null if there is none. */
+/** The answer to a call. `settled` is the reason to run it without the host's own prompt; null if there is none. */
 type CallDecision = { refusal: string } | { settled: string | null };
 
 export async function decideHookCall(question: HookRequest, dependencies: DecisionDependencies): Promise<HookAnswer> {
@@ -99,7 +99,7 @@ function denyReason(error: unknown): string {
   return serviceFailureText(error);
 }
 
-/** Decides a call. If no service responds and the hook can start it, starts it and decides the call then. */
+/** Decides a call. If no service responds, starts it if the hook can, and decides the call then. */
 async function decideOrStartService(
   event: HookEvent,
   question: HookRequest,
@@ -168,7 +168,7 @@ async function requestDecision(
       );
       const isFound = isSaved && event.session !== null && event.callId !== null;
       if (inspects && !isFound && HOST_DIALECTS[event.host].replaceOutput !== undefined) {
-        // The event after the call could not be assigned to the action, so that the output would not be inspected.
+        // The event after the call could not be assigned to the action, so the output would not be inspected.
         await assent.result(action.id, { success: false, error: "not run: its output could not be inspected" });
         return { refusal: UNINSPECTED };
       }
@@ -189,13 +189,13 @@ const UNINSPECTED =
   "Not run: rules inspect what this call returns, and the hook could not assign the output to the call. Tell the user to " +
   "free disk space, or to make the folder of the hook's state writable; a host that sends no id of its calls cannot run them.";
 
-/** Prefix of the description with which Codex asks whether a command may use the network. */
+/** Start of the description with which Codex asks whether a command may use the network. */
 const NETWORK_PROMPT = "network-access ";
 
 /**
- * Returns the reason to answer the host's question about a call in place of its user; null to let the user answer. Only
- * the decision of the same call settles the question: the action that the hook started a moment ago, in the same session
- * and for the same request. The service, not a file of the user, says what was decided.
+ * Returns the reason to answer the host's prompt about a call in place of its user; null to let the user answer. Only
+ * the decision on the same call settles the prompt: the action that the hook started a moment ago, in the same session
+ * and for the same request. The decision comes from the service, not from a file of the user.
  */
 async function settlePrompt(
   event: HookEvent,
@@ -211,7 +211,7 @@ async function settlePrompt(
   if (typeof description === "string" && description.startsWith(NETWORK_PROMPT)) return null;
   const id = await state.takeDecision(event.host, event.session, requestMembers(request));
   if (id === null) return null;
-  // No host sends the id of the call yet. If one does, it must be the call of the decision.
+  // No host sends the id of the call yet. If one does, the id must be that of the decision.
   const { callId } = event;
   if (callId !== null && (await state.actionOf(event.host, event.session, callId)) !== id) return null;
   const action = await assent.action(id, { signal: question.signal });
@@ -233,7 +233,9 @@ async function readAction(
   return toCanonicalAction(event, agent, { ...environment, ownFiles: (folder) => state.ownFiles(folder) });
 }
 
-/** Starts the action. Resolves to null if it can no longer be started, for example because another call started it. */
+/**
+ * Starts the action. Resolves to null if it cannot be started any more, for example because another call started it.
+ */
 async function startAction(
   assent: Assent,
   action: ActionRecord,
@@ -278,8 +280,8 @@ async function fetchAgentId(assent: Assent, signal: AbortSignal): Promise<string
 const MAX_META_BYTES = 4_000;
 
 /**
- * Returns facts about the call for the record. They are not part of the request, because they differ in each call, and
- * a repeated command must join the same action.
+ * Returns facts about the call for the record. They are not part of the request: they differ in each call, but a
+ * repeated command must join the same action.
  */
 function actionMeta({ host, session, subAgent, callId: call, tool }: HookEvent, remarks: JsonObject): JsonObject {
   const ids = { source: "hook", host, session, tool_call_id: call, host_tool: tool };
@@ -292,7 +294,7 @@ function actionMeta({ host, session, subAgent, callId: call, tool }: HookEvent, 
   return Buffer.byteLength(JSON.stringify(full)) <= MAX_META_BYTES ? full : truncated(50);
 }
 
-/** Ends the action of a call that has run, or that the host refused. Replaces an output that the agent must not read. */
+/** Ends the action of a call that has run or that the host refused. Replaces an output that the agent must not read. */
 async function endCall(event: HookEvent, payload: JsonObject, dependencies: DecisionDependencies): Promise<HookAnswer> {
   const { pass, replaceOutput } = HOST_DIALECTS[event.host];
   const { host, session, callId } = event;

@@ -22,11 +22,14 @@ export interface HookConfig {
   sessions: boolean;
   /** Keys of the host's sub-agents, by type; `*` is for all other types. Calls of a sub-agent without a key use `apiKey`. */
   subAgents: ReadonlyMap<string, SubAgentKey>;
-  /** Folder of the service that `assent hook setup` created for this URL. The hook starts it if it does not run. */
+  /**
+   * Folder of the service that `assent hook setup` created for this URL. The hook starts the service if it is not
+   * running.
+   */
   service: string | null;
 }
 
-/** With which key, as which agent and under which authority the calls of a sub-agent are submitted. */
+/** The key, agent and authority with which calls of a sub-agent are submitted. */
 export type SubAgentKey = Pick<HookConfig, "apiKey" | "agent" | "authority">;
 
 /** Returns the configuration for calls of a sub-agent, or of the agent itself if `type` is null. */
@@ -40,7 +43,7 @@ export class HookConfigError extends Error {}
 /** Thrown if no file and no variable contains an API key. */
 export class MissingApiKeyError extends HookConfigError {}
 
-/** Configuration that an administrator manages. Its values override those of the user and of projects. */
+/** Configuration file of the administrator. Its values override those of the user and of projects. */
 export const MANAGED_CONFIG_FILE = "/etc/assent/hook.json";
 
 export function userConfigFile(env: Readonly<Record<string, string | undefined>>): string | null {
@@ -162,7 +165,7 @@ function readConfigFile(path: string): JsonObject {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    // Name only the position, because the message of the parser can contain a part of the key.
+    // Report only the position, because the parser's message can contain a part of the key.
     const before = text
       .slice(0, Number(/position (\d+)/.exec((error as Error).message)?.[1] ?? text.length))
       .split("\n");

@@ -17,13 +17,13 @@ export interface HookEvent {
   workspace: string | null;
   /** False if an event of the kind `after` reports a failure. */
   success: boolean;
-  /** Whether the host is in plan mode, in which its user wants nothing to run yet. Default: false. */
+  /** Whether the host is in plan mode, in which its user wants no call to run yet. Default: false. */
   isPlanning?: boolean;
   /** The sub-agent that makes the call; absent if it is the host's main agent, or if the host does not say. */
   subAgent?: { id: string; type: string };
   /** Why the host itself refused the call. Only for events of the kind `refused`. */
   refusal?: string;
-  /** What the call used, as far as the host reports it. Only for events of the kind `after`. */
+  /** Usage of the call, such as tokens, as the host reports it. Only for events of the kind `after`. */
   usage?: Record<string, number>;
   /** Whether the host reports the outcome of the call. */
   outcomeReported: boolean;
@@ -37,6 +37,8 @@ export interface HookEnvironment {
   project: string | null;
   /** Executable of the Codex that started the hook; null for other hosts, or if unknown. */
   codexProgram: string | null;
-  /** Returns the files that agents created in a workspace, so that they know the contents. Absent if unknown. */
+  /**
+   * Returns the files that agents created in a workspace, and whose contents they therefore know. Absent if unknown.
+   */
   ownFiles?(workspace: string): Promise<ReadonlySet<string>>;
 }

@@ -98,14 +98,16 @@ export class HookState {
     return text?.replace(INSPECTED, "") ?? null;
   }
 
-  /** Records the action that was started for a request, so that the host's question about the call can refer to it. */
+  /**
+   * Records the action that was started for a request, so that the hook can answer the host's prompt about the call.
+   */
   async saveDecision(host: Host, session: string | null, request: unknown, action: string): Promise<void> {
     await this.save("decisions", [host, session, request], action);
   }
 
   /**
    * Returns the action that was started for a request just now, and deletes the record, so that it settles only one
-   * question. Rejects if there is no record; the host then asks its user.
+   * prompt. Rejects if there is no record; the host then asks its user.
    */
   async takeDecision(host: Host, session: string | null, request: unknown): Promise<string | null> {
     const path = await this.pathFor("decisions", [host, session, request]);
@@ -122,7 +124,7 @@ export class HookState {
     await this.save("prompts", [action], "");
   }
 
-  /** Whether the host asked its user about an action. Deletes the record. */
+  /** Returns true if the host asked its user about an action. Deletes the record. */
   async takePrompt(action: string): Promise<boolean> {
     const path = await this.pathFor("prompts", [action]);
     return (
@@ -141,7 +143,7 @@ export class HookState {
     return new Set(text.split("\0"));
   }
 
-  /** Records files that do not exist yet, and that an allowed call creates. */
+  /** Records files that do not exist yet and that an allowed call creates. */
   async addOwnFiles(workspace: string, paths: readonly string[]): Promise<void> {
     const path = paths.length === 0 ? null : await this.pathFor("files", [workspace]);
     if (path === null) return;

@@ -13,7 +13,7 @@ export function socketPath(env: Readonly<Record<string, string | undefined>>, ve
   return Buffer.byteLength(path) <= 90 ? path : null;
 }
 
-/** Whether the socket and its folder belong to this user, and no other user can write to them. */
+/** Returns true if the socket and its folder belong to this user, and no other user can write to them. */
 export function isPrivateSocket(path: string): boolean {
   try {
     const socket = lstatSync(path);

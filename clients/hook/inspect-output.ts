@@ -1,6 +1,6 @@
 /**
  * Lets the service inspect what a tool returned, before the agent reads it. Only for hosts in which a hook can replace
- * the output. Without a verdict, the output is withheld.
+ * the output. Withholds the output if the service does not respond.
  */
 import { AssentError, toSingleLine, type Assent } from "../typescript/index.ts";
 import { isObject } from "./payload.ts";
@@ -13,7 +13,7 @@ export interface ReplacedOutput {
   reason: string | null;
 }
 
-/** Members of outputs in which hosts have the text that the model reads. */
+/** Members in which hosts put the text that the model reads. */
 const TEXT_MEMBERS = new Set(["content", "llmContent", "output", "result", "stdout", "text"]);
 
 /**

@@ -189,7 +189,6 @@ function drainInput(timeoutMs: number, onDrained: () => void): void {
   }
 }
 
-/** Writes the answer. Returns the exit code. */
 function writeAnswer({ stdout, stderr, code }: HookAnswer): number {
   write(2, stderr);
   if (write(1, stdout)) return code;

@@ -80,8 +80,8 @@ const AMBIGUITY_REASONS: Partial<Record<JsonFaultCode, string>> = {
 
 /**
  * Rejects JSON that the host may parse differently from JSON.parse, because of duplicate members, inexact numbers or
- * lone surrogates. Numbers and strings in members that do not influence the decision, such as a tool's output, are not
- * checked.
+ * lone surrogates. Does not check numbers and strings in members that cannot influence the decision, such as a tool's
+ * output.
  * @param mustDecide whether the event needs a decision; for other events, only top-level members must be unique
  * @throws PayloadError
  */

@@ -19,7 +19,7 @@ export function pendingText(action: ActionRecord, seconds: number): string {
   );
 }
 
-/** Says what the user can do if no service responds, because the agent cannot do anything about it. */
+/** Tells the user what to do if no service responds, because the agent cannot fix it. */
 export function unreachableText({ url, service }: HookConfig): string {
   return (
     `Not run: no service responds at ${url}. ` +

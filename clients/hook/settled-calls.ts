@@ -1,6 +1,6 @@
 /**
- * Decides whether the hook may tell the host to run a call without the host's own question. Only a decision that a rule
- * or a person made about this very call settles it. Everything else, such as an outage, leaves the call to the host.
+ * Decides whether the hook may tell the host to run a call without the host's own prompt. Only a decision about this
+ * very call, by a rule or a person, permits that. In all other cases, such as an outage, the host decides.
  */
 import { toSingleLine, type ActionRecord, type ActionRequest } from "../typescript/index.ts";
 import { equalJson } from "../typescript/copy-json.ts";
@@ -13,20 +13,19 @@ const MAX_WORDS = 200;
 /** Reason codes with which an action can be allowed. Every other code belongs to a denial or to a request for approval. */
 const ALLOWING_CODES = ["POLICY_RULE", "GRANTED"];
 
-/** Whether a person approved the action, or, before its start, a machine reviewer. */
+/** Returns true if a person approved the action, or, before its start, a machine reviewer. */
 const isApproved = ({ status, approvals }: ActionRecord): boolean =>
   status === "approved" || (approvals ?? []).some(({ approve }) => approve);
 
 /**
  * Returns who decided the action and why, with its id; null if the decision does not settle the call.
  *
- * Policies let an agent read, search and talk to its user without judging the single call. The host may have a reason
- * to ask there, for example for a question to its user, so only an approval or a grant settles such a call.
- *
+ * Policies generally allow an agent to read, search and talk to its user. The host may have a reason to ask about a
+ * single such call, so only an approval or a grant settles it.
  * @param needsPerson whether only the vote of a person, or a grant, settles the call
  */
 export function settlingReason(action: ActionRecord, { isPlanning }: HookEvent, needsPerson = false): string | null {
-  // The user has told the host not to run anything yet, and a decision about the call does not change that.
+  // The user has told the host not to run anything yet. A decision about the call does not change that.
   if (isPlanning === true || action.proposed != null) return null;
   if (isApproved(action)) return `Assent: ${approvalText(action)} (${action.id}).`;
   const { tool, operation, policy, rule, reason, reason_code, grant, id } = action;
@@ -48,7 +47,7 @@ function approvalText({ approvals, reviews, names }: ActionRecord): string {
   return `approved${by.length === 0 ? "" : ` by ${by.join(", ")}`}${words === undefined ? "" : `: ${words}`}`;
 }
 
-/** Whether the action was started for this request of this session, and has not ended. */
+/** Returns true if the action was started for this request of this session, and has not ended. */
 export function isActionOfCall(action: ActionRecord, request: ActionRequest, { host, session }: HookEvent): boolean {
   const { meta } = action;
   return (

@@ -86,7 +86,6 @@ function nodeValue({ type, value, children = [] }: Node): unknown {
   return Object.fromEntries(children.map((property) => [propertyName(property), nodeValue(contentNode(property))]));
 }
 
-/** Returns the name of a property node. */
 const propertyName = (property: Node): string => property.children?.[0]?.value as string;
 /** Returns the value node of a property node; a list item unchanged. */
 const contentNode = (child: Node): Node => (child.type === "property" ? (child.children?.[1] as Node) : child);

@@ -31,7 +31,7 @@ const GRACE = 5;
 /** Retry period of a start without a response, in seconds. A later start is of little use to the caller. */
 const START_AGAIN = 20;
 
-/** Maximum number of actions for which a client stores the kept members of outputs. */
+/** Maximum number of actions for which a client remembers the members of outputs to keep. */
 const MAX_KEPT = 1000;
 
 /** Returns the methods that submit actions and read their decisions. */
@@ -42,10 +42,10 @@ export function submissionCalls({ call, record, listOf, sessionHeader, authority
      * second action. Throws ServiceUnavailable if the response is about a different request, because an intermediary
      * can mix up responses.
      */
-    async submit({ agent_id, tool, operation, params, context }: ActionRequest, how: SubmitOptions = {}) {
-      const { join, meta, wait, permit, idempotencyKey, signal } = how;
+    async submit({ agent_id, tool, operation, params, context }: ActionRequest, options: SubmitOptions = {}) {
+      const { join, meta, wait, permit, idempotencyKey, signal } = options;
       const prefer = [...(wait === undefined ? [] : [`wait=${wait}`]), ...(permit === true ? ["permit"] : [])];
-      const named = authorityMember(how.authority);
+      const named = authorityMember(options.authority);
       const body = { agent_id, tool, operation, params, context, meta, ...named };
       const { params: ran = {}, context: why = {}, ...whom } = JSON.parse(JSON.stringify(body)) as ActionRequest;
       const action = await record(null, "POST", "", {
@@ -98,7 +98,7 @@ export function submissionCalls({ call, record, listOf, sessionHeader, authority
     proposeRule: (terms: Record<string, unknown>, { signal }: CallOptions = {}) =>
       call<Record<string, unknown>>("POST", "/v1/authority/proposals", terms, { signal, repeatable: true }),
     /** Yields all matching actions, newest first. Reads pages as needed. */
-    actions: (query: ActionQuery = {}, how?: CallOptions) => listOf("/v1/actions", query, how),
+    actions: (query: ActionQuery = {}, options?: CallOptions) => listOf("/v1/actions", query, options),
     /** Returns one page of actions, newest first. */
     actionsPage: (query: ActionQuery = {}, { signal }: CallOptions = {}) =>
       call<ActionPage>("GET", "/v1/actions", undefined, { query, signal }),

@@ -21,10 +21,7 @@ export interface CallOptions {
 }
 
 export interface SubmitOptions extends CallOptions {
-  /**
-   * Whether to return an open action with the same request, if there is one, instead of a new action. Makes a retry
-   * safe.
-   */
+  /** Whether to return an open action with the same request instead of a new one. Makes a retry safe. */
   join?: boolean | undefined;
   /** Trace id, session, tool call id. Stored and displayed, but not part of the request. At most 4 KiB of JSON. */
   meta?: Record<string, unknown> | undefined;

@@ -4,7 +4,7 @@ import { RequestRefused, type Assent } from "./index.ts";
 /**
  * Returns a function that resolves to the configured agent id, or else to the agent that the key is bound to. The
  * function fetches the id on first use and caches it. It repeats a failed fetch.
- * @param option what configures the agent id, for the error of a key that is bound to none
+ * @param option name of the option that sets the agent id, for the error message if the key is bound to no agent
  */
 export function createAgentIdResolver(
   assent: Assent,

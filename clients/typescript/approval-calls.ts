@@ -5,18 +5,18 @@ import type { ActionRecord, AnswerOptions, ApproveOptions, CallOptions, VoteOpti
 /** Returns the methods that vote on pending actions and change them. `vote` sends a vote. */
 export function approvalCalls(
   { record, readToken, listOf }: ApiCalls,
-  vote: (id: string, approve: boolean, how?: ApproveOptions) => Promise<ActionRecord>,
+  vote: (id: string, approve: boolean, options?: ApproveOptions) => Promise<ActionRecord>,
 ) {
   return {
-    approve: (id: string, how?: ApproveOptions) => vote(id, true, how),
-    deny: (id: string, how?: VoteOptions) => vote(id, false, how),
+    approve: (id: string, options?: ApproveOptions) => vote(id, true, options),
+    deny: (id: string, options?: VoteOptions) => vote(id, false, options),
     /**
      * Lifts a rejection, so that the same request requires approval again. Requires a key that can approve the action.
      */
     liftRejection: (id: string, { reason, signal }: VoteOptions = {}) =>
       record(id, "POST", "/lift-rejection", { body: { reason }, signal }),
     /** Yields all pending actions, earliest expiry first. */
-    approvals: (how?: CallOptions) => listOf("/v1/approvals", {}, how),
+    approvals: (options?: CallOptions) => listOf("/v1/approvals", {}, options),
     /** Asks the agent of a pending action a question. Requires a key that can approve the action. */
     ask: (id: string, question: string, { signal }: CallOptions = {}) =>
       record(id, "POST", "/questions", { body: { question }, signal, repeatable: true }),

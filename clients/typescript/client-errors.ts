@@ -80,11 +80,14 @@ export function errorFromResponse(status: number, problem: Problem, retryAfter: 
   return unreadableResponse(status, "its status is neither a success nor an error");
 }
 
-export function unreadableResponse(status: number, why: string): ServiceUnavailable {
-  return new ServiceUnavailable(`the response (status ${status}) is not from Assent: ${why}; check the service's URL`, {
-    status,
-    code: "UNREADABLE_ANSWER",
-  });
+export function unreadableResponse(status: number, reason: string): ServiceUnavailable {
+  return new ServiceUnavailable(
+    `the response (status ${status}) is not from Assent: ${reason}; check the service's URL`,
+    {
+      status,
+      code: "UNREADABLE_ANSWER",
+    },
+  );
 }
 
 export function timeoutError(message: string): ServiceUnavailable {

@@ -98,9 +98,9 @@ export function createAssent(options: AssentOptions = {}) {
     /** Sends any other API call with JSON. */
     call,
     /** Returns the agent that this key is bound to. Throws RequestRefused if the key is not bound to an agent. */
-    async agent(how: CallOptions = {}): Promise<string> {
+    async agent(options: CallOptions = {}): Promise<string> {
       if (boundTo !== undefined) return boundTo;
-      const me = await call<{ key?: { agent_id?: unknown } } | undefined>("GET", "/v1/me", undefined, how);
+      const me = await call<{ key?: { agent_id?: unknown } } | undefined>("GET", "/v1/me", undefined, options);
       const agent = me?.key?.agent_id;
       if (typeof agent === "string") return (boundTo = agent);
       throw new RequestRefused("this key is not bound to an agent; set the agent of the request", {

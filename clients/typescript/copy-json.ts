@@ -13,15 +13,15 @@ const DEEPEST = 200;
 export function copyJson(value: unknown, where = "the arguments", depth = 0): unknown {
   if (value === null || typeof value === "boolean") return value;
   if (typeof value === "string") {
-    if (/\p{Surrogate}/u.test(value)) throw notJson(where, "holds half of a surrogate pair");
+    if (/\p{Surrogate}/u.test(value)) throw notJsonError(where, "holds half of a surrogate pair");
     return value;
   }
   if (typeof value === "number") {
-    if (!Number.isFinite(value)) throw notJson(where, `holds ${value}`);
+    if (!Number.isFinite(value)) throw notJsonError(where, `holds ${value}`);
     return value;
   }
-  if (typeof value !== "object") throw notJson(where, `holds ${describeValue(value)}`);
-  if (depth >= DEEPEST) throw notJson(where, "is nested too deeply, or contains itself");
+  if (typeof value !== "object") throw notJsonError(where, `holds ${describeValue(value)}`);
+  if (depth >= DEEPEST) throw notJsonError(where, "is nested too deeply, or contains itself");
   if (Array.isArray(value)) return Array.from(value, (item, at) => copyJson(item, `${where}[${at}]`, depth + 1));
   const prototype: unknown = Object.getPrototypeOf(value);
   // An object from a different realm, such as a frame, has a different Object.prototype.
@@ -73,6 +73,6 @@ export function equalJson(a: unknown, b: unknown): boolean {
 /** Shortens the path of a value, which is long for a value that contains itself. */
 const shorten = (where: string): string => (where.length > 100 ? `${where.slice(0, 99)}…` : where);
 
-function notJson(where: string, why: string): TypeError {
-  return new TypeError(`${shorten(where)} ${why}, which JSON cannot represent exactly; nothing was submitted`);
+function notJsonError(where: string, reason: string): TypeError {
+  return new TypeError(`${shorten(where)} ${reason}, which JSON cannot represent exactly; nothing was submitted`);
 }

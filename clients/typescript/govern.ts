@@ -46,7 +46,7 @@ export class Pending<T> {
    * Re-submits the request, and runs the function if the action has been approved. Calling the governed function again
    * with the same arguments and context is equivalent, even from another process or after a restart.
    */
-  readonly resume: (how?: GovernedCallOptions) => Promise<T | Pending<T>>;
+  readonly resume: (options?: GovernedCallOptions) => Promise<T | Pending<T>>;
 
   constructor({ action, message }: StartOutcome, resume: Pending<T>["resume"]) {
     this.action = action;
@@ -57,7 +57,6 @@ export class Pending<T> {
 
 type Json = Record<string, unknown>;
 
-/** Options of one call. */
 export interface GovernedCallOptions {
   /**
    * Maximum number of seconds to wait for approval before the call returns Pending. Default: 30. The call returns
@@ -74,13 +73,13 @@ export interface GovernOptions<P, T> extends GovernedCallOptions {
   operation: string;
   /** Default: the agent that the API key is bound to. */
   agent?: string | undefined;
-  /** Why and for whom the call is made. Part of the request, so a repeated call needs the same context. */
+  /** Purpose and beneficiary of the call. Part of the request, so a repeated call needs the same context. */
   context?: Json | ((params: P) => Json) | undefined;
   /** Default: `createAssent()`. */
   assent?: Assent | undefined;
   /** Returns the members of a result to record, such as ids and amounts. Default: nothing. */
   record?: ((value: T) => Json) | undefined;
-  /** Returns what a call used, such as `{ cost_usd: 0.02, tokens: 900 }`, for limits. Default: nothing. */
+  /** Returns the usage of a call, such as `{ cost_usd: 0.02, tokens: 900 }`. Limits count it. Default: none. */
   usage?: ((value: T) => Record<string, number>) | undefined;
   /**
    * Called if the action ran and its result, or its `record` or `usage`, could not be reported. Default: a warning on the
@@ -135,7 +134,7 @@ export interface RunContext {
  * const result = await refund({ charge: "ch_1", amount: 5 });
  */
 export function govern<P extends object, T>(
-  run: (params: P, how: RunContext) => T | Promise<T>,
+  run: (params: P, context: RunContext) => T | Promise<T>,
   options: GovernOptions<P, T>,
 ): (params: P, how?: GovernedCallOptions) => Promise<T | Pending<T>> {
   if (typeof run !== "function")
@@ -144,14 +143,14 @@ export function govern<P extends object, T>(
   if ([options.tool, options.operation].some((name: unknown) => typeof name !== "string" || name === ""))
     throw new TypeError("govern needs the options `tool` and `operation`, which policies match");
   let shared: Assent | undefined;
-  return async function governed(given, how = {}) {
-    if (typeof given !== "object" || given === null || Array.isArray(given))
+  return async function governed(args, how = {}) {
+    if (typeof args !== "object" || args === null || Array.isArray(args))
       throw new TypeError(
-        `the function for ${options.tool} ${options.operation} takes one object with named parameters, such as { amount: 5 }; got ${describeValue(given)}. Nothing was submitted`,
+        `the function for ${options.tool} ${options.operation} takes one object with named parameters, such as { amount: 5 }; got ${describeValue(args)}. Nothing was submitted`,
       );
     refuseUnknownOptions("a governed call", how, CALL_OPTIONS);
     const assent = options.assent ?? (shared ??= createAssent());
-    const params = copyJsonObject(given);
+    const params = copyJsonObject(args);
     const { context } = options;
     const request = {
       agent_id: options.agent ?? (await assent.agent({ signal: how.signal ?? options.signal })),
@@ -237,8 +236,8 @@ function hasMore(error: unknown): boolean {
 }
 
 /**
- * Sends the output to the service if its action has `inspect`, and returns the copy that may be passed on. If the output cannot be inspected, it is withheld: an
- * error of the service, a value that is not JSON, a value that is too large.
+ * Sends the output to the service if its action has `inspect`, and returns the copy that may be passed on. Withholds an
+ * output that cannot be inspected: the service failed, or the value is not JSON or too large.
  */
 async function inspectOutput(
   assent: Assent,

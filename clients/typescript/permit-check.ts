@@ -91,7 +91,7 @@ function digestOf({ agent_id, tool, operation, params = {} }: PermittedRequest):
 }
 
 async function keysOf(jwks: VerifyPermitOptions["jwks"]): Promise<JWTVerifyGetKey> {
-  if (typeof jwks === "string" || jwks instanceof URL) return remote(new URL(jwks));
+  if (typeof jwks === "string" || jwks instanceof URL) return fetchKeySet(new URL(jwks));
   try {
     return createLocalJWKSet((typeof jwks === "function" ? await jwks() : jwks) as JSONWebKeySet);
   } catch (cause) {
@@ -99,7 +99,7 @@ async function keysOf(jwks: VerifyPermitOptions["jwks"]): Promise<JWTVerifyGetKe
   }
 }
 
-function remote(url: URL): JWTVerifyGetKey {
+function fetchKeySet(url: URL): JWTVerifyGetKey {
   const cachedKeySet = sets.get(url.href);
   if (cachedKeySet !== undefined) return cachedKeySet;
   if (sets.size >= MAX_SETS) sets.clear();

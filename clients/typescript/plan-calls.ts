@@ -17,10 +17,10 @@ const plans = () => import("./plans.ts");
 export function planCalls({ transport, listOf, sessionHeader, authorityMember }: ApiCalls) {
   return {
     /** Submits several requests of one agent as a plan, which people approve as one list. */
-    submitPlan: async (requests: readonly ActionRequest[], how: SubmitPlanOptions = {}): Promise<PlanRecord> =>
-      (await plans()).submitPlan(transport, requests, how, {
-        headers: await sessionHeader(how.signal),
-        ...authorityMember(how.authority),
+    submitPlan: async (requests: readonly ActionRequest[], options: SubmitPlanOptions = {}): Promise<PlanRecord> =>
+      (await plans()).submitPlan(transport, requests, options, {
+        headers: await sessionHeader(options.signal),
+        ...authorityMember(options.authority),
       }),
     /** Reads a plan. Requires a key that can read all of its actions. */
     plan: async (id: string, { signal }: CallOptions = {}): Promise<PlanRecord> =>
@@ -29,15 +29,15 @@ export function planCalls({ transport, listOf, sessionHeader, authorityMember }:
      * Votes on a plan. If `approve` is true, rejects the actions in `strikes` and approves the other pending actions.
      * Otherwise rejects all pending actions. Actions that need further votes stay pending.
      */
-    votePlan: async (id: string, approve: boolean, how: PlanVoteOptions = {}): Promise<PlanRecord> =>
-      (await plans()).votePlan(transport, id, approve, how),
+    votePlan: async (id: string, approve: boolean, options: PlanVoteOptions = {}): Promise<PlanRecord> =>
+      (await plans()).votePlan(transport, id, approve, options),
     /** Yields all matching plans, newest first. Reads pages as needed. */
-    plans: (query: PlanQuery = {}, how?: CallOptions) => listOf<PlanSummary>("/v1/plans", query, how, "plans"),
+    plans: (query: PlanQuery = {}, options?: CallOptions) => listOf<PlanSummary>("/v1/plans", query, options, "plans"),
     /**
      * Cancels the pending actions of a plan. With an admin key, also cancels allowed and approved actions that have not
      * started.
      */
-    cancelPlan: async (id: string, how: VoteOptions = {}): Promise<PlanRecord> =>
-      (await plans()).cancelPlan(transport, id, how),
+    cancelPlan: async (id: string, options: VoteOptions = {}): Promise<PlanRecord> =>
+      (await plans()).cancelPlan(transport, id, options),
   };
 }

@@ -13,7 +13,7 @@ import type {
 
 /**
  * Submits the requests as one plan. Throws ServiceUnavailable if the response is about other requests.
- * @param sent the header of the agent's session, empty if there is no session; and the authority of each action
+ * @param sent the header of the agent's session (empty without a session), and the authority of each action
  * @example
  * const { id, actions } = await assent.submitPlan([backup, migrate], { ordered: true, stopOnFailure: true });
  */
@@ -61,7 +61,6 @@ export async function submitPlan(
   throw unreadableResponse(200, `${plan.id} is not the requested plan`);
 }
 
-/** Reads a plan. */
 export async function readPlanRecord(
   transport: Transport,
   id: string,

@@ -45,7 +45,7 @@ const NO_DETOUR = "Do not look for another way to do the same";
 
 /**
  * Returns the refusal of an action that cannot run now.
- * @param error the reason why the action could not be started, if its status does not show the reason
+ * @param error the error of the start, if the action's status does not explain it
  * @example
  * const { outcome, why, next } = explainRefusal(action);
  * return `The call was ${why}. ${next}`;

@@ -79,8 +79,8 @@ async function start(
   signal?.throwIfAborted();
   const sent = { wall: Date.now(), steady: performance.now() };
   const attempt = newAttempt();
-  const reportNotRun = (why: string): Promise<unknown> =>
-    assent.result(id, { success: false, error: `not run: ${why}`, attempt }).catch(() => {});
+  const reportNotRun = (reason: string): Promise<unknown> =>
+    assent.result(id, { success: false, error: `not run: ${reason}`, attempt }).catch(() => {});
   let action: ActionRecord;
   try {
     action = await assent.start(id, { attempt, ...(proposed == null || requestHash === null ? {} : { requestHash }) });
@@ -97,10 +97,10 @@ async function start(
   }
   const late = Math.max(Date.now() - sent.wall, performance.now() - sent.steady) > LIVE * 1000;
   if (!late && signal?.aborted !== true) return { state: "started", action, outcome: null, message: "may run" };
-  const why = late ? "the response to the start arrived too late" : "the caller aborted before the action could run";
-  await reportNotRun(why);
+  const reason = late ? "the response to the start arrived too late" : "the caller aborted before the action could run";
+  await reportNotRun(reason);
   signal?.throwIfAborted();
-  throw timeoutError(`${why}; nothing was run`);
+  throw timeoutError(`${reason}; nothing was run`);
 }
 
 /** @param error the reason why the service did not start the action */

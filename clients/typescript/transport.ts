@@ -164,9 +164,9 @@ type Signals = (AbortSignal | undefined)[];
  */
 export function createTimeout(seconds: number, signals: Signals) {
   const controller = new AbortController();
-  let over = false;
+  let isOver = false;
   const end = () => {
-    over = true;
+    isOver = true;
     controller.abort(new DOMException("the time is over", "TimeoutError"));
   };
   // Timers support at most 24 days, so a longer timeout does not get a timer.
@@ -193,7 +193,7 @@ export function createTimeout(seconds: number, signals: Signals) {
       clearTimeout(timer);
       timer = timerFor(time);
     },
-    isOver: () => over,
+    isOver: () => isOver,
     rethrowAbort: () => signals.forEach((signal) => signal?.throwIfAborted()),
     end() {
       clearTimeout(timer);

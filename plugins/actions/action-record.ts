@@ -57,7 +57,7 @@ interface ShownDigests {
 }
 
 /**
- * Returns the claims of the token with which the principal votes on the action.
+ * Returns the claims of the token with which this principal votes on this action.
  * @param shown digests of the questions and the preview that the approver sees; null for the token of a link, because a
  * vote by link sends its own digest of what its page displayed
  */
@@ -143,8 +143,8 @@ async function readVoting(
     return { approval_terms: { ...terms, ...none }, ...(await pinsMember(host, row, history, false)) };
   }
   const moment = await host.snapshot();
-  const about = { ...history, requirement: history.requirement, self };
-  const voting = describeVoting(host, row, credential, about, moment);
+  const votingHistory = { ...history, requirement: history.requirement, self };
+  const voting = describeVoting(host, row, credential, votingHistory, moment);
   const hasVoted = votes.some((vote) => vote.principal === credential.principal);
   return {
     ...(isCompared ? await compareRequest(host, row, credential.visibility) : null),
@@ -199,22 +199,24 @@ export function renderGrantLimits(
   return grants === undefined || plan_id !== null ? null : { count: grants.count, for_seconds: grants.for_ms / 1000 };
 }
 
-const time = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
+const toTimeOrNull = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
 
 interface RecordOptions {
-  /** Whether to add reviews, the approval terms and the approval token, which lists omit. */
+  /** Whether to add what lists omit: reviews, approval terms and the approval token. */
   token: boolean;
-  /** Whether to add the pinned facts without the token, so that a list says what votes on its actions are about. */
+  /** Whether to add the pinned facts without the token, so that a list displays the facts that a vote is about. */
   pins?: boolean;
   permit?: Permit | null;
   /** The credential that the start issued. */
   issued?: ActionRecord["credential"];
   redecision?: ActionRecord["redecision"];
-  /** Whether to compare the request with up to 300 earlier actions, which takes milliseconds. Default: true. */
+  /**
+   * Whether to compare the request with up to 300 earlier actions. The comparison takes milliseconds. Default: true.
+   */
   isCompared?: boolean;
   /** Votes on the action. Default: they are read from the store. */
   votes?: readonly ApprovalRow[];
-  /** Active policies, which determine what approvers see first. Default: those that a pending action has. */
+  /** Policies that determine what approvers see first. Default: those under which a pending action is displayed. */
   set?: CompiledPolicySet | undefined;
   /** The grant that the vote created. */
   newGrant?: ActionRecord["new_grant"];
@@ -315,14 +317,14 @@ function renderAction(
     ...renderChain(row),
     approvals: renderVotes(votes),
     approvals_needed: row.quorum,
-    approved_until: time(row.approved_until),
+    approved_until: toTimeOrNull(row.approved_until),
     permit: permit?.text ?? null,
-    permit_expires_at: time(permit?.expires_at ?? null),
-    expires_at: time(row.expires_at),
+    permit_expires_at: toTimeOrNull(permit?.expires_at ?? null),
+    expires_at: toTimeOrNull(row.expires_at),
     result,
     waiting: hasWaitingAgent(row, host.clock()),
     asked_at: toRfc3339(row.asked_at ?? row.created_at),
-    erased_at: time(row.erased_at),
+    erased_at: toTimeOrNull(row.erased_at),
     created_at: toRfc3339(row.created_at),
     updated_at: toRfc3339(row.updated_at),
   };
@@ -360,14 +362,15 @@ function renderChain(row: ActionRow): Pick<ActionRecord, "chain"> {
 const MAY_RUN: readonly string[] = ["allowed", "approved", "executing", "unknown"];
 
 /**
- * Returns true if the output of the action must be inspected. Uses the policies that this process read last, which are
- * at least those of its own newest decision.
+ * Returns true if the action's output must be inspected. Uses the policies that this process read last, which are at
+ * least as new as those of its own newest decision.
  */
 function inspectsOutput({ steps, policies }: CoreHost, row: ActionRow): boolean {
   if (!MAY_RUN.includes(row.status)) return false;
   const { compiled } = policies.latest();
   const inspectors = steps.flatMap(({ inspectsOutput: inspects }) => inspects ?? []);
-  // If no feature inspects, clients find no route for it, and withhold the output instead of ignoring the rules.
+  // Without a feature that inspects, clients find no route for it. They then withhold the output instead of ignoring
+  // the rules.
   return inspectors.length === 0
     ? compiled.withResults.length > 0
     : inspectors.some((inspects) => inspects(compiled, row));
@@ -402,7 +405,7 @@ export function renderQuestions(row: Pick<ActionRow, "questions">): ActionRecord
     asked_by,
     asked_at: toRfc3339(asked_at),
     question: question.text,
-    answered_at: time(answered_at),
+    answered_at: toTimeOrNull(answered_at),
     answer: answer?.text ?? null,
   }));
 }

@@ -69,14 +69,14 @@ export function readSession(host: CoreHost, headers: Headers, credential: Creden
   const token = headers.get(SESSION_HEADER);
   if (token === null || credential.session !== undefined) return null;
   const claims = readSessionToken(token, macOf(host));
-  if (claims === null) throw invalid("this service did not issue it; request one with POST /v1/agent-sessions");
-  if (claims.key_id !== credential.key.id) throw invalid(`it was issued for the key ${claims.key_id}`);
+  if (claims === null) throw invalidRefusal("this service did not issue it; request one with POST /v1/agent-sessions");
+  if (claims.key_id !== credential.key.id) throw invalidRefusal(`it was issued for the key ${claims.key_id}`);
   if (claims.expires_at <= host.clock())
-    throw invalid(`it expired at ${toRfc3339(claims.expires_at)}; request a new one with the same name`);
+    throw invalidRefusal(`it expired at ${toRfc3339(claims.expires_at)}; request a new one with the same name`);
   return { id: claims.session_id, issued_by: claims.issued_by };
 }
 
-const invalid = (detail: string): Refusal =>
+const invalidRefusal = (detail: string): Refusal =>
   new Refusal("INVALID_SESSION_TOKEN", `the session token is not valid: ${detail}`);
 
 const macOf =

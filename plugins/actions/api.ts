@@ -1,4 +1,4 @@
-/** `assent/actions`: what features that name `actions` in `needs` may use of this one. */
+/** `assent/actions`: what this feature exports to features that name `actions` in `needs`. */
 export { type GatewayRequest } from "../../src/core.ts";
 export {
   ACTION_RESPONSE,

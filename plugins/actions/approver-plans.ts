@@ -54,8 +54,8 @@ interface Approver {
 export type VoteMoment = Snapshot;
 
 /**
- * Returns the approver's groups and rotas for which a vote on this action can count, and whether the requester is in
- * none of the approver's groups. Under an authority, this must apply to each agent of the chain.
+ * Returns the groups and rotas of the approver for which a vote on this action can count. Also returns whether the
+ * requester is outside all groups of the approver. Under an authority, both must hold for each agent of the chain.
  * @param moment the time, which determines who is on call, and the users at that time
  * @param only restricts the returned groups and rotas; null for all
  */
@@ -91,9 +91,9 @@ function rotasOf(host: CoreHost, { principal, key_id }: Approver, { now, state }
 }
 
 /**
- * Whether the requester is in none of the groups. The requester's groups are those of the key's owner, and of the people
- * who made the key (unless `approvals.trust_key_makers` is set). Returns false if the submitting key has no owner who is
- * a user, because the requester is then unknown.
+ * Returns true if the requester is in none of the groups. Counts the groups of the key's owner, and of the people who
+ * created the key (unless `approvals.trust_key_makers` is set). Returns false if no user owns the submitting key,
+ * because the requester is then unknown.
  */
 function isIndependent(
   host: CoreHost,
@@ -112,8 +112,8 @@ function isIndependent(
 }
 
 /**
- * Whether the action's key, and each key that gave an authority for it, has an owner. If one has none, it is unknown
- * which votes are independent of the requester, so none is.
+ * Returns true if the action's key, and each key that gave an authority for it, has an owner. Otherwise, no vote counts
+ * as independent of the requester.
  */
 export function isRequesterKnown(row: SubmittedAction, { state }: VoteMoment): boolean {
   const users = state(userState);
@@ -122,8 +122,8 @@ export function isRequesterKnown(row: SubmittedAction, { state }: VoteMoment): b
 
 /**
  * Throws SELF_APPROVAL for a vote by the agent, by the person behind the agent, or by someone who might be that person.
- * There is one exception: if every rule has the mode `self_confirm`, the person behind the agent may vote with a passkey
- * signature. Throws VOTE_SIGNATURE_REQUIRED if a rule requires a signature and the vote has none.
+ * Exception: if every rule has the mode `self_confirm`, the person behind the agent may vote with a passkey signature.
+ * Throws VOTE_SIGNATURE_REQUIRED if a rule requires a signature and the vote has none.
  * @param self the voter's relation to the submitter; null if the voter is someone else
  * @param gesture the verified signature of this vote
  */
@@ -146,7 +146,7 @@ export function assertMeetsOversightMode(
     );
 }
 
-/** Whether every rule lets the person behind the agent confirm an action. */
+/** Returns true if every rule lets the person behind the agent confirm an action. */
 export function maySelfConfirm(self: SelfRelation, plans: readonly ApproverPlan[]): boolean {
   return strictestOversightMode(plans) === "self_confirm" && (self === "same_owner" || self === "same_maker");
 }
@@ -176,12 +176,12 @@ export function findVoteIneligibility(
       groups: [],
     };
   const people = names.length === 0 ? "other people" : `members of ${names.join(", ")}`;
-  const why = excluded
+  const reason = excluded
     ? "the rule excludes members of the requester's groups, and you, or the user for whom you would vote, are one"
     : names.length === 0
       ? "your vote would not count"
       : "you are in none of the groups that can approve now, or your group does not cover this agent and tool";
-  const detail = `${why}; ${people} can approve this action now`;
+  const detail = `${reason}; ${people} can approve this action now`;
   return { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", detail), groups };
 }
 

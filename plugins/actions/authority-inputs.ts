@@ -43,7 +43,7 @@ export function findAuthority(
   return { authority: { id, fault: { code: "AUTHORITY_UNKNOWN", reason }, links: [] } };
 }
 
-/** Whether the action was submitted under this authority, or under none if the id is null. */
+/** Returns true if the action was submitted under this authority, or under none if the id is null. */
 export const isUnderAuthority = ({ authority }: Pick<ActionRow, "authority">, id: string | null): boolean =>
   (decodeAuthority(authority)?.id ?? null) === id;
 
@@ -60,27 +60,30 @@ interface RuleInputs {
 
 /**
  * Returns the inputs of a decision, extended with the facts about each delegator.
- * @param own the inputs for the agent itself
+ * @param agentInputs the inputs for the agent itself
  * @param read reads the inputs for a delegator, as if the request were its own
  */
 export async function readAuthorityInputs<Of extends Subject, Inputs extends RuleInputs>(
   host: CoreHost,
   reader: RightsReader & Pick<LedgerTransaction, "agentFacts"> & Pick<StorageReader, "limitUsed">,
   subject: Of,
-  own: Inputs,
+  agentInputs: Inputs,
   read: (subject: Of) => Promise<RuleInputs>,
 ): Promise<Inputs> {
   const { authority } = subject.facts;
-  if (authority === undefined || authority.fault !== null) return own;
-  const { request } = resolveObligations(own.evaluation).evaluation;
+  if (authority === undefined || authority.fault !== null) return agentInputs;
+  const { request } = resolveObligations(agentInputs.evaluation).evaluation;
   const delegators: Facts[] = [];
   for (const [i, link] of authority.links.entries()) {
-    const about = await readDelegatorFacts(host, reader, link);
-    const counted = subject.counted && { ...subject.counted, facts: subject.counted.facts.delegators?.[i] ?? about };
+    const delegatorFacts = await readDelegatorFacts(host, reader, link);
+    const counted = subject.counted && {
+      ...subject.counted,
+      facts: subject.counted.facts.delegators?.[i] ?? delegatorFacts,
+    };
     const { evaluation, facts } = await read({
       ...subject,
       request: { ...request, agent_id: link.agent_id },
-      facts: about,
+      facts: delegatorFacts,
       counted,
     });
     const { attributes, effects, ...others } = facts;
@@ -90,9 +93,9 @@ export async function readAuthorityInputs<Of extends Subject, Inputs extends Rul
       ...(attributes !== undefined && evaluation.readsAttributes() ? { attributes } : {}),
     });
   }
-  const limits = [...(own.facts.limits ?? []), ...(await readUsage(reader, subject))];
-  const facts = { ...own.facts, delegators, ...(limits.length === 0 ? {} : { limits }) };
-  return { ...own, facts, evaluation: own.evaluation.withFacts(facts) };
+  const limits = [...(agentInputs.facts.limits ?? []), ...(await readUsage(reader, subject))];
+  const facts = { ...agentInputs.facts, delegators, ...(limits.length === 0 ? {} : { limits }) };
+  return { ...agentInputs, facts, evaluation: agentInputs.evaluation.withFacts(facts) };
 }
 
 /** The reason of a denial names only actions that its reader can see. The agent that acts reads it, not the delegator. */
@@ -127,7 +130,10 @@ function mayStillSubmit(rights: Rights | null, { agent_id, key_id }: AuthorityLi
   return bound !== null && sameName(bound, agent_id) && rights.hasScope("actions:submit");
 }
 
-/** Returns the usage of each counted link: for an open action that of its decision, which did not include the action. */
+/**
+ * Returns the usage of each counted link. For an open action, this is the usage in its decision, because the current
+ * usage includes the action.
+ */
 async function readUsage(reader: Pick<StorageReader, "limitUsed">, { facts, counted }: Subject): Promise<LimitFact[]> {
   const usage: LimitFact[] = [];
   for (const link of listCountedLinks(facts)) {

@@ -3,7 +3,9 @@ import type { CoreHost, Decision, Facts } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
-/** The action itself does not change. When the bar ends, it continues, unless it has expired in the meantime. */
+/**
+ * The refusal of a barred action. The action does not change: when the bar ends, it continues, unless it has expired.
+ */
 export class BarredError extends Refusal {
   override readonly name = "BarredError";
 }

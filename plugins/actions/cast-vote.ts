@@ -65,8 +65,8 @@ import {
 } from "./voter.ts";
 
 /**
- * The voter and the proof: either the token of an approval link with the digest of the content that its page displayed
- * (`shown`), and the account that a facade has verified as the voter; or a credential with the action's id and a vote proof.
+ * The voter and the proof. Either the token of an approval link, with the digest of the displayed content (`shown`)
+ * and, from a facade, the account that it verified. Or a credential with the action's id and a vote proof.
  */
 type Ballot =
   | { link: string; shown: string; account: VerifiedAccount | null }
@@ -127,8 +127,8 @@ export async function castVoteOnAction(
 
 /**
  * Returns the commitment to the preview that the link's page displayed; null if there is none. Throws FACTS_CHANGED if
- * the pinned facts have changed since the page was read, and TOKEN_INVALID if the request, its preview or the questions
- * have.
+ * the pinned facts have changed since the page was read. Throws TOKEN_INVALID if the request, its preview or the
+ * questions have changed.
  */
 function assertShownByLink(
   row: ActionRow,
@@ -168,7 +168,7 @@ export interface UnvotableAction {
   ends: "expired" | { redecision: Redecision; by: Voter["actor"]; changes?: ChangedPins };
 }
 
-/** The pinned facts that differ from those that the voter saw. The action stays pending, with the current values. */
+/** The pinned facts that changed since the voter saw them. The action stays pending, with the current values. */
 interface ChangedPins {
   pins: PinChange[];
   history: VerifiedHistory;
@@ -287,7 +287,7 @@ function countRejection(
   const { terms, approvals, requirement } = history;
   const { capacities, excluded } = findVotingCapacities(
     host,
-    // Whoever may reject what the agent does may reject it under an authority, too.
+    // A person who may reject the agent's own actions may also reject its actions under an authority.
     { ...row, authority: null },
     toProspectiveVoter(voter),
     requirement?.approvers ?? [],
@@ -515,7 +515,7 @@ async function recordCancellation(
     ? { status: row.status, approved_after: tx.now }
     : { status: row.status, expires_after: tx.now };
   await updateStatus(tx, id, guard, "cancelled");
-  // A startable action is cancelled only if it has not run.
+  // It has not run, so it no longer counts against limits.
   if (startable) await tx.releaseLimitUses(id);
   else await releaseLimitUses(tx, row);
   return rereadAction(tx, id);

@@ -25,7 +25,7 @@ const MAX_ERROR = 1000;
 
 /** The members of the response to `POST /v1/approval-link` that a form displays. */
 export interface LinkResponse {
-  /** Digest of what the approver must be shown; null if the request is no longer pending. */
+  /** Digest of what the approver must see; null if the request is no longer pending. */
   shown: string | null;
   approver: string;
   names: MessageAction["names"];
@@ -186,7 +186,7 @@ function confirmationSheet(link: LinkResponse, sent: SentLink, approve: boolean,
 
 /**
  * Returns the value of a button: at most 58 characters of letters, digits, `.`, `_` and `-`. It contains a MAC over the
- * account, the link and what the button does.
+ * account, the link and the button's effect.
  */
 function seal(secret: string, { to, link }: SentLink, step: "open" | "vote", approve: boolean, digest: string): string {
   const sealed = JSON.stringify(["assent-button/1", to, linkToken(link), step, approve, digest]);

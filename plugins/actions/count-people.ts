@@ -1,4 +1,4 @@
-/** Counts the people who have voted, or have requested the same thing. */
+/** Counts the people who have voted, or who have made the same request. */
 import { isOfUnknownPerson } from "../../src/core.ts";
 
 /**
@@ -7,8 +7,8 @@ import { isOfUnknownPerson } from "../../src/core.ts";
  */
 export function isNewPerson(earlier: readonly (readonly string[])[], vote: readonly string[]): boolean {
   if (isOfUnknownPerson(vote)) return earlier.length === 0;
-  const known = earlier.filter((principals) => !isOfUnknownPerson(principals));
-  return countPeople([...known, vote]) > countPeople(known);
+  const knownVoters = earlier.filter((principals) => !isOfUnknownPerson(principals));
+  return countPeople([...knownVoters, vote]) > countPeople(knownVoters);
 }
 
 /**
@@ -16,10 +16,10 @@ export function isNewPerson(earlier: readonly (readonly string[])[], vote: reado
  * principal count as one person.
  */
 export function countPeople(votes: readonly (readonly string[])[]): number {
-  const known = votes.filter((principals) => !isOfUnknownPerson(principals));
-  if (known.length === 0) return Math.min(votes.length, 1);
+  const knownVoters = votes.filter((principals) => !isOfUnknownPerson(principals));
+  if (knownVoters.length === 0) return Math.min(votes.length, 1);
   const people: Set<string>[] = [];
-  for (const principals of known) {
+  for (const principals of knownVoters) {
     const joined = new Set(principals);
     for (let i = people.length - 1; i >= 0; i--) {
       const person = people[i] as Set<string>;

@@ -1,6 +1,6 @@
 /**
- * The one path of a decision: bars and facts, then the rules, then the steps of features. Submissions, previews, edits,
- * votes, permits and starts use it; `decide` repeats it from the record for replays, backtests and tests.
+ * The only path of a decision: bars and facts, then the rules, then the steps of features. Submissions, previews,
+ * edits, votes, permits and starts use it. Replays, backtests and tests call `decide` with the recorded facts instead.
  */
 import {
   type ActionRequest,
@@ -63,8 +63,8 @@ export async function decideByRules(
   lookUp?: LookUpFacts,
 ): Promise<DecidedAction> {
   const read = (of: DecisionSubject): Promise<RuleInputs> => readRuleInputs(host, reader, of, lookUp);
-  const own = await read(subject);
-  const { evaluation, facts, needs } = await readAuthorityInputs(host, reader, subject, own, read);
+  const agentInputs = await read(subject);
+  const { evaluation, facts, needs } = await readAuthorityInputs(host, reader, subject, agentInputs, read);
   return { ...decideForEntry(evaluation, facts), evaluation, given: facts, needs };
 }
 
@@ -77,14 +77,14 @@ async function readRuleInputs(
   lookUp: LookUpFacts | undefined,
 ): Promise<RuleInputs> {
   const commit = source?.["commit"];
-  const known: Facts = {
+  const factsSoFar: Facts = {
     ...about,
     ...reader.barFacts(request),
     ...findRuleFacts(host, reader, compiled, { agent_id: request.agent_id, ...about }),
     ...(commit === undefined ? {} : { policy_commit: commit }),
   };
-  const first = new Evaluation(compiled, request, known, reader.now);
-  const { evaluation, facts } = await readEvaluationInputs(host, reader, first, known, id, lookUp);
+  const first = new Evaluation(compiled, request, factsSoFar, reader.now);
+  const { evaluation, facts } = await readEvaluationInputs(host, reader, first, factsSoFar, id, lookUp);
   const uses = compiled.hasLimits ? await readLimitUses(reader, evaluation, facts, counted) : { facts, needs: [] };
   return { evaluation, facts: uses.facts, needs: uses.needs };
 }
@@ -134,8 +134,8 @@ export async function decideAction(
 }
 
 /**
- * Returns the active rejection of a request or of the request after its obligations, submitted by the agent or by one
- * that gave its authority.
+ * Returns the active rejection of a request, or of the request after its obligations. The rejected action was submitted
+ * by the agent or by one that gave its authority.
  */
 export async function findRejection(
   host: CoreHost,

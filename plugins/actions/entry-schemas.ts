@@ -24,7 +24,7 @@ type CoreType = (typeof ENTRY_TYPES)[number];
  * Returns the schema of an entry, including the members that every entry has. The compiler rejects missing and unknown
  * member names.
  */
-function entry<Type extends CoreType>(
+function entrySchema<Type extends CoreType>(
   title: string,
   type: Type,
   fields: Record<Exclude<keyof Extract<EntryBody, { type: Type }>, "type" | "v">, TSchema>,
@@ -50,7 +50,7 @@ const PINS = Type.Optional(
 const UNTIL = orNull(timeSchema("Deadline for starting; null if the action cannot start."));
 
 export const ENTRY_SCHEMAS: Record<CoreType, TObject> = {
-  decision: entry("DecisionEntry", "decision", {
+  decision: entrySchema("DecisionEntry", "decision", {
     ...ABOUT_ACTION,
     effective: Type.Optional(
       digestSchema(
@@ -76,7 +76,7 @@ export const ENTRY_SCHEMAS: Record<CoreType, TObject> = {
     ),
     pins: PINS,
   }),
-  approval: entry("ApprovalEntry", "approval", {
+  approval: entrySchema("ApprovalEntry", "approval", {
     ...ABOUT_ACTION,
     verdict: oneOfSchema(
       "A vote, or the event that ended the request or the rejection.",
@@ -169,7 +169,7 @@ export const ENTRY_SCHEMAS: Record<CoreType, TObject> = {
       timeSchema("Time until which the rejection denies duplicate requests; null if it does not deny them."),
     ),
   }),
-  redecision: entry("RedecisionEntry", "redecision", {
+  redecision: entrySchema("RedecisionEntry", "redecision", {
     ...ABOUT_ACTION,
     occasion: oneOfSchema(
       "The request or event that caused the new decision.",
@@ -198,14 +198,14 @@ export const ENTRY_SCHEMAS: Record<CoreType, TObject> = {
     ),
     pins: PINS,
   }),
-  question: entry("QuestionEntry", "question", {
+  question: entrySchema("QuestionEntry", "question", {
     ...ABOUT_ACTION,
     phase: oneOfSchema("An approver's question, or the agent's answer.", "ask", "answer"),
     number: countSchema("Number of the question within the action, starting at 1."),
     by: Actor,
     text: digestSchema("Commitment to the text."),
   }),
-  review: entry("ReviewEntry", "review", {
+  review: entrySchema("ReviewEntry", "review", {
     ...ABOUT_ACTION,
     reviewer: textSchema("The machine reviewer, as the policies name it."),
     version: orNull(
@@ -226,7 +226,7 @@ export const ENTRY_SCHEMAS: Record<CoreType, TObject> = {
       timeSchema("Time until which the denial also denies the same request; null if it does not."),
     ),
   }),
-  execution: entry("ExecutionEntry", "execution", {
+  execution: entrySchema("ExecutionEntry", "execution", {
     ...ABOUT_ACTION,
     phase: oneOfSchema(
       "The start, the result, or the fact that no result was reported in time.",
@@ -254,7 +254,7 @@ export const ENTRY_SCHEMAS: Record<CoreType, TObject> = {
     pins: PINS,
     status: oneOfSchema("Status of the action after this entry.", "executing", "unknown", "succeeded", "failed"),
   }),
-  erasure: entry("ErasureEntry", "erasure", {
+  erasure: entrySchema("ErasureEntry", "erasure", {
     ...ABOUT_ACTION,
     cause: oneOfSchema(
       "asked: someone requested the erasure. subject: a person requested the erasure of their data, which the action contained. retention: the retention period ended.",
@@ -271,13 +271,13 @@ export const ENTRY_SCHEMAS: Record<CoreType, TObject> = {
     reason: textSchema("Reason of the erasure."),
     by: orNull(Actor),
   }),
-  part_erasure: entry("PartErasureEntry", "part_erasure", {
+  part_erasure: entrySchema("PartErasureEntry", "part_erasure", {
     ...ABOUT_ACTION,
     part: oneOfSchema("What was erased.", ...ERASABLE_PARTS),
     reason: textSchema("Reason of the erasure."),
     by: Type.Null({ description: "Always null, because only the end of a retention period erases parts." }),
   }),
-  policy_set: entry("PolicySetEntry", "policy_set", {
+  policy_set: entrySchema("PolicySetEntry", "policy_set", {
     at: timeSchema("Time of the entry."),
     previous: POLICY_SET,
     policy_set: POLICY_SET,
@@ -305,7 +305,7 @@ export const ENTRY_SCHEMAS: Record<CoreType, TObject> = {
     ),
     by: orNull(Actor),
   }),
-  api_key: entry("KeyEntry", "api_key", {
+  api_key: entrySchema("KeyEntry", "api_key", {
     at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "created", "revoked"),
     key: Type.Object(
@@ -322,13 +322,13 @@ export const ENTRY_SCHEMAS: Record<CoreType, TObject> = {
     ),
     by: orNull(Actor),
   }),
-  agent: entry("AgentEntry", "agent", {
+  agent: entrySchema("AgentEntry", "agent", {
     at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "registered", "updated", "suspended", "resumed"),
     agent: Type.Record(Type.String(), Type.Unknown(), { description: "The agent after the change." }),
     by: orNull(Actor),
   }),
-  user: entry("UserEntry", "user", {
+  user: entrySchema("UserEntry", "user", {
     at: timeSchema("Time of the entry."),
     change: oneOfSchema(
       "The change.",
@@ -387,7 +387,7 @@ export const ENTRY_SCHEMAS: Record<CoreType, TObject> = {
     ),
     by: orNull(Actor),
   }),
-  delegation: entry("DelegationEntry", "delegation", {
+  delegation: entrySchema("DelegationEntry", "delegation", {
     at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "created", "ended"),
     delegation: Type.Object(
@@ -409,14 +409,14 @@ export const ENTRY_SCHEMAS: Record<CoreType, TObject> = {
     comment: orNull(textSchema("Comment of the delegator, or of the credential that ended the delegation.")),
     by: Actor,
   }),
-  permit_key: entry("PermitKeyEntry", "permit_key", {
+  permit_key: entrySchema("PermitKeyEntry", "permit_key", {
     at: timeSchema("Time of the entry."),
     public_key: digestSchema("The new key: Ed25519, 32 bytes."),
     previous: digestSchema("The previous key."),
     previous_until: timeSchema("Time until which permits of the previous key are accepted."),
     by: Type.Null({ description: "Null: only an operator on the host can rotate the key." }),
   }),
-  log_key: entry("LogKeyEntry", "log_key", {
+  log_key: entrySchema("LogKeyEntry", "log_key", {
     at: timeSchema("Time of the entry."),
     vkey: textSchema("The new key, as C2SP vkey."),
     previous: textSchema("The previous key."),

@@ -54,7 +54,8 @@ export async function startAction(
     try {
       started = await decideWith(factHost(), prepared);
     } catch (error) {
-      // The commit may have failed after the start was recorded. The caller then repeats the start, and gets a new one.
+      // The commit may have failed with an unknown outcome. The caller then repeats the start and receives a new
+      // credential.
       await preparation.discard(prepared.value);
       throw error;
     }

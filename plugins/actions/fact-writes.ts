@@ -1,7 +1,8 @@
 /**
- * Expires cached facts after a write: when the result of an action is recorded, or is overdue, the service reads again
- * the facts whose inputs contain a value of the request, and the facts that the policies read for the action. A result
- * that this process records takes effect with its response; one of another process, when this process reads its entry.
+ * Expires cached facts after a write, when the result of an action is recorded or overdue. Then the service reads two
+ * kinds of facts again: those with an input that is a value of the request, and those that the policies read for the
+ * action. A result takes effect with the response of the process that records it, and in other processes when they read
+ * its entry.
  */
 import {
   type CoreHost,

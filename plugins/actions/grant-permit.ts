@@ -38,8 +38,8 @@ import { assertNotErased, rereadAction, visibleAction } from "./visible-action.t
 const MAX_PERMITS = 100;
 
 /**
- * Maximum number of characters of past data that the decisions on an action may have read. Above it, no more permits
- * are issued, because each permit can add to this data.
+ * Maximum number of characters of past data that the decisions on an action may have read. Beyond it, the service
+ * issues no more permits, because each permit can add to this data.
  */
 const MAX_PAST = 1_048_576;
 
@@ -166,8 +166,8 @@ function subjectOf(host: CoreHost, row: ActionRow): PermitSubject | null {
 
 /**
  * Signs a new permit. Returns null if the request was erased or altered.
- * @param grant terms of the permit, with the times of this machine's clock. The ledger's clock can be ahead of it, and
- * verifiers would then reject the permit now and accept it long after its end
+ * @param grant terms of the permit, with times of this machine's clock. With times of a ledger's clock that is ahead,
+ * verifiers would reject the permit now and accept it long after its end
  */
 function mintPermit(host: CoreHost, row: ActionRow, grant: Omit<PermitTerms, "id">): Promise<string | null> {
   const subject = subjectOf(host, row);

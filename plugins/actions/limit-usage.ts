@@ -46,8 +46,8 @@ export async function readLimitUses(
 }
 
 /**
- * Returns the usage that counts for an open action. This is the recorded usage. For a budget, it is the sum of the reports
- * if that is larger and the action has not started, because others may have used more than they reserved. Other reserves do not count,
+ * Returns the recorded usage that counts for an open action. For a budget, returns the sum of the reports if it is
+ * larger and the action has not started, because others may have used more than they reserved. Ignores other reserves,
  * because their decisions already counted this action.
  */
 export async function raiseToReports(
@@ -95,8 +95,9 @@ export async function writeLimitUses(
 }
 
 /**
- * Releases the limit uses of an action that ended while it was pending. Keeps them if the action may have run before it
- * returned to pending.
+ * Releases the limit uses of an action that ended while it was pending. Retains them if the action may have run before
+ * it returned to pending.
+ *
  * @param row the row before the action ended
  */
 export async function releaseLimitUses(tx: LedgerTransaction, row: ActionRow): Promise<void> {

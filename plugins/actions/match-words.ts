@@ -38,8 +38,8 @@ export function splitWords(q: string | undefined): readonly string[] {
 
 /**
  * Returns the actions of which each word occurs in `searchedText`, in the name of a person or key who voted, asked or
- * changed the request, in an earlier comment, or as the beginning of the id. Values that the policies redact match
- * nothing. Everything that is compared is visible to whoever can see the action.
+ * changed the request, in an earlier comment, or as the beginning of the id. Never compares redacted values, so a
+ * search finds only what every reader of the action can see.
  * @param keyId the key that searches, which waits for its turn before each read of entries
  */
 export async function selectByWords(
@@ -139,6 +139,6 @@ export async function findContainedText(
           id_prefix: word.length >= MIN_ID_PREFIX && /^[\da-f-]+$/.test(word) ? word : "",
         })),
     );
-  const letters = ({ text }: ContainedText): number => text.replace(/[_%]/g, "").length;
-  return texts.sort((a, b) => letters(b) - letters(a))[0];
+  const characters = ({ text }: ContainedText): number => text.replace(/[_%]/g, "").length;
+  return texts.sort((a, b) => characters(b) - characters(a))[0];
 }

@@ -36,8 +36,8 @@ export async function readHistories(
 }
 
 /**
- * Returns the effects of the rules that decide, with the actions that block them. Omits effects for which the blocking
- * action cannot be known, which are denied.
+ * Returns the effects of the deciding rules, with the actions that block them. Omits an effect if its blocking action
+ * cannot be determined; the policies then deny the action.
  * @param evaluation an evaluation with all other facts
  * @param actionId id of the action that is being decided
  */
@@ -78,13 +78,13 @@ export async function writePastAction(
   effect: Effect,
   actionId: string,
 ): Promise<void> {
-  const places = findMemberships(evaluation, effect);
-  if (places.length === 0) return;
+  const memberships = findMemberships(evaluation, effect);
+  if (memberships.length === 0) return;
   // Prune before the first insert of the batch, so that all inserts of the batch are sent together.
   if (!pruned.has(tx)) {
     pruned.add(tx);
     await tx.prunePastActions(tx.now - USE_RETENTION_MS, PRUNE_LIMIT);
   }
-  for (const { policy, basis, subject, until } of places)
+  for (const { policy, basis, subject, until } of memberships)
     await tx.insertPastAction({ policy, basis, subject, action_id: actionId, at: tx.now, until });
 }

@@ -14,7 +14,7 @@ import { findVotingBlock, type PendingApprover } from "./voting-capacity.ts";
 /** Maximum number of pending actions that one request reads, starting with the earliest deadline. */
 const MAX_READ = 20_000;
 const SLICE = 200;
-/** Number of characters of requests that a visitor may parse before decisions run. */
+/** Number of characters of requests that a visitor may parse before it yields to decisions. */
 const MAX_VISITED = 1_000_000;
 
 export const RISKS = ["low", "medium", "high", "critical"] as const;
@@ -47,7 +47,7 @@ export const PendingFilter = Type.Object({
 });
 export type PendingFilter = Static<typeof PendingFilter>;
 
-/** Whether the query has a filter or an order that the store's own list does not support. */
+/** Returns true if the query has a filter or an order that the store's own list does not support. */
 export function needsFullScan({ sort, ...filters }: PendingFilter): boolean {
   return sort === "oldest" || sort === "risk" || Object.values(filters).some((value) => value !== undefined);
 }
@@ -66,17 +66,20 @@ interface Matches {
   isComplete: boolean;
 }
 
-/** Returns the id of the group of an action: of those that the same rule decided for the same tool and operation. */
+/**
+ * Returns the group of an action as an id. A group contains the actions that the same rule decided for the same tool
+ * and operation.
+ */
 type GroupIds = (row: Pick<ActionRow, "tool" | "operation" | "policy" | "rule">) => string;
 
 /** Returns a function that returns the ids of groups, and computes each once. */
 export function createGroupIds(): GroupIds {
-  const known = new Map<string, string>();
+  const groupIds = new Map<string, string>();
   return ({ tool, operation, policy, rule }) => {
     const key = JSON.stringify([tool, operation, policy, rule]);
     // An agent may choose the operation, so the id is long enough that no two names with the same id can be found.
-    const id = known.get(key) ?? sha256Hex(utf8(key)).slice(0, 32);
-    known.set(key, id);
+    const id = groupIds.get(key) ?? sha256Hex(utf8(key)).slice(0, 32);
+    groupIds.set(key, id);
     return id;
   };
 }
@@ -182,27 +185,27 @@ async function canApprove(
 
 type ApprovalHistory = Pick<VerifiedHistory, "requirement" | "approvals" | "edit"> | null;
 
-/** What the ledger says about the approval of pending actions, keyed by action, with the version of the row. */
+/** Ledger facts about the approval of pending actions, keyed by action, with the version of the row. */
 const histories = new WeakMap<CoreHost, Map<string, { version: string; history: ApprovalHistory }>>();
 
 /**
- * Reads what the ledger says about the approval of an action. Reads it again only if the row has changed, because a list
- * of 10,000 actions would read all their entries each time. A vote verifies the action without this cache.
+ * Reads the ledger facts about the approval of an action. Reads them again only if the row has changed, because a list
+ * of 10,000 actions would otherwise read all their entries each time. A vote verifies the action without this cache.
  */
 async function readHistory(host: CoreHost, row: ActionRow): Promise<ApprovalHistory> {
-  const known = histories.get(host) ?? new Map();
-  histories.set(host, known);
+  const cached = histories.get(host) ?? new Map();
+  histories.set(host, cached);
   const version = `${row.updated_at} ${row.decision_seq}`;
-  const entry = known.get(row.id);
+  const entry = cached.get(row.id);
   if (entry?.version === version) return entry.history;
   const verified = await readVerifiedHistory(host.storage, row);
   const history =
     verified === null
       ? null
       : { requirement: verified.requirement, approvals: verified.approvals, edit: verified.edit };
-  const [oldest] = known.size < MAX_READ ? [] : known.keys();
-  if (oldest !== undefined) known.delete(oldest);
-  known.delete(row.id);
-  known.set(row.id, { version, history });
+  const [oldest] = cached.size < MAX_READ ? [] : cached.keys();
+  if (oldest !== undefined) cached.delete(oldest);
+  cached.delete(row.id);
+  cached.set(row.id, { version, history });
   return history;
 }

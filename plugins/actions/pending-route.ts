@@ -230,12 +230,12 @@ async function readMatches(host: CoreHost, query: Query, credential: Credential)
   const { matches, isComplete } = await findMatchingActions(host, credential, query, now, approver);
   const first = from === null ? 0 : matches.findIndex(({ key }) => compareSortKeys(key, from) > 0);
   const remaining = first < 0 ? [] : matches.slice(first);
-  const places = new Map(remaining.map(({ id }, place) => [id, place]));
+  const positions = new Map(remaining.map(({ id }, position) => [id, position]));
   return {
     async page(last, size) {
-      const start = last === null ? 0 : (places.get(last.id) ?? remaining.length) + 1;
+      const start = last === null ? 0 : (positions.get(last.id) ?? remaining.length) + 1;
       const rows = await host.storage.actionsById(remaining.slice(start, start + size).map(({ id }) => id));
-      return rows.sort((a, b) => (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0));
+      return rows.sort((a, b) => (positions.get(a.id) ?? 0) - (positions.get(b.id) ?? 0));
     },
     position: (row) => formatSortKey(query, row),
     total: isComplete ? matches.length : null,
@@ -247,18 +247,18 @@ async function readMatches(host: CoreHost, query: Query, credential: Credential)
  * deactivated user and for a view other than `mine`, and INSUFFICIENT_SCOPE if the caller may not read users.
  */
 async function readUser(host: CoreHost, query: Query, id: string, caller: Credential): Promise<PendingApprover> {
-  const fault = (detail: string): Refusal =>
+  const invalidQueryRefusal = (detail: string): Refusal =>
     new Refusal("VALIDATION_FAILED", `the query parameter user_id is invalid: ${detail}`, {
       errors: [{ parameter: "user_id", detail }],
     });
-  if (query.view !== "mine") throw fault("it needs view=mine");
+  if (query.view !== "mine") throw invalidQueryRefusal("it needs view=mine");
   if (caller.session?.user.id === id) return caller;
   if (!caller.hasScope("users:read") && !caller.hasScope("users:manage"))
     throw new Refusal("INSUFFICIENT_SCOPE", "reading what another user can approve needs the scope users:read");
   const snapshot = await host.snapshot();
-  if (!snapshot.state(userState).has(id)) throw fault("there is no such user");
+  if (!snapshot.state(userState).has(id)) throw invalidQueryRefusal("there is no such user");
   const approver = await findUserAsApprover(host, snapshot, id);
-  if (approver === null) throw fault("the user is deactivated");
+  if (approver === null) throw invalidQueryRefusal("the user is deactivated");
   return approver;
 }
 

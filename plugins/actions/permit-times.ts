@@ -14,8 +14,8 @@ export function computePermitTimes(
 }
 
 /**
- * Returns the times on a clock that is `aheadMs` behind, in whole seconds. The ledger's clock can be ahead of the time of
- * day, on which verifiers check permits.
+ * Returns the times on a clock that is `aheadMs` behind, in whole seconds. Verifiers check permits by the time of day,
+ * and the ledger's clock can be ahead of it.
  */
 export function shiftPermitTimes(
   { issued_at, expires_at }: { issued_at: number; expires_at: number },

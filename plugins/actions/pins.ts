@@ -53,8 +53,8 @@ export function pinsForEntry(
 }
 
 /**
- * Returns the pins whose values, or the pins themselves, are not those that approvers saw. If approval is no longer
- * required, compares the pins that they saw.
+ * Returns the pins that approvers saw differently: other values, or other pins. If approval is no longer required,
+ * compares only the pins that they saw.
  */
 export function findPinChanges(redecision: DecidedAgain, history: ShownPins, row: ActionRow): PinChange[] {
   const { decision, facts, past } = redecision;

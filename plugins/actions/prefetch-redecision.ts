@@ -1,6 +1,6 @@
 /**
- * Prefetches the facts for a vote, a permit or a start before the lock is acquired, so that the transaction usually
- * finds them in the cache. Otherwise, the transaction would have to run again after the facts were read.
+ * Prefetches the facts for a vote, a permit or a start before the lock is acquired. Without the prefetch, the
+ * transaction usually would have to run again after the facts were read.
  */
 import { type ActionRequest, type CoreHost, effectiveRequest, Evaluation, rightsReader } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";

@@ -41,12 +41,12 @@ export async function readEvaluationInputs(
   const history = await readHistories(reader, evaluation, actionId);
   const { sources } = read;
   const isSame = sources.length === 0 && history.length === 0;
-  const known = isSame
+  const storedFacts = isSame
     ? facts
     : { ...facts, ...(history.length > 0 && { history }), ...(sources.length > 0 && { sources }) };
-  const complete = isSame ? evaluation : evaluation.withFacts(known);
-  const effects = await readEffects(reader, complete, known, actionId);
-  return { evaluation: complete, facts: effects.length === 0 ? known : { ...known, effects } };
+  const complete = isSame ? evaluation : evaluation.withFacts(storedFacts);
+  const effects = await readEffects(reader, complete, storedFacts, actionId);
+  return { evaluation: complete, facts: effects.length === 0 ? storedFacts : { ...storedFacts, effects } };
 }
 
 function takeRecent({ factSources }: Sources, calls: readonly FactCall[]): FactResult[] {
@@ -69,11 +69,11 @@ export async function prefetchFacts({ factSources }: Sources, evaluations: reado
     if (calls.length === 0) return;
     const recent = calls.flatMap((call) => factSources.recent(call) ?? []);
     const results = recent.length === calls.length ? recent : await factSources.read(calls);
-    const known = new Map(calls.map((call, i) => [call, results[i] as FactResult]));
+    const resultsByCall = new Map(calls.map((call, i) => [call, results[i] as FactResult]));
     remaining = reads
       .filter(({ reads }) => reads.length > 0)
       .map(({ evaluation, reads }) => {
-        const answers = reads.flatMap(({ call }) => (call === null ? [] : (known.get(call) as FactResult)));
+        const answers = reads.flatMap(({ call }) => (call === null ? [] : (resultsByCall.get(call) as FactResult)));
         return evaluation.withSources(toSourceFacts(reads, answers, evaluation.now));
       });
   }
@@ -84,8 +84,8 @@ export async function prefetchFacts({ factSources }: Sources, evaluations: reado
  * turn, so that one agent cannot prevent other agents and approvers from reading facts. A read releases the queue slot
  * of its request, so that a slow source delays only the requests that need it.
  *
- * The decision uses what was read for it, even if the transaction waits longer for the store than the result is valid:
- * a failure, and a value that had expired before and was read again. Otherwise, it would read the same facts forever.
+ * The decision uses a failure or a value that was read for it, even if the result expires while the transaction waits
+ * for the store. Otherwise, it could read the same facts forever.
  * @param context null for votes and the service's own work
  */
 export function createFactReadingHost(
@@ -97,28 +97,28 @@ export function createFactReadingHost(
   const keyId = context?.credential.key.id ?? null;
   const since = performance.now();
   /** Last result of each call that this host read, and the number of reads. */
-  const own = new Map<string, { result: FactResult; reads: number }>();
+  const ownReads = new Map<string, { result: FactResult; reads: number }>();
   const keyOf = ({ policy, source, inputs }: FactCall): string => JSON.stringify([policy, source, inputs]);
   function recent(call: FactCall): FactResult | null {
     const cached = factSources.recent(call, keyId, since);
     if (cached !== null) return cached;
-    const last = own.get(keyOf(call));
+    const last = ownReads.get(keyOf(call));
     return last !== undefined && (last.result.fault !== null || last.reads > 1) ? last.result : null;
   }
   async function readMissing(calls: readonly FactCall[]): Promise<void> {
     const missing = new Map(calls.map((call) => [keyOf(call), call]));
     const results = await factSources.read([...missing.values()], keyId, since);
     for (const [i, key] of [...missing.keys()].entries())
-      own.set(key, { result: results[i] as FactResult, reads: (own.get(key)?.reads ?? 0) + 1 });
+      ownReads.set(key, { result: results[i] as FactResult, reads: (ownReads.get(key)?.reads ?? 0) + 1 });
   }
   const bound: CoreHost["factSources"] = {
     ...factSources,
     recent,
     async read(calls) {
-      const known = calls.map(recent);
-      const missing = calls.filter((_, i) => known[i] === null);
+      const recentResults = calls.map(recent);
+      const missing = calls.filter((_, i) => recentResults[i] === null);
       await (context === null ? readMissing(missing) : context.withoutQueueSlot(() => readMissing(missing)));
-      return calls.map((call, i) => known[i] ?? (own.get(keyOf(call)) as { result: FactResult }).result);
+      return calls.map((call, i) => recentResults[i] ?? (ownReads.get(keyOf(call)) as { result: FactResult }).result);
     },
   };
   return Object.create(host, { factSources: { value: bound } }) as CoreHost;

@@ -121,10 +121,10 @@ function filterOf(
   const { status, tool, operation, request_hash, grant_id, offset } = query;
   const agent = query.agent_id ?? query.agent;
   if (query.agent_id !== undefined && query.agent !== undefined && query.agent_id !== query.agent) {
-    throw invalid("agent", "`agent` and `agent_id` are the same filter; send one of them");
+    throw invalidRefusal("agent", "`agent` and `agent_id` are the same filter; send one of them");
   }
   if (isSearch(query) && offset !== undefined)
-    throw invalid("offset", "a search does not support offsets; use next_cursor");
+    throw invalidRefusal("offset", "a search does not support offsets; use next_cursor");
   return {
     visibility: credential.visibility,
     ...(status === undefined ? {} : { status }),
@@ -133,20 +133,20 @@ function filterOf(
     ...(operation === undefined ? {} : { operation }),
     ...(request_hash === undefined ? {} : { request_hash }),
     ...(grant_id === undefined ? {} : { allowed_by: grant_id }),
-    ...(query.since === undefined ? {} : { since: instant("since", query.since) }),
-    ...(query.until === undefined ? {} : { until: instant("until", query.until) }),
+    ...(query.since === undefined ? {} : { since: parseInstant("since", query.since) }),
+    ...(query.until === undefined ? {} : { until: parseInstant("until", query.until) }),
     ...(query.cursor === undefined ? {} : { before_seq: decodeSeqCursor(LIST, query.cursor) }),
     ...(offset === undefined ? {} : { offset }),
   };
 }
 
-function instant(parameter: string, text: string): number {
+function parseInstant(parameter: string, text: string): number {
   const ms = parseRfc3339(text);
-  if (ms === null) throw invalid(parameter, "must be an RFC 3339 time such as 2026-01-31T12:00:00Z");
+  if (ms === null) throw invalidRefusal(parameter, "must be an RFC 3339 time such as 2026-01-31T12:00:00Z");
   return ms;
 }
 
-function invalid(parameter: string, detail: string): Refusal {
+function invalidRefusal(parameter: string, detail: string): Refusal {
   return new Refusal("VALIDATION_FAILED", `the query parameter ${parameter} is invalid: ${detail}`, {
     errors: [{ parameter, detail }],
   });

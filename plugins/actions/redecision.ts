@@ -100,7 +100,7 @@ export async function collectCurrentFacts(
   };
 }
 
-/** Whether the policies deny only because a fact source does not respond, for the agent or for a delegator. */
+/** Returns true if the policies deny only because a fact source does not respond, for the agent or for a delegator. */
 function isUndecided({ decision, facts }: { decision: Decision; facts: Facts }): boolean {
   const { effect, reason_code, policy } = decision;
   const sources = [facts, ...(facts.delegators ?? [])].flatMap((each) => each.sources ?? []);
@@ -169,8 +169,9 @@ export async function recordDenial(
 
 /**
  * Returns the action to pending because the current policies require more approvals, or because pinned facts have
- * changed. Its votes stay valid, unless they are about other values. A startable action gets the approval period of the current policies; a pending action keeps its deadline. The caller must commit
- * this before it reports the change.
+ * changed. Its votes stay valid, unless pinned values have changed since. A startable action gets the approval period
+ * of the current policies; a pending action keeps its deadline. The caller must commit this before it reports the
+ * change.
  */
 export async function requireMoreApprovals(
   tx: LedgerTransaction,
@@ -180,7 +181,7 @@ export async function requireMoreApprovals(
   { requirement, terms, pins }: Pick<VerifiedHistory, "requirement" | "terms" | "pins">,
 ): Promise<ActionRow> {
   const { reason } = redecision.decision;
-  // If only the facts have changed, approval might no longer be required.
+  // If only the facts have changed, the policies might no longer require approval.
   const approval = redecision.decision.approval ?? terms;
   if (approval === null) throw new Error(`the redecision of ${row.id} requires no approval`);
   const isPending = row.status === "pending_approval";

@@ -69,8 +69,8 @@ const keyedDigest = ({ vault }: Pick<CoreHost, "vault">, requestHash: string): s
   toHex(vault.mac("actions/erased-rejection", utf8(requestHash)));
 
 /**
- * Returns the columns that the row keeps after its erasure, so that its rejection still denies the same request; null if
- * no rejection of the action is in force.
+ * Returns the columns that the row retains after its erasure, so that its rejection still denies the same request; null
+ * if no rejection of the action is in force.
  */
 export function digestRejection(
   host: Pick<CoreHost, "vault">,

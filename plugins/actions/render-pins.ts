@@ -56,7 +56,7 @@ export async function renderPins(
 
 /**
  * Returns the pinned values of the newest request for approval. If its decision requires no approval, the action is
- * pending only because the earlier pins have changed, so returns what this decision read of them.
+ * pending only because pinned facts have changed. Then returns the values of the earlier pins that this decision read.
  */
 function readNewestPins(history: ShownPins, row: ActionRow, before: readonly PinnedValue[]): PinnedValue[] {
   const newest = history.requests.at(-1);

@@ -54,7 +54,7 @@ export async function recordResult(
 ): Promise<ReportedResult> {
   const row = await tx.action(id);
   const isStarter = row !== null && row.started_by === caller.key.id;
-  // The agents of one user share the user's id, so an agent of a user also has to see the action.
+  // All agents of a user have the user's id, so also check that an agent of a user can see the action.
   const isOtherAgent = caller.workload?.user_id != null;
   if (row === null || !(canSee(caller.visibility, row) || (isStarter && !isOtherAgent))) throw actionNotFoundError(id);
   assertNotErased(row);
@@ -114,12 +114,12 @@ function findDecisionPolicies(
   { basis: { policy_set: digest } }: VerifiedHistory,
   policySets: ResultCall["policySets"],
 ): CompiledPolicySet | null {
-  const known = digest === activePolicies.digest ? activePolicies.compiled : policySets.get(digest ?? "");
-  if (known === undefined && digest !== null)
+  const cached = digest === activePolicies.digest ? activePolicies.compiled : policySets.get(digest ?? "");
+  if (cached === undefined && digest !== null)
     throw new PreparationRequired("the policies of a result", async () => {
       policySets.set(digest, (await host.policies.byDigest(digest))?.compiled ?? null);
     });
-  return known ?? null;
+  return cached ?? null;
 }
 
 /** Replaces the reserved amounts in the action's uses of limits by the reported ones. */

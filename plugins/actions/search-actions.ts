@@ -29,7 +29,7 @@ interface Slice {
 /** Filters for which the store has no index, so they require a search. */
 type SearchFilter = Pick<ListQuery, "q" | "decision" | "policy" | "rule" | "has_rule" | "answer">;
 
-/** Whether the query has a filter that requires a search. */
+/** Returns true if the query has a filter that requires a search. */
 export function isSearch({ q, decision, policy, rule, has_rule, answer }: SearchFilter): boolean {
   return [q, decision, policy, rule, has_rule, answer].some((value) => value !== undefined);
 }
@@ -111,8 +111,8 @@ const seqOf = (row: ActionRow | undefined): number | null => row?.decision_seq ?
 
 /**
  * Returns conditions that all matching actions meet, so that the store can omit other actions; null if there are none.
- * Returns null for a group member: the store selects their actions from pages of all actions, so a slice with 2,000 of
- * their actions could span the whole store.
+ * Returns null for a group member: the store selects a member's actions from pages of all actions, so finding 2,000 of
+ * them could read the whole store.
  */
 function createPrefilter(
   { visibility }: Filter,
@@ -132,7 +132,7 @@ function matches({ decision, policy, rule, has_rule, answer }: SearchFilter, row
   return answer === undefined || isAnswer(answer, row);
 }
 
-/** Whether approvers gave this answer to the action. Agrees with the counts of `waits` in analytics. */
+/** Returns true if approvers gave this answer to the action. Agrees with the counts of `waits` in analytics. */
 function isAnswer(answer: NonNullable<ListQuery["answer"]>, { waited_ms, approved_until }: ActionRow): boolean {
   if (waited_ms === null) return false;
   return answer === "any" || (answer === "approved") === (approved_until !== null);

@@ -16,8 +16,8 @@ import type { ActionRow } from "../../src/storage/index.ts";
 type VotingKey = Pick<RecordedKey, "id" | "agent_id" | "owner">;
 
 /**
- * Returns why a vote of this credential would be a self-approval; null if it would not be. Whoever gave the authority of
- * the action counts as its submitter, too.
+ * Returns why a vote of this credential would be a self-approval; null if it would not be. An agent that gave the
+ * action's authority counts as its submitter, too.
  */
 export function findSelfApproval(
   host: CoreHost,
@@ -41,7 +41,10 @@ export function listSubmitters(row: SubmittedAction): SubmittedAction[] {
   return [row, ...givers];
 }
 
-/** Whether the visibility includes the action, and would include it as an action of each agent that gave its authority. */
+/**
+ * Returns true if the visibility includes the action, and would include it as an action of each agent that gave its
+ * authority.
+ */
 export function coversChain(visibility: Visibility, row: SubmittedAction): boolean {
   return listSubmitters(row).every((submitter) => canSee(visibility, submitter));
 }
@@ -78,7 +81,7 @@ function relationOfKey(
   return findSelfRelation(submitter, row.agent_id, { key_id: id, agent_id, owner });
 }
 
-/** Whether the key submitted the action, is bound to its agent, or has the same owner as the submitting key. */
+/** Returns true if the key submitted the action, is bound to its agent, or has the same owner as the submitting key. */
 export function isSubmitter(row: ActionRow, { key }: Credential): boolean {
   return relationOfKey(row, key) !== null;
 }

@@ -53,7 +53,7 @@ export interface StartResult {
   isRetry: boolean;
   /** What must be created before the start can be recorded; absent if nothing. If present, nothing was recorded. */
   needs?: { readonly value: unknown };
-  /** Paths of the pinned facts because of which the action is pending again. Absent if there are none. */
+  /** Paths of the pinned facts whose change made the action pending again. Absent if there are none. */
   changedPins?: readonly string[];
 }
 
@@ -150,14 +150,14 @@ export function findPreparation({ steps }: Pick<CoreHost, "steps">): StartPrepar
   return first ?? null;
 }
 
-/** Whether the key can see the action, or has a genuine permit for it and is bound to no agent. */
+/** Returns true if the key can see the action, or has a genuine permit for it and is bound to no agent. */
 export const canAccessAction = ({ key, visibility }: Credential, row: ActionRow, hasPermit: boolean): boolean =>
   canSee(visibility, row) || (hasPermit && key.agent_id === null);
 
 /**
  * Throws PERMIT_INVALID if the action returned to pending after the permit was issued, and PERMIT_EXPIRED if it has
- * expired. Counts its validity from the entry that it is based on, by the ledger's clock, because the times in the
- * permit are those of the machine that signed it.
+ * expired. Computes its expiry from the time of the entry that it is based on, because the times in the permit are by
+ * the clock of the machine that signed it.
  */
 function assertPermitInForce(permit: string, grounds: VerifiedHistory["grounds"], now: number): void {
   const { decision_hash, valid_ms } = readCheckedPermit(permit);
@@ -191,8 +191,8 @@ function assertRunsEffective(row: ActionRow, requestHash: string | null): void {
 }
 
 /**
- * Whether the caller repeats the recorded start: the same key sends the same `attempt`, and the same permit or again no
- * permit.
+ * Returns true if the caller repeats the recorded start: the same key sends the same `attempt`, and the same permit or
+ * again no permit.
  */
 function isSameStart(
   start: ExecutionEntry | null,
@@ -209,8 +209,8 @@ function isSameStart(
 }
 
 /**
- * Whether the action's newest decision refused an earlier start by this key, and is still in effect. A retry then gets
- * the same response.
+ * Returns true if the action's newest decision refused an earlier start by this key, and is still in effect. A retry
+ * then gets the same response.
  */
 function wasRefusedEarlier(
   row: ActionRow,
@@ -226,10 +226,10 @@ function wasRefusedEarlier(
  * Reports that the action was started but must no longer run. It stays `executing` until the caller reports the result.
  */
 function startRevokedError(outcome: "denied" | "pending_approval", { decision }: Redecision): Refusal {
-  const because = `${decision.reason}; this attempt started it, but it must not run now: report a failure as its result`;
+  const reason = `${decision.reason}; this attempt started it, but it must not run now: report a failure as its result`;
   return outcome === "denied"
-    ? new Refusal("NO_LONGER_ALLOWED", `the current policies deny the action: ${because}`)
-    : new Refusal("MORE_APPROVALS_NEEDED", `the current policies require more approvals: ${because}`);
+    ? new Refusal("NO_LONGER_ALLOWED", `the current policies deny the action: ${reason}`)
+    : new Refusal("MORE_APPROVALS_NEEDED", `the current policies require more approvals: ${reason}`);
 }
 
 export function hashOptionalText(text: string | null): string | null {

@@ -257,7 +257,7 @@ async function permitIfPreferred(
   return tryPermit(host, row, credential, isNew);
 }
 
-/** Whether no parameters let the current policies allow or hold an action with these names. */
+/** Returns true if no parameters let the current policies allow or hold an action with these names. */
 async function isNeverAllowedNow(host: CoreHost, credential: Credential, request: ActionRequest): Promise<boolean> {
   const { compiled } = await host.policies.current();
   return isNeverAllowed(new Evaluation(compiled, request, submitterFacts(credential, null, null), host.clock()));
@@ -313,7 +313,9 @@ function snapshotReader(host: CoreHost, snapshot: Snapshot): DecisionReader {
   };
 }
 
-/** Returns members that replace an allow that counts for later decisions, because a preview counts nothing. */
+/**
+ * Returns members that replace an allow in a preview, if later decisions count the action: a preview counts nothing.
+ */
 function countAbstention({ decision, facts: { effects, grant }, evaluation, needs }: DecidedAction): object {
   if (decision.effect !== "allow") return {};
   const isEnforced = (policy: string): boolean =>
@@ -322,7 +324,7 @@ function countAbstention({ decision, facts: { effects, grant }, evaluation, need
   const effect = effects?.find(({ policy }) => isEnforced(policy));
   const counted = listAuthorityUses(evaluation).length > 0;
   if (limit === undefined && effect === undefined && grant === undefined && !counted) return {};
-  const what =
+  const subject =
     limit !== undefined
       ? `the limit "${limit.limit}" of policy "${limit.policy}" applies`
       : effect !== undefined
@@ -333,14 +335,14 @@ function countAbstention({ decision, facts: { effects, grant }, evaluation, need
   return {
     outcome: "ABSTAIN",
     decision: null,
-    reason: `${what}, and a preview counts nothing; submit the action, or send record=true`,
+    reason: `${subject}, and a preview counts nothing; submit the action, or send record=true`,
     reason_code: "LIMIT_APPLIES",
   };
 }
 
 /**
- * Returns members that replace an allow if obligations change the request, because the caller would run the request
- * that it sent. Empty for other decisions.
+ * Returns members that replace an allow in a preview, if obligations change the request: the caller would run the
+ * request that it sent. Empty for other decisions.
  */
 function changedAbstention(effect: Decision["effect"]): object {
   return effect === "allow"
@@ -371,8 +373,8 @@ async function describeAlternative(
 }
 
 /**
- * Whether a person rejected the request. Returns true if the service cannot tell: the denial is recorded already, and an
- * error would suggest that it was not.
+ * Returns true if a person rejected the request. Returns true if the service cannot tell: the denial is recorded
+ * already, and an error would suggest that it was not.
  */
 async function mayBeRejected(
   host: CoreHost,
@@ -410,9 +412,9 @@ const OPTIONAL_PERMIT_ERRORS = [
 ];
 
 /**
- * Issues a permit. Evaluates the policies again for an action that this request did not create. If no permit can be
- * issued, even because the service fails, the response contains the action without a permit: an error would suggest
- * that the action was not recorded.
+ * Issues a permit. Evaluates the policies again for an action that this request did not create. If the service cannot
+ * issue a permit, even because of an internal error, returns the action without one: an error would suggest that the
+ * action was not recorded.
  */
 async function tryPermit(
   host: CoreHost,

@@ -93,7 +93,7 @@ export function submitterFacts(
 ): Facts {
   const { id, name, agent_id, owner } = credential.key;
   const { groups, principal, roles = [], session: signedIn, workload } = credential;
-  // People choose their display names, so a condition must not read one as the name of a key.
+  // People choose their display names, so a condition must not take one for the name of a key.
   const isUser = signedIn !== undefined || (workload?.user_id ?? null) !== null;
   const claims = workload === undefined ? {} : { claims: workload.claims };
   return {
@@ -231,12 +231,12 @@ export async function recordSubmission(
     await recordCreatedResource(tx, credential, call, open.id, open.created_at);
     return { row: await recordResubmission(tx, open), origin: "joined" };
   }
-  const about = {
+  const actionFields = {
     ...submitterFacts(credential, await tx.agentFacts(request.agent_id), session),
     ...findAuthority(host, tx, authority, request.agent_id),
   };
-  const subject = { policies: tx.activePolicies, request, id, facts: about, counted: null };
-  const submitter = submittedAction(request, credential, about);
+  const subject = { policies: tx.activePolicies, request, id, facts: actionFields, counted: null };
+  const submitter = submittedAction(request, credential, actionFields);
   const decided = await decideAction(host, tx, subject, { submitter, isNew: true });
   const { decision, facts, evaluation, needs } = decided;
   const records =
@@ -252,8 +252,8 @@ export async function recordSubmission(
 }
 
 /**
- * Throws a refusal if the submission must not be added to the pending actions: TOO_MANY_PENDING, or the refusal of a
- * feature's step, for the key or for that of a delegator. Returns what the steps record after the decision.
+ * Throws a refusal if the submission must not be added to the pending actions: TOO_MANY_PENDING or the refusal of a
+ * feature's step, for the key itself or the key of a delegator. Returns what the steps record after the decision.
  */
 async function assertMayWait(
   host: CoreHost,

@@ -47,7 +47,7 @@ export function createUnknownOutcomeTask(host: CoreHost, afterMs: number): Unkno
   async function sweep(): Promise<number> {
     lease ??= host.leaderLease("unknown-outcomes");
     const startedBefore = host.clock() - afterMs;
-    // An action that started before `startedBefore` was also created before it, so scan backwards from the newest
+    // An action that started before `startedBefore` was also created before it. So scan backwards from the newest
     // action that was created before `startedBefore`.
     const span = await host.storage.decisionSpan(0, startedBefore);
     let marked = 0;

@@ -19,7 +19,7 @@ export interface ComparedRequest {
 interface DifferingMember {
   /** JSON pointer into `{params, context}`. */
   pointer: string;
-  /** Null if the earlier request had no such member. */
+  /** Null if the earlier request lacks the member. */
   before: JsonValue;
   /** Null if the request has no such member. */
   after: JsonValue;
@@ -51,12 +51,15 @@ const MAX_DEPTH = 8;
 const MAX_ITEMS = 100;
 const MAX_TEXT = 300;
 
-/** Names of members whose numbers are identifiers or positions, so that a large number is not unusual. */
+/** Matches names of members whose numbers are identifiers or positions, where a large number is not unusual. */
 const NO_AMOUNT =
   /(^|[_-])(id|ids|number|no|version|seq|index|offset|page|port|line|timestamp|time|date|year)$|(Id|Number)$/;
 /** Names of members whose numbers are amounts and never counters, even if they grow. */
 const AMOUNT = /amount|total|sum|price|cost|value|quantity/i;
-/** A member is a counter, such as an order number, if at least this share of its distinct values exceeded all before them. */
+/**
+ * If at least this share of a member's distinct values exceeded all earlier ones, the member is a counter, such as an
+ * order number.
+ */
 const GROWING = 0.8;
 
 /**
@@ -124,8 +127,8 @@ function describeUnusual(
   }
   const counts = countValues(earlier);
   const distinct = new Set(counts.keys());
-  const known = new Set([...distinct, ...earlier.flatMap((each) => itemsOf(each).map(canonicalText))]);
-  const values = itemsOf(value).filter((each) => !known.has(canonicalText(each)));
+  const knownValues = new Set([...distinct, ...earlier.flatMap((each) => itemsOf(each).map(canonicalText))]);
+  const values = itemsOf(value).filter((each) => !knownValues.has(canonicalText(each)));
   if (values.length === 0) return describeRare(member, value, counts, earlier.length);
   // A member that often has a new value, such as an order, a customer or free text, is not informative.
   if (earlier.length < FEW || distinct.size * 2 > earlier.length) return null;
@@ -163,7 +166,7 @@ function toAmount(value: JsonValue): number | null {
 }
 
 /**
- * Whether the numbers grow with time, as order numbers do. Of such numbers, the next is usually the largest.
+ * Returns true if the numbers grow with time, as order numbers do. Of such numbers, the next is usually the largest.
  * @param amounts newest first
  */
 function isCounter(amounts: readonly number[]): boolean {

@@ -63,7 +63,6 @@ export interface VerifiedHistory extends ActionHistory {
   permits: number;
   /** Whether a permit may exist. The response to an allowed submission can contain one, which no entry records. */
   mayHavePermit: boolean;
-  /** The entry of the start. */
   start: ExecutionEntry | null;
   /** The vote, or the answer of a machine reviewer, that rejected the action. */
   rejection: RecordedRejection | null;
@@ -109,8 +108,8 @@ export function verifyStoredContent(row: ActionRow, history: VerifiedHistory): v
 }
 
 /**
- * Whether the columns of the row match its ledger entries. Background tasks skip a row that does not match, because an
- * altered row is evidence.
+ * Returns true if the columns of the row match its ledger entries. Background tasks skip a row that does not match,
+ * because an altered row is evidence.
  */
 export async function matchesLedger(host: Pick<CoreHost, "log">, tx: Reader, row: ActionRow): Promise<boolean> {
   try {

@@ -12,12 +12,12 @@ export async function visibleAction(reader: Reader, id: string, credential: Cred
   return row;
 }
 
-/** Whether the deadline for votes has passed, even if the status is not `expired` yet. */
+/** Returns true if the deadline for votes has passed, even if the status is not `expired` yet. */
 export function isOverdue(row: ActionRow, now: number): boolean {
   return row.status === "pending_approval" && (row.expires_at ?? 0) <= now;
 }
 
-/** Whether the action is allowed or approved and its deadline for the start has not passed. */
+/** Returns true if the action is allowed or approved and its deadline for the start has not passed. */
 export function isStartable({ status, approved_until }: ActionRow, now: number): boolean {
   return (status === "allowed" || status === "approved") && approved_until !== null && approved_until > now;
 }

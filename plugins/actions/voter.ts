@@ -222,8 +222,8 @@ export async function verifyLinkVoter(host: CoreHost, tx: LinkReader, row: Actio
 }
 
 /**
- * Returns the rights with which a vote by link creates a grant. Throws TOKEN_INVALID unless a facade has verified that the
- * voter uses the account to which the link was sent: a link alone can be forwarded.
+ * Returns the rights with which a vote by link creates a grant. Throws TOKEN_INVALID unless a facade has verified that
+ * the voter uses the account to which the link was sent, because a link can be forwarded.
  */
 export async function readLinkGrantor(
   host: CoreHost,
@@ -274,8 +274,8 @@ async function linkReader(host: CoreHost): Promise<LinkReader> {
 }
 
 /**
- * Returns the action of a link, its recipient, and why the recipient may not vote on it; null if they may. Throws if the
- * recipient may not see the action.
+ * Returns the action of a link, its recipient, and the refusal of a vote by the recipient; null if they may vote.
+ * Throws if the recipient may not see the action.
  */
 export async function readLink(
   host: CoreHost,

@@ -92,13 +92,13 @@ export function findVotingCapacities(
   const excluded: string[] = session === null || seesItself ? [] : [describeUncovered(session.visibility, row)];
   for (const { delegation, user, groups: theirs, visibility } of self === null ? (session?.delegators ?? []) : []) {
     const from = principalOfUser(user.id);
-    const why = coversChain(visibility, row)
+    const reason = coversChain(visibility, row)
       ? findSelfApproval(host, row, { key: { id: user.id, agent_id: null, owner: from } }) === null
         ? null
         : "is the person behind the agent, so no one can approve on their behalf"
       : "delegated other agents and tools to you";
-    if (why !== null) excluded.push(`${user.name} (${from}) ${why}`);
-    if (why !== null) continue;
+    if (reason !== null) excluded.push(`${user.name} (${from}) ${reason}`);
+    if (reason !== null) continue;
     const delegator = { principal: from, key_id: user.id, groups: theirs };
     const eligibility = readApproverEligibility(host, row, delegator, plans, moment, delegation.groups);
     capacities.push({
@@ -111,7 +111,10 @@ export function findVotingCapacities(
   return { capacities, excluded, isRequesterKnown: isRequesterKnown(row, moment) };
 }
 
-/** Says why credentials with this visibility, which does not cover the chain of the action, cannot approve it. */
+/**
+ * Returns why credentials with this visibility cannot approve the action: it does not cover each agent of the action's
+ * chain.
+ */
 export function describeUncovered(visibility: Visibility, row: ActionRow): string {
   return canSee(visibility, row)
     ? "your groups do not cover each agent for which the action is done"
@@ -247,7 +250,7 @@ interface VotingTerms {
   may_break_glass: boolean;
 }
 
-/** What decides whether a credential can approve, besides the action itself. */
+/** Facts of the action's history that determine whether a credential can approve it. */
 type VotingHistory = Edited & {
   requirement: ApprovalRequirement;
   approvals: readonly RecordedApproval[];
@@ -272,7 +275,7 @@ export function describeVoting(
 
 /**
  * Returns whether the credential can approve, and the capacities in which a vote would count; null if none would.
- * @param isAlone false to include approvals together with other actions; see `Guard.findApprovalBlock`
+ * @param isAlone false to ignore guards, for a vote on a whole plan; see `ActionGuard.findApprovalBlock`
  */
 function findVoting(
   host: CoreHost,

@@ -16,7 +16,7 @@ const MAX_PER_JOB = 50;
 export interface WaitTracker {
   /**
    * Records, in the background, that the action's agent waits for it until `until` (milliseconds since the epoch).
-   * @returns a function to call when the wait is over, with true if it ended early while the action was pending
+   * @returns a function to call after the wait, with true if it ended early while the action was pending
    */
   begin(row: ActionRow, until: number): (endedEarly: boolean) => void;
   /** Clears the waits of this process. Resolves after they are written. */
@@ -24,8 +24,8 @@ export interface WaitTracker {
 }
 
 /**
- * Whether the credential submitted the action, or is bound to its agent. Approvers can also wait for an action, but only
- * the agent's waits are tracked.
+ * Returns true if the credential submitted the action, or is bound to its agent. Approvers can also wait for an action,
+ * but only the agent's waits are tracked.
  */
 export function isAgentOfAction(row: ActionRow, { key }: Credential): boolean {
   return key.id === row.submitted_by || key.agent_id === row.agent_id;

@@ -17,7 +17,7 @@ export interface ActionWaits {
    * exists.
    */
   waitWhilePending(row: ActionRow, ms: number, caller: WaitingRequest): Promise<ActionRow | null>;
-  /** Whether another request with this credential may wait. */
+  /** Returns true if another request with this credential may wait. */
   hasCapacity(caller: Credential): boolean;
   /** Throws TOO_MANY_WAITS if no other request with this credential may wait. */
   assertCapacity(caller: Credential): void;

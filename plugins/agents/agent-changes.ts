@@ -100,7 +100,7 @@ async function change(
 ): Promise<{ row: AgentRow; caller: Credential }> {
   const caller = await confirmWriter(tx, credential);
   const before = await findAgent(tx, caller, params.id);
-  if (before === null) throw agentNotFound(params.id);
+  if (before === null) throw agentNotFoundRefusal(params.id);
   assertAgentUnaltered(tx, before);
   assertIfMatch(headers, agentEtag(before));
   const planned = plan(before, tx.now);
@@ -159,8 +159,8 @@ function cancellationCause({ id, suspended_reason }: AgentRow, caller: Credentia
 }
 
 /**
- * Confirms the key under the lock. Throws AGENT_MISMATCH for a key that is bound to an agent, because it could extend
- * its agent's tools or end its agent's suspension.
+ * Confirms the key under the lock. Throws AGENT_MISMATCH for a key that is bound to an agent. Such a key could
+ * otherwise extend its agent's tools or end its agent's suspension.
  */
 async function confirmWriter(tx: LedgerTransaction, credential: Credential): Promise<Credential> {
   const caller = await confirmCredential(tx, credential, "agents:write");
@@ -226,7 +226,7 @@ export function assertAllowedToolsSize(tools: string[] | null | undefined): void
     );
 }
 
-export function agentNotFound(id: string): Refusal {
+export function agentNotFoundRefusal(id: string): Refusal {
   return new Refusal("AGENT_NOT_FOUND", `no agent "${id}" is registered that this key may see`);
 }
 

@@ -26,7 +26,7 @@ import {
   registerAgent,
   resumeAgent,
   suspendAgent,
-  agentNotFound,
+  agentNotFoundRefusal,
 } from "./agent-changes.ts";
 import * as schema from "./schemas.ts";
 
@@ -99,7 +99,7 @@ async function readVisibleAgents(
 ): Promise<AgentRow[]> {
   const isLimited = !("all" in credential.visibility);
   const skipped = after === null ? (query.offset ?? 0) : 0;
-  const wanted = isLimited ? skipped + limit : limit;
+  const pageSize = isLimited ? skipped + limit : limit;
   const rows: AgentRow[] = [];
   let last = after;
   do {
@@ -111,8 +111,8 @@ async function readVisibleAgents(
     });
     rows.push(...page.filter(({ id }) => canSeeAgent(credential, id)));
     last = page.length < limit ? null : (page.at(-1) ?? null);
-  } while (last !== null && rows.length < wanted);
-  return isLimited ? rows.slice(skipped, wanted) : rows;
+  } while (last !== null && rows.length < pageSize);
+  return isLimited ? rows.slice(skipped, pageSize) : rows;
 }
 
 function registerRoute(host: CoreHost, tag: string) {
@@ -157,7 +157,7 @@ function readRoute(host: CoreHost, tag: string) {
     errors: ["AGENT_NOT_FOUND"],
     async handle({ params: { id }, credential }) {
       const row = canSeeAgent(credential, id) ? await host.storage.agent(id) : null;
-      if (row === null) throw agentNotFound(id);
+      if (row === null) throw agentNotFoundRefusal(id);
       return agentReply(row);
     },
   });

@@ -38,7 +38,7 @@ function startOfDay(zone: Zone, midnight: number): number {
 /**
  * Returns the start of the day, week or month that contains `local`. Both are local times, encoded as UTC milliseconds.
  */
-function floor(local: number, interval: Exclude<Interval, "hour">): number {
+function startOfInterval(local: number, interval: Exclude<Interval, "hour">): number {
   const day = Math.floor(local / DAY) * DAY;
   const date = new Date(day);
   if (interval === "day") return day;
@@ -47,7 +47,7 @@ function floor(local: number, interval: Exclude<Interval, "hour">): number {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1);
 }
 
-function following(midnight: number, interval: Exclude<Interval, "hour">): number {
+function startOfNextInterval(midnight: number, interval: Exclude<Interval, "hour">): number {
   const date = new Date(midnight);
   if (interval === "month") return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
   return midnight + (interval === "week" ? 7 : 1) * DAY;
@@ -78,9 +78,9 @@ export function intervalBoundaries(
     }
   } else {
     for (
-      let midnight = following(floor(since + zone.offset(since), interval), interval);
+      let midnight = startOfNextInterval(startOfInterval(since + zone.offset(since), interval), interval);
       ;
-      midnight = following(midnight, interval)
+      midnight = startOfNextInterval(midnight, interval)
     ) {
       const at = startOfDay(zone, midnight);
       if (at >= until) break;

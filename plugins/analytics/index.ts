@@ -161,9 +161,9 @@ async function analytics(host: CoreHost, query: Query, { visibility }: Credentia
   }
   const counts = await host.storage.analytics({ visibility: narrowToAgent(visibility, query.agent_id), boundaries });
   const [tools, agents, rules] = [
-    top(counts.tool, (c) => c.value),
-    top(counts.agent, (c) => c.value),
-    top(counts.rule, (c) => `${c.policy ?? ""}/${c.rule ?? ""}`),
+    selectTop(counts.tool, (c) => c.value),
+    selectTop(counts.agent, (c) => c.value),
+    selectTop(counts.rule, (c) => `${c.policy ?? ""}/${c.rule ?? ""}`),
   ];
   return {
     status: 200,
@@ -173,8 +173,11 @@ async function analytics(host: CoreHost, query: Query, { visibility }: Credentia
       interval,
       time_zone: zone.name,
       total: sum(counts.decision),
-      by_status: filled(ACTION_STATUSES, Object.fromEntries(counts.status.map(({ value, count }) => [value, count]))),
-      by_decision: filled(EFFECTS, Object.fromEntries(counts.decision.map(({ value, count }) => [value, count]))),
+      by_status: fillCounts(
+        ACTION_STATUSES,
+        Object.fromEntries(counts.status.map(({ value, count }) => [value, count])),
+      ),
+      by_decision: fillCounts(EFFECTS, Object.fromEntries(counts.decision.map(({ value, count }) => [value, count]))),
       by_tool: tools.listed.map(({ value, count }) => ({ tool: value, count })),
       by_agent: agents.listed.map(({ value, count }) => ({ agent_id: value, count })),
       by_rule: rules.listed,
@@ -214,8 +217,8 @@ function seriesOf(counts: ActionCounts, boundaries: readonly number[]): Static<t
     start: toRfc3339(boundaries[i] as number),
     end: toRfc3339(boundaries[i + 1] as number),
     total: Object.values(decision).reduce((a, b) => a + b, 0),
-    by_status: filled(ACTION_STATUSES, status),
-    by_decision: filled(EFFECTS, decision),
+    by_status: fillCounts(ACTION_STATUSES, status),
+    by_decision: fillCounts(EFFECTS, decision),
   }));
 }
 
@@ -225,14 +228,14 @@ function intervalFor(range: number): Interval {
   return range <= 731 * DAY ? "week" : "month";
 }
 
-function filled<K extends string>(names: readonly K[], counts: Partial<Record<string, number>>): Record<K, number> {
+function fillCounts<K extends string>(names: readonly K[], counts: Partial<Record<string, number>>): Record<K, number> {
   return Object.fromEntries(names.map((name) => [name, counts[name] ?? 0])) as Record<K, number>;
 }
 
 const sum = (items: readonly { count: number }[]): number => items.reduce((total, { count }) => total + count, 0);
 
 /** Returns the most frequent items. Sorts equally frequent items by name. */
-function top<T extends { count: number }>(
+function selectTop<T extends { count: number }>(
   items: readonly T[],
   name: (item: T) => string,
 ): { listed: T[]; others: number } {

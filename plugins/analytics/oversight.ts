@@ -100,7 +100,7 @@ async function measure(host: CoreHost, query: Static<typeof Query>, { visibility
   const until = readInstant(query.until) ?? host.clock() + 1;
   const since = readInstant(query.since) ?? until - DEFAULT_DAYS * DAY;
   if (since >= until)
-    throw invalidRange(`since (${toRfc3339(since)}) must be earlier than until (${toRfc3339(until)})`);
+    throw invalidRangeRefusal(`since (${toRfc3339(since)}) must be earlier than until (${toRfc3339(until)})`);
   const { requests, votes } = await readEntries(host, since, until);
   const days = (until - since) / DAY;
   const measured = await findRules(host, votes, visibility);
@@ -156,7 +156,7 @@ async function readEntries(
     await findFirstEntry(host.storage, until, size),
   ];
   if (end - first > MAX_ENTRIES)
-    throw invalidRange(
+    throw invalidRangeRefusal(
       `the range has ${end - first} entries, and at most ${MAX_ENTRIES} are read; choose a shorter one`,
     );
   const requests: DecisionEntry[] = [];
@@ -218,6 +218,6 @@ function median(values: readonly number[]): number {
 
 const round = (value: number): number => Math.round(value * 1000) / 1000;
 
-function invalidRange(detail: string): Refusal {
+function invalidRangeRefusal(detail: string): Refusal {
   return new Refusal("INVALID_RANGE", detail, { errors: [{ parameter: "since", detail: "choose a later time" }] });
 }

@@ -1,4 +1,4 @@
-/** What features that name `api-keys` in `needs` may use of this one. */
+/** What this feature exports to features that name `api-keys` in `needs`. */
 import { type Actor, buildKeyEntry, type CoreHost, type LedgerTransaction } from "../../src/core.ts";
 import type { KeyRow } from "../../src/storage/index.ts";
 
@@ -14,11 +14,11 @@ export async function revokeKey(
 ): Promise<() => Promise<void>> {
   await tx.revokeKey(key.id, tx.now);
   tx.record(buildKeyEntry("revoked", key, tx.now, by));
-  const why = { by, comment: `the key "${key.name}", which submitted it, was revoked` };
+  const reason = { by, comment: `the key "${key.name}", which submitted it, was revoked` };
   const ofKey = { key_id: key.id };
-  const hasMore = await host.openActionCanceller.cancelPage(tx, ofKey, why);
+  const hasMore = await host.openActionCanceller.cancelPage(tx, ofKey, reason);
   return async () => {
     for (let more = hasMore; more;)
-      more = await host.ledger.transact((next) => host.openActionCanceller.cancelPage(next, ofKey, why));
+      more = await host.ledger.transact((next) => host.openActionCanceller.cancelPage(next, ofKey, reason));
   };
 }

@@ -112,8 +112,8 @@ function routes(host: CoreHost) {
 }
 
 /**
- * Whether the credential can manage the key. A credential that is bound to an agent can manage only that agent's keys,
- * and a credential that is limited to agents only their keys.
+ * Returns true if the credential can manage the key. A credential that is bound or limited to agents can manage only
+ * keys of those agents.
  */
 function canManage(credential: Credential, key: Pick<KeyRow, "agent_id">): boolean {
   const { agent_id } = credential.key;
@@ -283,7 +283,7 @@ async function revoke(host: CoreHost, id: string, credential: Credential): Promi
     if (key === null || key.revoked_at !== null || !canManage(caller, key))
       throw new Refusal("KEY_NOT_FOUND", `there is no live key ${id} that this key may see`);
     // A key that is bound to no agent can have rights beyond the caller's limits, so a caller with limits revokes only
-    // their own. For a caller that is a key, the same owner does not prove that: anyone can create a key with limits in
+    // their own keys. The same owner is proof only for a session, because any key can create a key with limits in
     // another owner's name.
     const isTheirs = caller.session !== undefined && principalOfKey(key) === caller.principal;
     const isOwn = isTheirs || [key.id, key.created_by].includes(caller.key.id);
@@ -318,7 +318,7 @@ function isLive(key: KeyRow, now: number): boolean {
   return key.revoked_at === null && (key.expires_at === null || key.expires_at > now);
 }
 
-const time = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
+const toTimeOrNull = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
 
 function renderKey(key: KeyRow): schema.KeyRecord {
   const { id, name, prefix, scopes, agent_id, owner, created_by } = key;
@@ -331,9 +331,9 @@ function renderKey(key: KeyRow): schema.KeyRecord {
     owner,
     created_by,
     created_at: toRfc3339(key.created_at),
-    expires_at: time(key.expires_at),
-    revoked_at: time(key.revoked_at),
-    last_used_at: time(key.last_used_at),
+    expires_at: toTimeOrNull(key.expires_at),
+    revoked_at: toTimeOrNull(key.revoked_at),
+    last_used_at: toTimeOrNull(key.last_used_at),
   };
 }
 

@@ -1,6 +1,6 @@
 /**
- * Describes what the policies allow one agent to do, in a short form for a model. Every statement is true for all
- * requests that it covers, or it says `other conditions`. It contains rules for the agent only, and of their conditions
+ * Describes, briefly and for a model, what the policies allow one agent to do. Every statement is true for all requests
+ * that it covers, or it says `other conditions`. Describes only rules for the agent. Of their conditions, describes
  * only comparisons of parameters with numbers, because other parts can mention people and secrets.
  */
 import { setImmediate } from "node:timers/promises";
@@ -25,7 +25,7 @@ import type { AuthorityItem, AuthorityLimit, AuthorityRule } from "./schemas.ts"
 
 /** Maximum number of pairs of tool and operation, so that the answer stays short. */
 const MAX_ITEMS = 200;
-/** Maximum number of different pairs that are compared with each other, and of the pairs of all rules. */
+/** Maximum number of distinct pairs that are compared with each other, and of pairs that the rules name in total. */
 const MAX_PAIRS = 2000;
 const MAX_RULE_PAIRS = 20_000;
 /** Maximum number of rules of one pair, and of all pairs together. */
@@ -43,12 +43,12 @@ const OF_EFFECT = { allow: "allowed", require_approval: "asks", deny: "denied" }
 const STRICTNESS: readonly Effect[] = ["allowed", "asks", "denied"];
 const HIDDEN = "other conditions";
 
-/** The agent and what bars it from acting. */
+/** The agent, with the bars that cover it. */
 export interface AuthoritySubject {
   compiled: CompiledPolicySet;
   agentId: string;
   facts: Pick<Facts, "agent" | "require_registered_agents">;
-  /** Returns the bars that cover the agent and this tool. */
+  /** Returns the bars, such as stops, that cover the agent and this tool. */
   barsOf(tool: string): NonNullable<Facts["bars"]>;
 }
 
@@ -129,7 +129,7 @@ async function computeRules(subject: AuthoritySubject, filter: AuthorityFilter):
   const { tool, operation } = filter;
   const exact = tool !== undefined && operation !== undefined ? { tool, operation } : null;
   const { policies, pairs, isComplete } = await listPairs(subject, exact === null ? tool : undefined);
-  // Without all pairs, it is not known which narrower names are exceptions from a glob.
+  // Unless all pairs are known, it is unknown which narrower names are exceptions from a glob.
   const named = exact === null ? (isComplete ? pairs : pairs.filter(isExact)) : [exact];
   const listed = named.slice(0, MAX_ITEMS);
   const rows: Row[] = [];
@@ -202,7 +202,7 @@ async function listPairs(
   return { policies, pairs, isComplete };
 }
 
-/** Whether a policy, or a rule of it, is for the agent. */
+/** Returns true if a policy, or a rule of it, is for the agent. */
 const isFor = ({ caseSensitive }: CompiledPolicy, { agents }: Pick<CompiledRule, "agents">, agentId: string): boolean =>
   matchNames(agents, caseSensitive ? agentId : foldName(agentId));
 
@@ -227,7 +227,7 @@ function matchExact(
     .filter(({ policy }) => applicable.has(policy))
     .map((each) => ({
       policy: each,
-      rules: untilCertain(evaluation.rules(each.policy).map((rule) => ({ rule, relation: "all" }))),
+      rules: rulesUntilCertain(evaluation.rules(each.policy).map((rule) => ({ rule, relation: "all" }))),
       limits: each.policy.limits
         .filter((limit) => evaluation.matches.matchesLimit(each.policy, limit))
         .map((limit) => ({ limit, relation: "all" })),
@@ -280,12 +280,12 @@ async function matchGlobs(
       await setImmediate();
     }
     const limits = policy.limits.map((limit) => ({ limit, relation: relateTo(limit.tools, limit.rule.operations) }));
-    matched.push({ policy: each, rules: untilCertain(rules), limits });
+    matched.push({ policy: each, rules: rulesUntilCertain(rules), limits });
   }
   return matched;
 }
 
-function untilCertain(rules: MatchedPolicy["rules"]): MatchedPolicy["rules"] {
+function rulesUntilCertain(rules: MatchedPolicy["rules"]): MatchedPolicy["rules"] {
   const last = rules.findIndex(({ rule, relation }) => rule.condition === null && relation === "all");
   return last < 0 ? rules : rules.slice(0, last + 1);
 }
@@ -323,7 +323,7 @@ function describePair(
   });
 }
 
-/** Returns the effects that a request can have for reasons that the answer does not contain. */
+/** Returns effects that a request can have although the answer does not list them. */
 function listHiddenEffects(agentId: string, matched: readonly MatchedPolicy[]): Effect[] {
   return matched.flatMap(({ policy: { policy }, rules, limits }) => [
     ...rules.flatMap(({ rule }): Effect[] =>
@@ -393,7 +393,7 @@ function describeLists(
   return { lists, isCut: false };
 }
 
-/** Describes a rule. Of a condition with other parts it shows nothing, because the rule can be about someone else. */
+/** Describes a rule. Omits a condition with other parts, because the rule can be about other people. */
 function describeRule(rule: CompiledRule, relation: Relation, definition: PolicyDocument): AuthorityRule {
   const decision = OF_EFFECT[rule.effect];
   if (relation !== "all") return { decision, when: HIDDEN };
@@ -405,7 +405,7 @@ function describeRule(rule: CompiledRule, relation: Relation, definition: Policy
   return { decision, when: parts.join(" and "), ...note };
 }
 
-/** Returns the limits that have no condition. It omits the others, because a condition can be about other people. */
+/** Returns the limits without a condition. Omits the others, because a condition can be about other people. */
 function listLimits(
   { agentId, facts }: AuthoritySubject,
   policies: readonly AgentPolicy[],
@@ -441,23 +441,23 @@ function listLimits(
   );
 }
 
-/** Returns what a limit sums, if it is a parameter or a reported usage. */
+/** Returns the parameter or the reported usage that a limit sums; empty for other expressions. */
 function sumOf({ sum }: CompiledLimit): { sum?: string } {
   if (sum === null) return {};
   if ("usage" in sum.of) return { sum: `usage.${sum.of.usage}` };
   return sum.of.parameter === null ? {} : { sum: celPath("params", sum.of.parameter) };
 }
 
-/** Returns the item with the bars that are in effect now: stops, and those of the agent. */
+/** Applies the bars that are in effect now to an item: stops, and those of the agent. */
 function applyBars({ item, policies }: Row, { agentId, facts, barsOf }: AuthoritySubject): AuthorityItem {
   const { tool, operation } = item;
   const bars = barsOf(tool);
   const { agent, ...others } = facts;
-  // A glob can stand for tools that the agent may use and others.
-  const known = agent !== undefined && isGlob(tool) ? { ...agent, allowed_tools: null } : agent;
+  // A glob can match tools that the agent may use and tools that it may not.
+  const anyToolAgent = agent !== undefined && isGlob(tool) ? { ...agent, allowed_tools: null } : agent;
   const barred =
     bars.find(({ policy }) => policy === null) ??
-    findAgentBar({ agent_id: agentId, tool }, known === undefined ? others : { ...others, agent: known });
+    findAgentBar({ agent_id: agentId, tool }, anyToolAgent === undefined ? others : { ...others, agent: anyToolAgent });
   if (barred !== null) return { tool, operation, decision: "denied", note: barred.reason };
   const some = bars.find(({ policy }) => policy !== null && policies.includes(policy));
   return some === undefined || item.decision === "denied"

@@ -31,7 +31,7 @@ export default defineCorePlugin({
 });
 
 function routes(host: CoreHost) {
-  const one = { description: "The proposal.", schema: schema.ProposalRecord };
+  const response = { description: "The proposal.", schema: schema.ProposalRecord };
   return [
     defineRoute({
       method: "GET",
@@ -72,8 +72,8 @@ function routes(host: CoreHost) {
       description:
         "A person sees the proposal with its evidence, and can write the rule. Nothing applies it. The same proposal again returns the open one.",
       responses: {
-        200: { ...one, description: "The same proposal is open." },
-        201: { ...one, description: "The new proposal." },
+        200: { ...response, description: "The same proposal is open." },
+        201: { ...response, description: "The new proposal." },
       },
       errors: ["AGENT_MISMATCH", "AGENT_UNBOUND", ERRORS.tooMany],
       async handle({ credential, body: { agent_id, most = null, ...terms } }) {
@@ -108,7 +108,7 @@ function routes(host: CoreHost) {
       body: schema.DismissBody,
       bodyLimit: BODY_BYTES,
       confirmsCredential: true,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [ERRORS.notFound],
       async handle({ credential, params: { id }, body }) {
         return { status: 200, json: render(await dismiss(host, credential, id, body.reason ?? null)) };

@@ -4,7 +4,7 @@ import { foldName, isGlob, matchGlob } from "../../src/core.ts";
 /** Returns true if the pattern matches every name that `glob` matches. May return false if the pattern contains `?`. */
 export function contains(pattern: string, glob: string): boolean {
   if (pattern === glob) return true;
-  // A `?` could match the `*` of the other glob, which stands for more than one character.
+  // A `?` matches exactly one character, but it would match a `*` in the other glob, which stands for any number.
   return (!isGlob(glob) || !pattern.includes("?")) && matchGlob(pattern, glob);
 }
 
@@ -19,7 +19,7 @@ export function overlaps(a: string, b: string): boolean {
 const literalStart = (glob: string): string => glob.slice(0, glob.search(/[*?]/));
 const literalEnd = (glob: string): string => glob.slice(Math.max(glob.lastIndexOf("*"), glob.lastIndexOf("?")) + 1);
 
-/** How patterns relate to a name: they match all, some or none of the names that it stands for. */
+/** How patterns relate to a name that can be a glob: they match all, some or none of the names that it matches. */
 export type Relation = "all" | "some" | "none";
 
 /** @param patterns null matches every name */
@@ -34,7 +34,7 @@ export function relate(patterns: readonly string[] | null, glob: string): Relati
 export const combineRelations = (relations: readonly Relation[]): Relation =>
   relations.includes("none") ? "none" : relations.includes("some") ? "some" : "all";
 
-/** Returns globs that together match at least the names that match both lists. */
+/** Returns globs that match at least the names that match both lists. */
 export function intersectNames(names: readonly string[], within: readonly string[] | null): readonly string[] {
   if (within === null) return names;
   const others = within.map((text) => ({ text, folded: foldName(text) }));

@@ -20,7 +20,7 @@ import {
 } from "../../src/plugin.ts";
 import type { ProposalEntry } from "./entry.ts";
 
-/** Maximum number of open proposals of one key, so that it cannot flood the people who read them. */
+/** Maximum number of open proposals of one key, so that it cannot flood the people who review them. */
 const MAX_OPEN = 5;
 /** Number of the agent's newest actions that the evidence counts. */
 const MAX_COUNTED = 100;
@@ -73,8 +73,12 @@ export async function propose(
   const id = host.newId();
   assertExactRule({ id, agent_id: agentId, terms });
   const findSame = (all: PersistentMap<string, Proposal>): Proposal | undefined => {
-    const open = [...all.values()].filter((one) => one.key_id === credential.key.id && one.dismissed === null);
-    const same = open.find((one) => one.agent_id === agentId && describeTerms(one.terms) === describeTerms(terms));
+    const open = [...all.values()].filter(
+      (candidate) => candidate.key_id === credential.key.id && candidate.dismissed === null,
+    );
+    const same = open.find(
+      (candidate) => candidate.agent_id === agentId && describeTerms(candidate.terms) === describeTerms(terms),
+    );
     if (same === undefined && open.length >= MAX_OPEN)
       throw new Refusal(
         ERRORS.tooMany,
@@ -103,7 +107,10 @@ function assertExactRule(proposal: RenderedProposal): void {
   if (fault !== undefined) throw new Refusal("VALIDATION_FAILED", `the proposed rule is not valid: ${fault}`);
 }
 
-/** Whether the credential can see actions of the proposal's agent and tool, because the evidence counts such actions. */
+/**
+ * Returns true if the credential can see actions of the proposal's agent and tool, because the evidence counts such
+ * actions.
+ */
 export function canSeeProposal({ visibility, limits }: Credential, { agent_id, terms }: Proposal): boolean {
   const within = "key_id" in visibility ? limits : visibility;
   return canSee(within, { agent_id, tool: terms.tool, submitted_by: null });
@@ -115,7 +122,7 @@ export function dismiss(host: CoreHost, credential: Credential, id: string, comm
     const caller = await confirmCredential(tx, credential, "policies:write");
     const proposal = findProposal(tx.state(proposalState), id);
     const { agent_id, terms, evidence, dismissed } = proposal;
-    if (!canSeeProposal(caller, proposal)) throw proposalNotFound(id);
+    if (!canSeeProposal(caller, proposal)) throw proposalNotFoundRefusal(id);
     if (dismissed === null) record(tx, { change: "dismissed", agent_id, proposal: terms, evidence, comment }, caller);
     return findProposal(tx.state(proposalState), id);
   });
@@ -127,11 +134,11 @@ function record(tx: LedgerTransaction, entry: Omit<ProposalEntry, "type" | "v" |
 
 export function findProposal(all: PersistentMap<string, Proposal>, id: string): Proposal {
   const found = all.get(id);
-  if (found === undefined) throw proposalNotFound(id);
+  if (found === undefined) throw proposalNotFoundRefusal(id);
   return found;
 }
 
-function proposalNotFound(id: string): Refusal {
+function proposalNotFoundRefusal(id: string): Refusal {
   return new Refusal(ERRORS.notFound, `there is no proposal ${id} that this key may see`);
 }
 
@@ -175,7 +182,7 @@ async function countEarlierActions(
   agentId: string,
   { tool, operation, most }: NewProposal,
 ): Promise<ProposalEntry["evidence"]> {
-  // The store cannot filter by groups, so count only what the key submitted.
+  // The store cannot filter by groups, so count only what the key itself submitted.
   const visibility = "within" in visible ? { key_id: key.id } : visible;
   const rows = await storage.actions({ visibility, agent_id: agentId, limit: MAX_COUNTED });
   const covered = rows.filter((row) => {

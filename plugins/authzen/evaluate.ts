@@ -19,35 +19,35 @@ interface EvaluationOptions {
 type Fault = Extract<GateOutcome, { kind: "fault" }>;
 
 export async function evaluate(call: FacadeCall, options: EvaluationOptions): Promise<Reply> {
-  return single(call, readBody(call.request, call.body), options);
+  return evaluateOne(call, readBody(call.request, call.body), options);
 }
 
 export async function evaluateAll(call: FacadeCall, options: EvaluationOptions): Promise<Reply> {
   const body = readBody(call.request, call.body);
   const batch = readEvaluations(body);
-  if (batch === null) return single(call, body, options);
+  if (batch === null) return evaluateOne(call, body, options);
   const evaluations: Decision[] = [];
   for (const item of batch.items) {
     const decision = await decisionOn(call, item, options.requests).catch((error: unknown) => {
-      if (error instanceof UnreadableRequest) return failed(400, error.message);
+      if (error instanceof UnreadableRequest) return failedDecision(400, error.message);
       throw error;
     });
     // The key is invalid or the service is unavailable, so the other evaluations would also fail.
     if (isFault(decision) && decision.status !== 400 && decision.status !== 422) return faultReply(decision);
-    const one = isFault(decision) ? failed(400, decision.detail) : decision;
+    const one = isFault(decision) ? failedDecision(400, decision.detail) : decision;
     evaluations.push(one);
     if (batch.semantic === "deny_on_first_deny" && !one.decision) break;
     if (batch.semantic === "permit_on_first_permit" && one.decision) break;
   }
-  return { status: 200, json: { evaluations: evaluations.map((one) => shown(one, options)) } };
+  return { status: 200, json: { evaluations: evaluations.map((evaluation) => renderDecision(evaluation, options)) } };
 }
 
-async function single(call: FacadeCall, body: JsonObject, options: EvaluationOptions): Promise<Reply> {
+async function evaluateOne(call: FacadeCall, body: JsonObject, options: EvaluationOptions): Promise<Reply> {
   const decision = await decisionOn(call, body, options.requests);
-  return isFault(decision) ? faultReply(decision) : { status: 200, json: shown(decision, options) };
+  return isFault(decision) ? faultReply(decision) : { status: 200, json: renderDecision(decision, options) };
 }
 
-const shown = ({ decision, context }: Decision, { answers }: EvaluationOptions): Partial<Decision> =>
+const renderDecision = ({ decision, context }: Decision, { answers }: EvaluationOptions): Partial<Decision> =>
   answers === "full" ? { decision, context } : { decision };
 
 async function decisionOn(call: FacadeCall, body: JsonObject, requests: string): Promise<Decision | Fault> {
@@ -106,7 +106,7 @@ const inProtocolTerms = (detail: string): string =>
 
 const isFault = (given: Decision | Fault): given is Fault => "kind" in given;
 
-const failed = (status: number, message: string): Decision => ({
+const failedDecision = (status: number, message: string): Decision => ({
   decision: false,
   context: { error: { status, message } },
 });

@@ -50,10 +50,10 @@ export default definePlugin({
       title,
       async serve(call) {
         try {
-          return echo(call.request, await serve(call, requests));
+          return echoRequestId(call.request, await serve(call, requests));
         } catch (error) {
           if (!(error instanceof UnreadableRequest)) throw error;
-          return echo(call.request, { status: 400, json: { error: error.message, code: "BAD_REQUEST" } });
+          return echoRequestId(call.request, { status: 400, json: { error: error.message, code: "BAD_REQUEST" } });
         }
       },
       // For requests that are too large or malformed, the protocol defines only the status 400.
@@ -107,7 +107,7 @@ export default definePlugin({
 });
 
 /** Copies the request id of the client into the response (section 10.1). */
-function echo(request: Request, reply: Reply): Reply {
+function echoRequestId(request: Request, reply: Reply): Reply {
   const id = request.headers.get("x-request-id");
   return id === null || id.length > 256 ? reply : { ...reply, headers: { ...reply.headers, "X-Request-Id": id } };
 }

@@ -39,10 +39,10 @@ interface Evaluation {
 
 /** Reads one evaluation (section 6.1 of the specification). Throws UnreadableRequest. */
 export function readEvaluation(body: JsonObject): Evaluation {
-  const subject = entity(body, "subject");
-  const resource = entity(body, "resource");
+  const subject = readEntity(body, "subject");
+  const resource = readEntity(body, "resource");
   const action = readObject(body, "action");
-  const name = text(action, "action", "name");
+  const name = readText(action, "action", "name");
   const context = body["context"] === undefined ? {} : readObject(body, "context");
   const approval = context["approval"];
   return {
@@ -112,16 +112,16 @@ function withoutActor(params: JsonObject): JsonObject {
 }
 
 /**
- * Reads `client.actor` of an access request: the agents of the claimed chain, from the one that acts to the first that
+ * Reads `client.actor` of an access request: the claimed chain of agents, from the acting agent to the first one that
  * gave an authority. Returns null if the request claims none. Throws UnreadableRequest.
  */
 export function readActors(body: JsonObject): string[] | null {
   const client = body["client"] === undefined ? {} : readObject(body, "client");
   if (client["actor"] === undefined) return null;
   const actor = readObject(client, "actor");
-  const actors = [text(actor, "client.actor", "id")];
+  const actors = [readText(actor, "client.actor", "id")];
   for (let link = actor; link["act"] !== undefined; link = readObject(link, "act")) {
-    actors.push(text(readObject(link, "act"), "act", "sub"));
+    actors.push(readText(readObject(link, "act"), "act", "sub"));
   }
   return actors;
 }
@@ -133,12 +133,12 @@ export function readObject(body: JsonObject, name: string): JsonObject {
   return value;
 }
 
-function entity(body: JsonObject, name: string): JsonObject {
+function readEntity(body: JsonObject, name: string): JsonObject {
   const given = readObject(body, name);
-  return { type: text(given, name, "type"), id: text(given, name, "id"), ...propertiesOf(given, name) };
+  return { type: readText(given, name, "type"), id: readText(given, name, "id"), ...propertiesOf(given, name) };
 }
 
-function text(given: JsonObject, of: string, name: string): string {
+function readText(given: JsonObject, of: string, name: string): string {
   const value = given[name];
   if (typeof value !== "string" || value === "") throw new UnreadableRequest(`"${of}.${name}" must be a string`);
   return value;

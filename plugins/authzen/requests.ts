@@ -28,25 +28,25 @@ const STATUS: Readonly<Record<string, string>> = {
 export async function requestAccess(call: FacadeCall, requests: string): Promise<Reply> {
   const body = readBody(call.request, call.body);
   if (body["items"] !== undefined)
-    return problem(400, "not_requestable", "items are not supported; send one request for each");
+    return problemReply(400, "not_requestable", "items are not supported; send one request for each");
   const { request } = readEvaluation(body);
   const id = readObject(body, "denial")["evaluation_id"];
   const action = typeof id === "string" ? await actionOf(call, id) : null;
   if (action === null || !requestsSameAccess(request, action))
-    return problem(
+    return problemReply(
       400,
       "invalid_denial_binding",
       "denial.evaluation_id must belong to an evaluation of this subject, action, resource and context",
     );
   const actors = readActors(body);
   if (actors !== null && JSON.stringify(actors) !== JSON.stringify(listActors(action)))
-    return problem(
+    return problemReply(
       400,
       "invalid_denial_binding",
       "client.actor must be the agent of the evaluation, with the agents of its authority in `act`",
     );
   if (action.status === "expired")
-    return problem(410, "expired_denial", "the time to approve has expired; evaluate again");
+    return problemReply(410, "expired_denial", "the time to approve has expired; evaluate again");
   return { ...taskReply(action, requests), status: 202 };
 }
 
@@ -68,7 +68,7 @@ export async function cancelTask(call: FacadeCall, requests: string): Promise<Re
   if (answer.status === 200) return taskReply(answer.json as GateAction, requests);
   if (answer.status === 404) return unknownTask();
   const { status, detail } = readApiFault(answer);
-  return status === 409 ? problem(409, "invalid_task_state", detail) : { status, json: { error: detail } };
+  return status === 409 ? problemReply(409, "invalid_task_state", detail) : { status, json: { error: detail } };
 }
 
 /** Returns the action, or null if it does not exist or this key cannot see it. */
@@ -105,9 +105,9 @@ function taskReply(action: GateAction, requests: string): Reply {
   };
 }
 
-const unknownTask = (): Reply => problem(404, "unknown_task", "there is no such task that this key may see");
+const unknownTask = (): Reply => problemReply(404, "unknown_task", "there is no such task that this key may see");
 
-function problem(status: number, name: string, detail: string): Reply {
+function problemReply(status: number, name: string, detail: string): Reply {
   return {
     status,
     headers: { "Content-Type": "application/problem+json" },

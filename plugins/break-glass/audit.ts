@@ -1,6 +1,6 @@
 /**
- * Checks emergency approvals and their reviews: each follows its vote, and is of a person who could give it. The person
- * who gave it must not have reviewed it.
+ * Checks emergency approvals and their reviews. Each approval follows its vote, by a person who had the right to give
+ * it. The reviewer is another person.
  */
 import {
   type ApiKeyEntry,

@@ -32,25 +32,27 @@ export function reviewBreakGlass(
     // A person could otherwise have a delegate review their own emergency approval.
     const caller = withoutDelegations(await confirmCredential(tx, credential, "approvals:decide"));
     const use = tx.state(breakGlassState).all.get(id);
-    if (use === undefined || !canSeeUse(use, caller)) throw notFound(id);
+    if (use === undefined || !canSeeUse(use, caller)) throw notFoundRefusal(id);
     if (use.review !== null)
       throw new Refusal(
         ERRORS.reviewed,
         `${await describePrincipal(tx, tx.state(userState), use.review.by.principal)} already reviewed this emergency approval, at ${toRfc3339(use.review.at)}`,
       );
     const row = await tx.action(use.action_id);
-    if (row === null) throw notFound(id);
+    if (row === null) throw notFoundRefusal(id);
     const self = findSelfApproval(host, row, caller);
-    if (self !== null) throw notEligible(`${SELF_RELATION_REASONS[self]}; someone else must review it`);
+    if (self !== null) throw notEligibleRefusal(`${SELF_RELATION_REASONS[self]}; someone else must review it`);
     if (host.keys.isUnknownOwner(caller.key.owner))
-      throw notEligible("your key has no owner who is a user, so you might be the person who broke the glass; sign in");
+      throw notEligibleRefusal(
+        "your key has no owner who is a user, so you might be the person who broke the glass; sign in",
+      );
     const approver = principalsBehindCredential(host, use.by);
     if (
       principalsBehindCredential(host, { principal: caller.principal, key_id: caller.key.id }).some((each) =>
         approver.includes(each),
       )
     )
-      throw notEligible("you broke the glass, or your key counts as that person; someone else must review it");
+      throw notEligibleRefusal("you broke the glass, or your key counts as that person; someone else must review it");
     const { agent_id, tool, operation, action_id: related_action } = use;
     tx.record({
       type: "break_glass",
@@ -71,10 +73,10 @@ export function canSeeUse({ agent_id, tool }: BreakGlassUse, { visibility }: Cre
   return canSee(visibility, { agent_id, tool, submitted_by: null });
 }
 
-function notFound(id: string): Refusal {
+function notFoundRefusal(id: string): Refusal {
   return new Refusal(ERRORS.notFound, `there is no break-glass approval ${id} that you may see`);
 }
 
-function notEligible(detail: string): Refusal {
+function notEligibleRefusal(detail: string): Refusal {
   return new Refusal(ERRORS.notEligible, detail);
 }

@@ -22,14 +22,14 @@ import { CLAIM_ENTRY, type ClaimBody, type ClaimChange, type ClaimOptions, ERROR
 import { type Claim, claimState, findClaim, isPending } from "./state.ts";
 
 const MS_PER_MINUTE = 60_000;
-/** Maximum number of open claims of one approver, who can look at one request at a time. */
+/** Maximum number of open claims of one approver. */
 const MAX_CLAIMS = 20;
 /**
  * Maximum number of entries about the claims of one action, after which it can only be released. Each vote reads all
- * entries of its action, so claiming it again and again must not make votes slow. Also limits the notices.
+ * entries of its action, so repeated claims must not make votes slow. Also limits the notices.
  */
 const MAX_CHANGES = 100;
-/** Maximum number of users whose rights one search evaluates, and that it returns. */
+/** Maximum number of users whose rights one search evaluates, and maximum number that it returns. */
 const [MAX_EVALUATED, MAX_FOUND] = [500, 20];
 
 /**
@@ -72,7 +72,7 @@ export function claimAction(
   });
 }
 
-/** Returns the number of the holder's claims of other actions, without those that have ended. */
+/** Counts the holder's open claims of other actions. */
 async function countOtherClaims(tx: LedgerTransaction, holder: string, id: string): Promise<number> {
   const ids = [...tx.state(claimState).values()]
     .filter((claim) => claim.holder === holder && claim.action_id !== id)
@@ -95,9 +95,9 @@ export function releaseClaim(host: CoreHost, credential: Credential, id: string)
 }
 
 /**
- * Returns the users other than the caller who can approve the action now, by name. A name that other users have, too, is
- * followed by the id. Returns no one if the caller cannot hand the action over, because it is not pending or because
- * they cannot approve it.
+ * Returns the users other than the caller who can approve the action now, by name. Adds the id to a name that several
+ * users have. Returns an empty list if the caller cannot hand the action over: it is not pending, or the caller cannot
+ * approve it.
  */
 export async function findApprovers(
   host: CoreHost,
@@ -110,13 +110,13 @@ export async function findApprovers(
   const mayApprove = (approver: PendingApprover): boolean =>
     history !== null && findVotingBlock(host, row, approver, history, moment, false) === null;
   if (!isPending(row, moment.now) || !mayApprove(credential)) return [];
-  const wanted = name.toLowerCase();
+  const lowerCaseName = name.toLowerCase();
   const users = [...moment.state(userState).values()]
     .filter(
       (user) =>
         user.ended_at === null &&
         principalOfUser(user.id) !== credential.principal &&
-        user.name.toLowerCase().includes(wanted),
+        user.name.toLowerCase().includes(lowerCaseName),
     )
     .sort((a, b) => (a.name < b.name ? -1 : 1));
   const found: string[] = [];

@@ -1,4 +1,4 @@
-/** Claims: an approver says that they are looking at a pending request, and can hand it to another approver. */
+/** Claims: an approver declares that they are reviewing a pending request, and can hand it to another approver. */
 import { canSee, type CoreHost, slicePageBySeq, defineCorePlugin } from "../../src/core.ts";
 import { defineRoute, nextLink, toRfc3339 } from "../../src/plugin.ts";
 import { IdParams, visibleAction } from "../actions/api.ts";
@@ -31,7 +31,7 @@ export default defineCorePlugin({
 });
 
 function claimRoutes(host: CoreHost, options: schema.ClaimOptions) {
-  const one = { description: "The claim.", schema: schema.ClaimRecord };
+  const response = { description: "The claim.", schema: schema.ClaimRecord };
   return [
     defineRoute({
       method: "GET",
@@ -71,7 +71,7 @@ function claimRoutes(host: CoreHost, options: schema.ClaimOptions) {
       params: IdParams,
       body: schema.ClaimBody,
       bodyLimit: BODY_BYTES,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [...ACTION_ERRORS, "APPROVER_NOT_ELIGIBLE", ERRORS.held, ERRORS.tooMany],
       async handle({ params, body, credential }) {
         return { status: 200, json: renderClaim(await claimAction(host, options, credential, params.id, body)) };

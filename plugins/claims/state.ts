@@ -1,6 +1,6 @@
 /**
- * Claims of pending requests. They exist only as ledger entries, so all processes have the same claims. A claim changes
- * no decision: it only says who is looking.
+ * Claims of pending requests. They exist only as ledger entries, so all processes have the same claims. A claim affects
+ * no decision: it only tells others who is reviewing the request.
  */
 import { parseEntryTime, userOfPrincipal, userState } from "../../src/core.ts";
 import type { EntryBody, Fold, StatesReader } from "../../src/plugin.ts";
@@ -65,7 +65,7 @@ export function findClaim(
   return hasVoted ? null : claim;
 }
 
-/** Whether the action waits for approval and its deadline has not passed. */
+/** Returns true if the action waits for approval and its deadline has not passed. */
 export function isPending({ status, expires_at }: Pick<ActionRow, "status" | "expires_at">, now: number): boolean {
   return status === "pending_approval" && (expires_at ?? 0) > now;
 }

@@ -120,7 +120,7 @@ function formatNames(plugins: readonly { name: string }[]): string {
 }
 
 /**
- * Returns the modules that plugins of third parties add. Browsers resolve no names of packages, so the import of
+ * Returns the modules that third-party plugins add. Browsers cannot resolve package names, so the import of
  * `assent/console` becomes the address of the kit.
  */
 function pluginPages(plugins: Host["plugins"]): Record<string, AssetFile> {

@@ -1,4 +1,6 @@
-/** `assent/coverage`: what plugins that provide effect sources and name `coverage` in `needs` use of this one. */
+/**
+ * `assent/coverage`: what this feature exports to plugins that provide effect sources and name `coverage` in `needs`.
+ */
 export { parseCsvLine, readCsvRecords } from "./sources/csv-records.ts";
 export { readJsonRecords } from "./sources/json-records.ts";
 export { findActionId, findRecordString, readRecordString } from "./sources/record-members.ts";

@@ -12,32 +12,32 @@ export const COVERAGE_ENTRY = "coverage:statement";
 export const MAX_LISTED_GAPS = 50;
 
 const closed = { additionalProperties: false } as const;
-const text = (maxLength: number, description?: string) =>
+const textSchema = (maxLength: number, description?: string) =>
   Type.String({ minLength: 1, maxLength, ...(description === undefined ? {} : { description }) });
 const count = (description?: string) =>
   Type.Integer({ minimum: 0, ...(description === undefined ? {} : { description }) });
-const time = (description: string) => Type.String({ format: "date-time", description });
+const timeSchema = (description: string) => Type.String({ format: "date-time", description });
 const nullable = (maxLength: number) => Type.Union([Type.String({ maxLength }), Type.Null()]);
 
 export const CoverageStatement = Type.Object(
   {
     source: Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,62}$", description: "Name of the source." }),
-    format: text(64, "Published format of its log."),
-    from: time("Start of the window, inclusive."),
-    to: time("End of the window, exclusive."),
+    format: textSchema(64, "Published format of its log."),
+    from: timeSchema("Start of the window, inclusive."),
+    to: timeSchema("End of the window, exclusive."),
     tolerance_seconds: Type.Integer({ minimum: 0, maximum: 86_400 }),
-    operations: Type.Array(Type.Object({ tool: text(200), operation: text(200) }, closed), {
+    operations: Type.Array(Type.Object({ tool: textSchema(200), operation: textSchema(200) }, closed), {
       minItems: 1,
       maxItems: 100,
       description: "The operations whose effects were compared.",
     }),
-    actors: Type.Union([Type.Array(text(200), { maxItems: 100 }), Type.Null()], {
+    actors: Type.Union([Type.Array(textSchema(200), { maxItems: 100 }), Type.Null()], {
       description: "Patterns of the identities whose effects were compared; null for all.",
     }),
     files: Type.Array(
       Type.Object(
         {
-          name: text(200),
+          name: textSchema(200),
           sha256: Type.String({ pattern: "^[0-9a-f]{64}$" }),
           bytes: count(),
           records: count("Number of all records in the file."),
@@ -46,7 +46,7 @@ export const CoverageStatement = Type.Object(
       ),
       { minItems: 1, maxItems: 64, description: "The log files that were read." },
     ),
-    cannot_see: Type.Array(text(300), { maxItems: 20, description: "What the source does not record." }),
+    cannot_see: Type.Array(textSchema(300), { maxItems: 20, description: "What the source does not record." }),
     effects: Type.Object(
       {
         total: count("Effects in the window: matched, unmatched and unknown."),
@@ -78,10 +78,10 @@ export const CoverageStatement = Type.Object(
     unmatched: Type.Array(
       Type.Object(
         {
-          id: text(200),
-          at: time("Time in the source."),
-          event: text(200),
-          actor: text(200),
+          id: textSchema(200),
+          at: timeSchema("Time in the source."),
+          event: textSchema(200),
+          actor: textSchema(200),
           action_id: nullable(64),
           reason: Type.Union(
             (
@@ -102,7 +102,7 @@ export const CoverageStatement = Type.Object(
       ),
       { maxItems: MAX_LISTED_GAPS, description: `The first ${MAX_LISTED_GAPS} effects that no action explains.` },
     ),
-    missing: Type.Array(Type.Object({ id: text(64), at: time("Time of the result.") }, closed), {
+    missing: Type.Array(Type.Object({ id: textSchema(64), at: timeSchema("Time of the result.") }, closed), {
       maxItems: MAX_LISTED_GAPS,
       description: `The first ${MAX_LISTED_GAPS} actions that report a success without an effect.`,
     }),

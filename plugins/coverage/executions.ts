@@ -42,8 +42,7 @@ export async function listExecutions(
   for (let seq = first; seq < size;) {
     if (executions.length >= query.limit || seq - first >= MAX_READ) return { executions, next: seq };
     await host.waitForReadSlot();
-    // Read at most as many entries as the page has free places, so that the page cannot become full in the middle of a
-    // read.
+    // Read at most as many entries as fit on the page, so that it cannot become full in the middle of a read.
     const rows = await host.storage.entries(seq, Math.min(seq + Math.min(PAGE, query.limit - executions.length), size));
     if (rows.length === 0) break;
     const entries = rows

@@ -24,13 +24,16 @@ import type { StatementRecord } from "./schemas.ts";
 
 const NEWEST = "newest/";
 const DAY = 86_400_000;
-/** Maximum number of statements with a gap that the metrics of a source add up. Those with the largest gaps are kept. */
+/**
+ * Maximum number of statements with a gap that the metrics of a source add up. Statements with smaller gaps are
+ * omitted.
+ */
 const MAX_GAPS = 100;
 
 /**
  * The current statements of a source: the one whose window ends last, and the statements with a gap in the day before
- * that end, unless a newer statement compared their whole window again: the same operations and identities, and at least
- * as many effects.
+ * that end. Omits a statement if a newer one compared its whole window again: with the same operations and identities,
+ * and at least as many effects.
  */
 interface Current {
   newest: Summary;

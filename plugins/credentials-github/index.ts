@@ -107,7 +107,7 @@ function repositoriesFor(
   return [repository];
 }
 
-/** The members of the response to the creation of a token that this plugin reads. */
+/** Members that this plugin reads from GitHub's response to a token request. */
 interface InstallationToken {
   token?: unknown;
   expires_at?: unknown;

@@ -21,7 +21,7 @@ export interface OutlastingRight {
  * own is code, or has a query that runs with the owner's rights. The "owner" of a user mapping is the user that it maps.
  */
 const DATA_KINDS = ["table", "sequence", "schema", "type", "collation", "large object", "user mapping"];
-/** Predefined roles that can reach the server's files and programs, or create what outlasts a session. */
+/** Predefined roles that can access the server's files and programs, or create objects that outlast a session. */
 const DANGEROUS_ROLES = [
   "pg_execute_server_program",
   "pg_write_server_files",
@@ -51,7 +51,7 @@ const ACLS = [
 
 const list = (names: readonly string[]): string => `(${names.map((name) => `'${name}'`).join(", ")})`;
 
-/** `held` has the roles whose names are in the JSON array `$1`, and all roles whose rights they have. */
+/** The CTE `held` contains the roles whose names are in the JSON array `$1`, and all roles whose rights they have. */
 const HELD = `with recursive held as (
     select r.* from pg_roles r where r.rolname in (select json_array_elements_text($1::text::json))
     union
@@ -140,7 +140,7 @@ export async function findOutlastingRights(
   return tx.unsafe<OutlastingRight[]>(FIND, [JSON.stringify(roles), powerless]);
 }
 
-/** Returns the other databases in which these roles, or roles whose rights they have, own or may use something. */
+/** Returns the other databases in which these roles, or roles whose rights they have, own or may use an object. */
 export async function findOtherDatabases(tx: postgres.TransactionSql, roles: readonly string[]): Promise<string[]> {
   const rows = await tx.unsafe<{ datname: string }[]>(
     `${HELD} select datname::text from pg_database where datname <> current_database() and (
@@ -152,8 +152,8 @@ export async function findOtherDatabases(tx: postgres.TransactionSql, roles: rea
 }
 
 /**
- * Returns the prepared transactions in this database of these roles, and of the roles whose rights they have: the owner,
- * and the statement that rolls it back.
+ * Returns the prepared transactions of these roles, and of roles whose rights they have, in this database: the owner,
+ * and a statement that rolls the transaction back.
  */
 export async function findPreparedTransactions(
   tx: postgres.TransactionSql,

@@ -64,12 +64,12 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
   const address = targetOf(options);
   let cleanup: ReturnType<typeof setInterval> | null = null;
 
-  /** Calls `work` for each other database in which these roles own or may use something. */
+  /** Calls `work` for each other database in which these roles own or may use an object. */
   async function inOtherDatabases(
     roles: readonly string[],
     work: (other: postgres.Sql) => Promise<void>,
   ): Promise<void> {
-    for (const database of await trusted(sql, (tx) => findOtherDatabases(tx, roles))) {
+    for (const database of await runTrusted(sql, (tx) => findOtherDatabases(tx, roles))) {
       const other = connect(database);
       try {
         await work(other);
@@ -89,8 +89,10 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
     const expires_at = Date.now() + options.valid_seconds * 1000;
     const verifier = await scramVerifier(password);
     const [login, role] = [quoteIdentifier(user), quoteIdentifier(options.role)];
-    await inOtherDatabases([options.role], (other) => trusted(other, (tx) => assertNothingOutlasts(tx, options.role)));
-    await trusted(sql, async (tx) => {
+    await inOtherDatabases([options.role], (other) =>
+      runTrusted(other, (tx) => assertNothingOutlasts(tx, options.role)),
+    );
+    await runTrusted(sql, async (tx) => {
       await assertNothingOutlasts(tx, options.role);
       await tx.unsafe(
         `CREATE ROLE ${login} LOGIN PASSWORD '${verifier}' VALID UNTIL '${new Date(expires_at).toISOString()}' CONNECTION LIMIT ${options.connections}`,
@@ -105,7 +107,7 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
 
   async function revoke(user: string): Promise<void> {
     if (!new RegExp(LOGIN_ROLE).test(user)) throw new Error(`"${user}" is not a login role of this plugin`);
-    const exists = await trusted(sql, (tx) => tx`select 1 from pg_roles where rolname = ${user}`);
+    const exists = await runTrusted(sql, (tx) => tx`select 1 from pg_roles where rolname = ${user}`);
     if (exists.length === 0) return;
     const roles = [user, options.role];
     await disableLoginRole(sql, user, options.role, async () => {
@@ -124,13 +126,13 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
           dropped,
         });
     }
-    await trusted(sql, (tx) => tx.unsafe(`DROP ROLE ${quoteIdentifier(user)}`));
+    await runTrusted(sql, (tx) => tx.unsafe(`DROP ROLE ${quoteIdentifier(user)}`));
   }
 
   async function dropExpired(): Promise<void> {
     // The service ends credentials that are in use, so drop only roles that expired long ago. Select them at random, so
     // that roles that cannot be dropped do not block the others.
-    const expired = await trusted(
+    const expired = await runTrusted(
       sql,
       (tx) => tx<{ rolname: string }[]>`
         select rolname::text from pg_roles
@@ -168,10 +170,10 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
 }
 
 /**
- * Runs statements in a transaction in which names refer only to objects of Postgres. Otherwise an action could create a
- * function or an operator that matches a call better, and that would run with the issuer's rights.
+ * Runs statements in a transaction in which names refer only to objects of Postgres. Otherwise, an action could create
+ * a function or operator that matches a call better and so runs with the issuer's rights.
  */
-function trusted<T>(sql: postgres.Sql, work: (tx: postgres.TransactionSql) => Promise<T>): Promise<T> {
+function runTrusted<T>(sql: postgres.Sql, work: (tx: postgres.TransactionSql) => Promise<T>): Promise<T> {
   return sql.begin("ISOLATION LEVEL READ COMMITTED READ WRITE", async (tx) => {
     await tx.unsafe(`SET LOCAL search_path = pg_catalog, pg_temp; ${SETTINGS}`);
     return work(tx);
@@ -203,14 +205,14 @@ async function disableLoginRole(
 ): Promise<void> {
   const login = quoteIdentifier(user);
   // Revoke the declared role first. If the login role cannot be dropped, its functions and views then have no rights.
-  await trusted(sql, async (tx) => {
+  await runTrusted(sql, async (tx) => {
     await tx.unsafe(`REVOKE ${quoteIdentifier(role)} FROM ${login}`);
     await tx.unsafe(`GRANT ${login} TO CURRENT_USER`);
   });
   // A transaction of the login that changes the login role blocks NOLOGIN while it is open or prepared. End such
   // transactions while NOLOGIN waits for its lock, because a new transaction cannot acquire the lock ahead of NOLOGIN.
   for (let round = 1; ; round++) {
-    const disabled = trusted(sql, (tx) => tx.unsafe(`ALTER ROLE ${login} NOLOGIN`));
+    const disabled = runTrusted(sql, (tx) => tx.unsafe(`ALTER ROLE ${login} NOLOGIN`));
     const [{ status }] = await Promise.allSettled([disabled, closeConnections(sql, user).then(rollBackAll)]);
     if (status === "fulfilled") break;
     if (round === MAX_ROUNDS) await disabled;
@@ -229,12 +231,12 @@ async function dropOwned(sql: postgres.Sql, user: string, role: string, dropped:
   // Run each statement in its own transaction, so that the others succeed if one fails. Repeat failed statements, because
   // some objects can be dropped only after another object, such as a function after its extension.
   for (let round = 1; ; round++) {
-    const found = await trusted(sql, (tx) => findOutlastingRights(tx, [user, role], user));
+    const found = await runTrusted(sql, (tx) => findOutlastingRights(tx, [user, role], user));
     const before = dropped.length;
     let failure: unknown = null;
     const attempt = async (statement: string): Promise<boolean> => {
       try {
-        await trusted(sql, (tx) => tx.unsafe(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT}; ${statement}`));
+        await runTrusted(sql, (tx) => tx.unsafe(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT}; ${statement}`));
         return true;
       } catch (error) {
         failure ??= error;
@@ -246,7 +248,7 @@ async function dropOwned(sql: postgres.Sql, user: string, role: string, dropped:
     if (failure === null) break;
     if (round === MAX_ROUNDS || dropped.length === before) throw failure;
   }
-  await trusted(sql, async (tx) => {
+  await runTrusted(sql, async (tx) => {
     await tx.unsafe(`REASSIGN OWNED BY ${login} TO ${quoteIdentifier(role)}`);
     await tx.unsafe(`DROP OWNED BY ${login}`);
   });
@@ -255,7 +257,7 @@ async function dropOwned(sql: postgres.Sql, user: string, role: string, dropped:
 /** Closes the connections of a login role. Repeats this, because a login that began before NOLOGIN can appear late. */
 async function closeConnections(sql: postgres.Sql, user: string): Promise<void> {
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const closed = await trusted(
+    const closed = await runTrusted(
       sql,
       (tx) => tx`
         select pg_catalog.pg_terminate_backend(pid::int4, ${CLOSE_TIMEOUT}::int8) from pg_catalog.pg_stat_activity
@@ -268,7 +270,7 @@ async function closeConnections(sql: postgres.Sql, user: string): Promise<void> 
 
 /** Rolls back the prepared transactions of these roles, which would otherwise wait for their commit without an end. */
 async function rollBackPrepared(sql: postgres.Sql, roles: readonly string[]): Promise<void> {
-  const prepared = await trusted(sql, (tx) => findPreparedTransactions(tx, roles));
+  const prepared = await runTrusted(sql, (tx) => findPreparedTransactions(tx, roles));
   for (const { owner, rollback } of prepared) {
     const session = await sql.reserve();
     try {

@@ -1,4 +1,4 @@
-/** Finds credentials that were issued for actions and have expired, but whose end the ledger does not record. */
+/** Finds credentials of actions that have expired without an entry that records their end. */
 import { type FeatureAuditor, type JsonObject, parseRfc3339 } from "../../src/plugin.ts";
 
 /**

@@ -31,7 +31,7 @@ export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask
   let stopped = false;
   let unsubscribe: (() => void) | null = null;
   let lease: LeaderLease | null = null;
-  /** Whether entries have arrived that the running sweep may have missed. */
+  /** Whether new entries arrived that the running sweep may have missed. */
   let isStale = false;
   /** Running revocations, keyed by issuer. Sweeps do not await them, so that a slow issuer does not delay the others. */
   const ending = new Map<string, Promise<void>>();
@@ -127,21 +127,20 @@ export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask
   };
 }
 
-/** A credential that has to end. */
 interface DueCredential {
   document: Document;
   open: OpenCredential;
   cause: CredentialEnd;
 }
 
-/** Returns null if the credential does not have to end, or if that cannot be determined now. */
+/** Returns the credential if it has to end; null if not, or if that cannot be determined now. */
 async function findDue(host: CoreHost, document: Document): Promise<DueCredential | null> {
   const open = document.value as unknown as OpenCredential;
   try {
     const cause = await findEnd(host, open);
     return cause === null ? null : { document, open, cause };
   } catch (error) {
-    // One damaged action must not keep the other credentials alive.
+    // One damaged action must not keep the credentials of others valid.
     const fields = { action: open.action_id, error: String(error) };
     host.log.error("it cannot be determined whether a credential has to end; retrying", fields);
     return null;
@@ -160,8 +159,8 @@ async function findEnd(host: CoreHost, { action_id, expires_at }: OpenCredential
 }
 
 /**
- * Whether a bar covers the action. As at the start of an action, a bar of a policy covers the actions that the policy
- * applies to.
+ * Returns true if a bar covers the action. As at the start of an action, a bar of a policy covers the actions that the
+ * policy applies to.
  */
 async function isBarred(host: CoreHost, row: ActionRow): Promise<boolean> {
   const { bars = [] } = (await host.snapshot()).barFacts(row);

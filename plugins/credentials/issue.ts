@@ -137,10 +137,7 @@ async function issueCredential(host: CoreHost, request: CredentialRequest): Prom
   }
 }
 
-/**
- * Revokes a credential that will not be used, because the issuer returned it after the time limit or with an invalid
- * member.
- */
+/** Revokes a credential that will not be used, because the issuer returned it too late or with an invalid member. */
 async function revokeUnusedAnswer(
   host: CoreHost,
   request: CredentialRequest,

@@ -49,7 +49,7 @@ export default defineCorePlugin({
 });
 
 function routes(host: CoreHost) {
-  const one = { description: "The delivery.", schema: schema.DeliveryRecord };
+  const response = { description: "The delivery.", schema: schema.DeliveryRecord };
   const tag = "deliveries";
   return [
     defineRoute({
@@ -86,7 +86,7 @@ function routes(host: CoreHost) {
       summary: "Read a delivery",
       scope: "deliveries:read",
       params: schema.DeliveryParams,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: ["DELIVERY_NOT_FOUND"],
       async handle({ params: { id }, credential }) {
         assertUnbound(credential);
@@ -102,7 +102,7 @@ function routes(host: CoreHost) {
       params: schema.DeliveryParams,
       description:
         "A failed delivery is retried for another three days. A waiting delivery is attempted now instead of at its scheduled time.",
-      responses: { 200: one },
+      responses: { 200: response },
       errors: ["DELIVERY_NOT_FOUND", "DELIVERY_NOT_DEAD"],
       async handle({ params: { id }, credential }) {
         const row = await host.ledger.transact(async (tx) => {

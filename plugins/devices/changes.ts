@@ -34,15 +34,18 @@ const REPORTS_PER_SILENCE = 6;
 const SILENT_PAGE = 100;
 
 /**
- * Returns the agent to which the keys of a user's machines are bound. Each user has an own one, because a key sees, cancels
- * and starts the actions of its agent.
+ * Returns the agent to which the keys of a user's machines are bound. Each user has a separate agent, because a key can
+ * see, cancel and start the actions of its agent.
  */
 const agentOf = ({ agent }: DeviceOptions, userId: string): string => `${agent}-${userId.slice(-12)}`;
 
 /** The rights of a person who enrols a machine. */
 type Person = Pick<Rights, "groups" | "limits" | "hasScope">;
 
-/** Throws unless the person manages keys or is in one of the groups, and their own groups cover the agent. */
+/**
+ * Throws unless the person manages keys or is in one of the groups that may enrol, and their own groups cover the
+ * agent.
+ */
 function assertMayEnrol(options: DeviceOptions, userId: string, person: Person): void {
   if (!person.hasScope("keys:manage") && !person.groups.some((group) => options.groups.includes(group)))
     throw new Refusal(
@@ -60,16 +63,15 @@ function assertMayEnrol(options: DeviceOptions, userId: string, person: Person):
 const PREFIX = "confirmed/";
 /** Time limit for the machine to get its key after the confirmation. Milliseconds. */
 const VALID_MS = 2 * 60_000;
-/** Maximum number of confirmations that one confirmation examines in order to remove those that are over. */
+/** Maximum number of stored confirmations that one confirmation examines, to remove expired ones. */
 const PRUNED = 100;
 
 type Confirmation = { user_id: string; machine: Machine; expires_at: number };
 const confirmationIn = ({ value }: Document): Confirmation => value as unknown as Confirmation;
 
 /**
- * Stores that the signed-in caller confirmed the machine that shows the code. Returns the deadline for the machine, in
- * milliseconds. Nothing is stored for a machine that no one has confirmed, so that only people who signed in can cause
- * writes.
+ * Records that the signed-in caller confirmed the machine that displays the code. Returns the deadline for the machine,
+ * in milliseconds. Stores nothing for an unconfirmed machine, so that only signed-in people can cause writes.
  */
 export function confirmMachine(
   host: CoreHost,
@@ -99,31 +101,34 @@ export function confirmMachine(
 }
 
 /**
- * Gives the machine that keeps the verifier its key, once. If the person has enrolled the machine before, ends that
- * device: its key may be lost. Throws DEVICE_UNCONFIRMED until a person has confirmed the machine.
+ * Issues the key to the machine that has the verifier, once. If the person enrolled the machine before, ends that
+ * device, because its key may be lost. Throws DEVICE_UNCONFIRMED until a person has confirmed the machine.
  */
 export async function enrolDevice(
   host: CoreHost,
   options: DeviceOptions,
   verifier: string,
 ): Promise<{ device: Device; key: string }> {
-  const place = PREFIX + terminalChallenge(verifier);
-  const unconfirmed = (): Refusal =>
-    new Refusal(ERRORS.unconfirmed, "no one has confirmed this machine in the console, or the confirmation is over");
-  // Requests without a confirmation do not take the ledger's lock.
-  if ((await host.documents.get(place)) === null) throw unconfirmed();
+  const documentKey = PREFIX + terminalChallenge(verifier);
+  const unconfirmedRefusal = (): Refusal =>
+    new Refusal(
+      ERRORS.unconfirmed,
+      "no one has confirmed this machine in the console, or the confirmation has expired",
+    );
+  // Requests without a confirmation do not acquire the ledger's lock.
+  if ((await host.documents.get(documentKey)) === null) throw unconfirmedRefusal();
   const { device, key, endings } = await host.ledger.transact(async (tx) => {
     const documents = host.documents.within(tx);
-    const document = await documents.get(place);
-    if (document === null) throw unconfirmed();
+    const document = await documents.get(documentKey);
+    if (document === null) throw unconfirmedRefusal();
     const { user_id, machine, expires_at } = confirmationIn(document);
     const person = await host.keys.rightsOf(tx, user_id);
-    if (expires_at <= tx.now || person === null) throw unconfirmed();
+    if (expires_at <= tx.now || person === null) throw unconfirmedRefusal();
     assertMayEnrol(options, user_id, person);
     const { principal } = person;
-    const own = listOpen(tx).filter(({ owner }) => owner === principal);
-    const earlier = own.filter((each) => each.machine.id === machine.id);
-    const others = own.filter((each) => !earlier.includes(each));
+    const ownDevices = listOpen(tx).filter(({ owner }) => owner === principal);
+    const earlier = ownDevices.filter((each) => each.machine.id === machine.id);
+    const others = ownDevices.filter((each) => !earlier.includes(each));
     const keys = await Promise.all(others.map(({ key_id }) => tx.key(key_id)));
     // A key can be revoked without the device, which then ends when it is silent.
     if (keys.filter((key) => key?.revoked_at === null).length >= MAX_DEVICES)
@@ -131,7 +136,7 @@ export async function enrolDevice(
         ERRORS.tooMany,
         `you have ${MAX_DEVICES} devices, which is the limit; end one that is not used`,
       );
-    await documents.delete(place, document.version);
+    await documents.delete(documentKey, document.version);
     const id = host.newId();
     const minted = host.keys.mint({
       name: `device ${machine.name} ${id.slice(-12)}`,
@@ -142,7 +147,7 @@ export async function enrolDevice(
     });
     await tx.insertKey(minted.row);
     const by = toActor(person.key, principal);
-    // No maker: a key has at most the rights of its maker, and what lets this person enrol is the configuration.
+    // Record no creator: a key has at most its creator's rights, but the configuration permits this enrolment.
     tx.record(buildKeyEntry("created", minted.row, tx.now, null));
     record(tx, { id, key_id: minted.row.id, owner: principal, machine }, { change: "enrolled" }, by);
     const ended = [];
@@ -157,10 +162,7 @@ export async function enrolDevice(
   return { device, key };
 }
 
-/**
- * Records the report of the device to which the caller's key belongs, if it differs from the last one or that one is
- * some hours old.
- */
+/** Records a report of the caller's device if it differs from the last one, or if the last one is some hours old. */
 export async function recordReport(
   host: CoreHost,
   { silent_hours }: DeviceOptions,
@@ -209,7 +211,7 @@ export async function recordReport(
   return findByKey(await host.snapshot(), credential);
 }
 
-/** Ends a device: its key is revoked. Its user can do that, and everyone who manages the keys of the agent. */
+/** Ends a device and revokes its key. Permitted for its user and for everyone who manages the keys of the agent. */
 export async function endDevice(host: CoreHost, credential: Credential, id: string): Promise<Device> {
   const finish = await host.ledger.transact(async (tx) => {
     const caller = await tx.confirm(credential);
@@ -225,13 +227,14 @@ export async function endDevice(host: CoreHost, credential: Credential, id: stri
   return (await host.state(deviceState)).get(id) as Device;
 }
 
-/** Whether the caller manages the keys of the agent. A key that is bound to an agent manages only keys of that agent. */
+/**
+ * Returns true if the caller manages the keys of the agent. A key that is bound to an agent manages only that agent's
+ * keys.
+ */
 export const mayManage = (caller: Credential, agentId: string): boolean =>
   caller.key.agent_id === null ? canAdministerAgent(caller, agentId) : caller.key.agent_id === agentId;
 
-/**
- * Records which devices are silent, and ends devices whose key was revoked. Resolves to true if more may be due.
- */
+/** Records which devices are silent, and ends devices whose key was revoked. Resolves to true if more might be due. */
 export async function recordSilence(host: CoreHost, { silent_hours }: DeviceOptions): Promise<boolean> {
   const isDue = (device: Device, now: number): boolean =>
     device.ended_at === null && !device.is_silent && silentAfter(device, silent_hours) <= now;

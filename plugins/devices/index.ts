@@ -1,5 +1,5 @@
 /**
- * Devices: machines of people on which hooks run. A person confirms each, and they report which hooks they have.
+ * Devices: machines of people on which hooks run. A person confirms each device. It then reports its hooks.
  * @needs hook
  */
 import { canSeeAgent, type CoreHost, defineCorePlugin, type LeaderLease, slicePageBySeq } from "../../src/core.ts";
@@ -33,7 +33,7 @@ export default defineCorePlugin({
 });
 
 function deviceRoutes(host: CoreHost, options: schema.DeviceOptions) {
-  const one = { description: "The device.", schema: schema.DeviceRecord };
+  const response = { description: "The device.", schema: schema.DeviceRecord };
   return [
     defineRoute({
       method: "POST",
@@ -104,7 +104,7 @@ function deviceRoutes(host: CoreHost, options: schema.DeviceOptions) {
       scope: "actions:submit",
       body: schema.ReportBody,
       bodyLimit: BODY_BYTES,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [ERRORS.notFound, ERRORS.otherMachine, ERRORS.tooSoon],
       async handle({ body, credential }) {
         return {
@@ -122,7 +122,7 @@ function deviceRoutes(host: CoreHost, options: schema.DeviceOptions) {
         "Revokes its key and cancels the open actions of the key. Available to its user, and to those who manage keys of its agent.",
       scope: host.scopes,
       params: schema.IdParams,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [ERRORS.notFound],
       async handle({ params, credential }) {
         return { status: 200, json: await renderOne(host, options, await endDevice(host, credential, params.id)) };
@@ -155,7 +155,7 @@ function render(
   key: KeyRow | null,
 ): schema.DeviceRecord {
   const { id, owner, machine, key_id, enrolled_at, reported_at, version, hooks, is_copied } = device;
-  // A key can also end by itself, through DELETE /v1/api-keys/{id} or with its user.
+  // A key can also end without the device: by DELETE /v1/api-keys/{id}, or with its user.
   const endedAt = device.ended_at ?? key?.revoked_at ?? null;
   const isWell = reported_at !== null && !is_copied && hooks.every(({ state }) => state === "present");
   return {

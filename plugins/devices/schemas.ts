@@ -43,7 +43,7 @@ export const DeviceOptions = Type.Object(
 );
 export type DeviceOptions = Static<typeof DeviceOptions>;
 
-/** Text of a machine about itself, in one line. */
+/** One line of text that a machine sends about itself. */
 const OwnText = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, pattern: "^[\\x21-\\x7e]([\\x20-\\x7e]*[\\x21-\\x7e])?$", description });
 

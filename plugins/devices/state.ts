@@ -17,7 +17,7 @@ export interface Device {
   hooks: readonly HookReport[];
   /** Whether it was recorded as silent after its last report. */
   is_silent: boolean;
-  /** Whether it was recorded that another machine used its key. */
+  /** Whether it was recorded that another machine uses a copy of the key. */
   is_copied: boolean;
   ended_at: number | null;
   /** Sequence number of the entry that enrolled it. */
@@ -42,9 +42,9 @@ export function applyDeviceEntry(devices: Devices, { at: time, data, seq }: Devi
   const before = devices.get(id);
   if (change === "enrolled") {
     if (before !== undefined) throw new RangeError(`the device ${id} is enrolled twice`);
-    const about = { id, key_id, owner, machine, enrolled_at: at, seq };
+    const device = { id, key_id, owner, machine, enrolled_at: at, seq };
     const nothing = { reported_at: null, version: null, hooks: [], ended_at: null };
-    return devices.with(id, { ...about, ...nothing, is_silent: false, is_copied: false });
+    return devices.with(id, { ...device, ...nothing, is_silent: false, is_copied: false });
   }
   if (before === undefined || before.ended_at !== null) throw new RangeError(`there is no device ${id} to change`);
   switch (change) {
@@ -63,11 +63,15 @@ export function applyDeviceEntry(devices: Devices, { at: time, data, seq }: Devi
 export const silentAfter = ({ reported_at, enrolled_at }: Device, hours: number): number =>
   (reported_at ?? enrolled_at) + hours * 3_600_000;
 
-/** Returns the hosts whose hook does not decide calls now and did, or was unknown, before. */
+/**
+ * Returns the hosts whose hook no longer decides calls. Includes hosts whose hook was not reported before and is
+ * missing now.
+ */
 export function findLostHooks(before: readonly HookReport[], now: readonly HookReport[]): string[] {
   const wasMissing = new Set(before.filter(({ state }) => state !== "present").map(({ host }) => host));
   const isPresent = new Set(now.filter(({ state }) => state === "present").map(({ host }) => host));
-  // A host that is no longer on the machine needs no hook, but the report of an agent could leave it out.
+  // A host that was uninstalled needs no hook. Include it nevertheless, because an agent could omit a host from the
+  // report.
   const hosts = new Set([...before, ...now].map(({ host }) => host));
   return [...hosts].filter((host) => !isPresent.has(host) && !wasMissing.has(host)).sort();
 }

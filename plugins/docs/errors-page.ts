@@ -17,7 +17,7 @@ export async function errorsPage(base: string, pluginErrors: readonly ErrorKind[
     ]),
   ].map(
     ([code = "", status = "", title = "", remedy = ""]) =>
-      `<tr id="${code.toLowerCase().replaceAll("_", "-")}"><td><code>${code}</code></td><td>${status}</td><td>${inline(title)}</td><td>${inline(remedy)}</td></tr>`,
+      `<tr id="${code.toLowerCase().replaceAll("_", "-")}"><td><code>${code}</code></td><td>${status}</td><td>${renderInline(title)}</td><td>${renderInline(remedy)}</td></tr>`,
   );
   return renderPage(
     base,
@@ -36,7 +36,7 @@ ${rows.join("\n")}
 }
 
 /** Renders code spans. Replaces links by their text, because the service does not serve the pages that they lead to. */
-function inline(markdown: string): string {
+function renderInline(markdown: string): string {
   const text = markdown.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, "$1");
   const safe = text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
   return safe.replaceAll(/`([^`]+)`/g, "<code>$1</code>");

@@ -110,7 +110,7 @@ async function* readJsonLog(text: AsyncIterable<string>): AsyncIterable<LogLine>
 }
 
 const PREFIX = "AUDIT: ";
-/** What pgaudit writes instead of the text after the first line of a statement, with `pgaudit.log_statement_once`. */
+/** Text that pgaudit writes in place of a statement's text after its first line, with `pgaudit.log_statement_once`. */
 const PREVIOUSLY_LOGGED = "<previously logged>";
 
 async function* readAuditEntries(lines: AsyncIterable<LogLine>): AsyncIterable<SourceRecord> {

@@ -55,11 +55,11 @@ export function createFeed(host: CoreHost): Feed {
       if (end() > seq) return Promise.resolve(true);
       if (signal.aborted) return Promise.resolve(false);
       return new Promise((resolve) => {
-        const done = (there: boolean) => (): void => {
+        const done = (hasEntry: boolean) => (): void => {
           waiting.delete(wake);
           clearTimeout(timer);
           signal.removeEventListener("abort", aborted);
-          resolve(there);
+          resolve(hasEntry);
         };
         const wake = done(true);
         const aborted = done(false);
@@ -73,7 +73,7 @@ export function createFeed(host: CoreHost): Feed {
       return () => {
         if (--readers > 0) return;
         unsubscribe();
-        // No subscriber is left, so later entries would not be added. Clear the cache to avoid gaps.
+        // Without a subscriber, later entries are not added. Clear the cache to avoid gaps.
         recent = [];
       };
     },

@@ -81,7 +81,7 @@ export class LedgerEvents {
     return {
       status: 200,
       headers: { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no" },
-      farewell: (why) => `: ${why}\n`,
+      farewell: (reason) => `: ${reason}\n`,
       stream: createStream({
         host,
         signal,
@@ -112,11 +112,11 @@ export class LedgerEvents {
     const { maxStreamsPerKey, maxStreams } = this.limits;
     const held = this.openOf(callerId(credential));
     if (held < maxStreamsPerKey && this.total < maxStreams) return;
-    const why =
+    const reason =
       held >= maxStreamsPerKey
         ? `the key "${key.name}" has ${held} open streams, which is the limit`
         : `this process has ${this.total} open streams, which is the limit`;
-    throw new Refusal("TOO_MANY_STREAMS", `${why}; close one, or poll GET /v1/events/page`, {
+    throw new Refusal("TOO_MANY_STREAMS", `${reason}; close one, or poll GET /v1/events/page`, {
       headers: { "Retry-After": "5" },
     });
   }

@@ -140,9 +140,9 @@ class EventStream {
     this.stalled.unref?.();
   }
 
-  private end(controller: Controller, why: string): void {
+  private end(controller: Controller, reason: string): void {
     this.finish();
-    controller.enqueue(encoder.encode(`: ${why}\n`));
+    controller.enqueue(encoder.encode(`: ${reason}\n`));
     controller.close();
   }
 }

@@ -83,7 +83,7 @@ export async function openAction(
     meta: isErased("meta") ? null : decodeSalted(row.meta),
     past: openPasts(row.past, entries),
     questions: isErased("questions") ? [] : openQuestions(row.questions, entries),
-    shown: await present(row, entries, edit?.request ?? request, compiled),
+    shown: await renderRequest(row, entries, edit?.request ?? request, compiled),
   };
 }
 
@@ -103,7 +103,7 @@ function openQuestions(text: string | null, entries: readonly ActionEntry[]): Op
     .map(({ question, answer }, i) => ({ question, answer: i < answered ? answer : null }));
 }
 
-async function present(
+async function renderRequest(
   { agent_id, tool, operation }: ActionRow,
   entries: readonly ActionEntry[],
   request: OpenedAction["request"],

@@ -31,8 +31,8 @@ export interface SubtreeLine {
 }
 
 /**
- * The entry next to the window, which proves by its time that the window begins or ends there. It may be about an
- * action that is not in the pack.
+ * The entry next to the window. Its time proves where the window begins or ends. It may be about an action that is not
+ * in the pack.
  */
 export interface BoundaryLine {
   /** The exact text of the entry. */
@@ -76,7 +76,7 @@ export interface PolicySetLine {
 /** A requirement of a standard, and the records that provide evidence for it. */
 export interface Control {
   standard: string;
-  /** The source of the mapping: the text of the standard, or only public summaries of it. */
+  /** What the mapping was compared with: the text of the standard, or only public summaries of it. */
   compared_with: "text" | "summaries";
   control: string;
   /** URL of the standard's text. */

@@ -6,7 +6,7 @@ import type { PackWriter } from "./pack-writer.ts";
 
 const NDJSON = "application/x-ndjson";
 const BODY_BYTES = 4096;
-/** Number of characters that one line has at least, except the last line of a file. */
+/** Minimum number of characters of one line of the stream, except the last line of a file. */
 const PIECE = 65_536;
 
 const Window = Type.Object(
@@ -67,7 +67,7 @@ export function packRoute(host: CoreHost) {
 type Send = (line: object) => Promise<void>;
 
 async function makePack(host: CoreHost, window: { from: number; to: number }, send: Send): Promise<void> {
-  // Not part of the start of the service, because few services make packs.
+  // Load these modules on demand, because few services create packs.
   const [{ writePack }, { renderVerificationPage }] = await Promise.all([
     import("./write-pack.ts"),
     import("./page.ts"),
@@ -99,7 +99,7 @@ function createStreamWriter(send: Send): PackWriter {
   const files: { name: string; sha256: string; bytes: number }[] = [];
   return {
     files: () => [...files].sort((a, b) => (a.name < b.name ? -1 : 1)),
-    async write(name, pieces) {
+    async write(name, chunks) {
       const hash = createHash("sha256");
       let [bytes, text] = [0, ""];
       const flush = async (): Promise<void> => {
@@ -109,8 +109,8 @@ function createStreamWriter(send: Send): PackWriter {
         await send({ type: "file", name, text });
         text = "";
       };
-      for await (const piece of pieces) {
-        text += piece;
+      for await (const chunk of chunks) {
+        text += chunk;
         if (text.length >= PIECE) await flush();
       }
       await flush();

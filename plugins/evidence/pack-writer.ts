@@ -8,7 +8,7 @@ import type { Manifest } from "./pack-format.ts";
 
 export interface PackWriter {
   /** Writes one file from pieces of text. Waits for the disk between the pieces, so that memory use stays bounded. */
-  write(name: string, pieces: AsyncIterable<string> | Iterable<string>): Promise<void>;
+  write(name: string, chunks: AsyncIterable<string> | Iterable<string>): Promise<void>;
   /** Returns the files that were written so far, sorted by name. */
   files(): Manifest["files"];
 }
@@ -21,15 +21,15 @@ export function createPackWriter(folder: string): PackWriter {
   const files: Manifest["files"] = [];
   return {
     files: () => [...files].sort((a, b) => (a.name < b.name ? -1 : 1)),
-    async write(name, pieces) {
+    async write(name, chunks) {
       const hash = createHash("sha256");
       let bytes = 0;
       const file = createWriteStream(join(folder, name), { flags: "wx" });
       const finished = once(file, "finish");
       // Prevent an unhandled rejection. The caller gets errors through `finished`, which is awaited after the pieces.
       finished.catch(() => {});
-      for await (const piece of pieces) {
-        const encoded = Buffer.from(piece, "utf8");
+      for await (const chunk of chunks) {
+        const encoded = Buffer.from(chunk, "utf8");
         hash.update(encoded);
         bytes += encoded.length;
         if (!file.write(encoded)) await Promise.race([once(file, "drain"), finished]);

@@ -73,7 +73,7 @@ export async function writePack(store: PackStore, options: PackOptions): Promise
       onAction: () => actions++,
       onOutside({ seq, type, action_id }) {
         if (seq < size) extra.add(seq);
-        // The pack cannot prove an erasure without its entry.
+        // Without its entry, the pack could not prove an erasure.
         else if (type === "erasure" || type === "part_erasure")
           throw new CommandError(
             `the action ${action_id} was erased in entry ${seq}, and the checkpoint covers ${size} entries; use a newer checkpoint`,

@@ -28,8 +28,8 @@ export default definePlugin({
 
 /**
  * Returns the original request. Envoy sends the original method and headers, and the body if it buffers it, to
- * `path_prefix` plus the original path. Uses the target as Envoy sent it, because the upstream receives that target,
- * and the URL of the request is already normalized.
+ * `path_prefix` plus the original path. Uses the unnormalized target, because the upstream receives that one. The URL
+ * of the request is already normalized.
  */
 function readOriginalRequest({ request, target, body }: FacadeCall): GatewayRequest {
   const { headers } = request;

@@ -23,21 +23,21 @@ const INPUT = /\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
  * @example parseAddress('fact source "crm"', "https://crm.example.com/accounts/{id}").build({ id: "a b" }).pathname // "/accounts/a%20b"
  */
 export function parseAddress(name: string, template: string): AddressTemplate {
-  const fault = (words: string): Error => new Error(`${name}: ${words}`);
+  const templateError = (words: string): Error => new Error(`${name}: ${words}`);
   const [origin] = /^[a-z]+:\/\/[^/?#{}\\]+/i.exec(template) ?? [];
-  if (origin === undefined) throw fault("its url must begin with https:// and a host without inputs");
+  if (origin === undefined) throw templateError("its url must begin with https:// and a host without inputs");
   const rest = template.slice(origin.length);
-  if (!rest.startsWith("/")) throw fault("its url needs a path after the host, such as /accounts/{id}");
-  if (rest.includes("#") || rest.includes("\\")) throw fault('its url must contain no "#" and no backslash');
-  if (/[{}]/.test(rest.replaceAll(INPUT, ""))) throw fault("its inputs must be names in braces, such as {id}");
+  if (!rest.startsWith("/")) throw templateError("its url needs a path after the host, such as /accounts/{id}");
+  if (rest.includes("#") || rest.includes("\\")) throw templateError('its url must contain no "#" and no backslash');
+  if (/[{}]/.test(rest.replaceAll(INPUT, ""))) throw templateError("its inputs must be names in braces, such as {id}");
   const inputs = [...new Set([...rest.matchAll(INPUT)].map(([, input]) => input as string))];
   const queryAt = rest.includes("?") ? rest.indexOf("?") : rest.length;
   const fill = (valueOf: (input: string, inPath: boolean) => string): string =>
     origin + rest.replaceAll(INPUT, (_, input: string, at: number) => valueOf(input, at < queryAt));
   const sample = fill(() => "0");
-  if (!URL.canParse(sample)) throw fault("its url is not a valid address");
+  if (!URL.canParse(sample)) throw templateError("its url is not a valid address");
   if (pathOf(new URL(sample)) !== sample.slice(origin.length))
-    throw fault('its url must be percent-encoded, and without the segments "." and ".."');
+    throw templateError('its url must be percent-encoded, and without the segments "." and ".."');
   return {
     origin,
     inputs,
@@ -58,5 +58,5 @@ function encode(value: Inputs[string] | undefined, inPath: boolean): string {
   if (inPath && /[/\\%;\p{Cc}]|^\.\.?$/u.test(String(value)))
     throw new Error("an input would change the path of the address");
   // Also encode the characters that `encodeURIComponent` leaves unchanged, because a URL parser might change them.
-  return encodeURIComponent(String(value)).replaceAll(/['()*!]/g, (one) => `%${one.charCodeAt(0).toString(16)}`);
+  return encodeURIComponent(String(value)).replaceAll(/['()*!]/g, (item) => `%${item.charCodeAt(0).toString(16)}`);
 }

@@ -64,7 +64,7 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
   const timeoutMs = Math.ceil(options.timeout_seconds * 1000);
   const statement_timeout = String(Math.max(1, Math.floor(timeoutMs * STATEMENT_SHARE)));
   // Set these in each transaction, because a pooler such as PgBouncer rejects them as startup parameters. With this
-  // search path, no other user can create an operator or function that fits the query better than those of Postgres.
+  // search path, another user cannot replace an operator or function of Postgres by a better match.
   const settings = `SET LOCAL search_path = pg_catalog, pg_temp;
     ${postgresSettings("transaction", { statement_timeout })}`;
   const statement = wrapQuery(query, rows);

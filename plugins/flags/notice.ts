@@ -1,4 +1,4 @@
-/** The notice to the person who approved an action that someone flagged. */
+/** The notice to the approver of an action that someone flagged. */
 import { type EntryBody, type NoticeKind, renderText } from "../../src/plugin.ts";
 import { type Flag, FLAG_ENTRY } from "./schemas.ts";
 

@@ -1,4 +1,4 @@
-/** What features that name `grants` in `needs` may use of this one. */
+/** What this feature exports to features that name `grants` in `needs`. */
 export { assertNotOwnAgent, recordGrantAlone } from "./create.ts";
 export { ERRORS } from "./errors.ts";
 export { endGrant } from "./reaction.ts";

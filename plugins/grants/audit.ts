@@ -133,9 +133,9 @@ function assertTerms(grant: Grant, fact: GrantFact): void {
 export const grantAuditor = (): FeatureAuditor => new GrantAuditor();
 
 class GrantAuditor implements FeatureAuditor {
-  /** The grants before the entry that is being checked; after a grant's entry, those after it. */
+  /** The grants before the entry that is being checked. Once a grant's entry has been checked, includes that grant. */
   private grants = NO_GRANTS;
-  /** All grants as they were created, also those that the service no longer remembers, keyed by id. */
+  /** All grants with their original terms, keyed by id. Includes those that the service has evicted. */
   private readonly everyGrant = new Map<string, Grant>();
   private readonly grantors = createGrantors();
   /** Grants that were created with a vote whose entry has not been applied yet, keyed by action id. */
@@ -158,24 +158,24 @@ class GrantAuditor implements FeatureAuditor {
     this.grantors.fold(entry);
   }
 
-  /** Checks that a grant that was created with a vote has the agent, tool and operation of the approved action. */
+  /** Checks that a grant that was created with a vote is for the agent, tool and operation of the approved action. */
   checkVotes(
     action: Pick<DecisionEntry, "agent_id" | "tool" | "operation">,
     entries: readonly EntryBody[],
-    fault: ReportFault,
+    reportFault: ReportFault,
   ): void {
     for (const entry of entries) {
       const voted = entry.type === "approval" ? entry.grant : null;
       const grant = voted === null ? undefined : this.everyGrant.get(voted.id);
       if (grant !== undefined && !isGrantFor(grant, action))
-        fault(
+        reportFault(
           `the vote of entry ${(entry as { seq?: number }).seq} gives the grant ${grant.id} for another agent, tool or operation`,
         );
     }
   }
 
   /** Evaluates again an action that a grant allowed. Compares the decision, and the usage that the decision read. */
-  async checkDecision({ entry, request, facts, policies }: AuditedDecision, fault: ReportFault): Promise<void> {
+  async checkDecision({ entry, request, facts, policies }: AuditedDecision, reportFault: ReportFault): Promise<void> {
     const { grant } = facts;
     const use = this.uses.get(entry.action_id);
     if (grant === undefined || use === undefined) return;
@@ -184,21 +184,21 @@ class GrantAuditor implements FeatureAuditor {
     const evaluation = new Evaluation(set, request, facts, parseEntryTime(entry.at));
     const { decision } = decideForEntry(evaluation, facts);
     if (canonicalText(decision as unknown as JsonValue) !== canonicalText(entry.decision as unknown as JsonValue))
-      fault(`the grant ${use.grant} did not cover it: evaluating it again gives a different decision`);
+      reportFault(`the grant ${use.grant} did not cover it: evaluating it again gives a different decision`);
     const usage = findGrantUsage(facts);
     const amount = computeGrantUse(grant, evaluation)?.amount;
-    if (usage?.count !== use.count) fault(`its number of uses of the grant ${use.grant} differs from the ledger`);
+    if (usage?.count !== use.count) reportFault(`its number of uses of the grant ${use.grant} differs from the ledger`);
     if (usage !== null && amount !== undefined) use.sum = { amount, used: usage.sum };
   }
 
   /**
-   * Checks that the sum each decision read equals the amounts of the earlier uses of its grant. Also reports each grant
+   * Checks that the sum that each decision read equals the amounts of its grant's earlier uses. Also reports each grant
    * that was created with a vote, if the ledger lacks the vote.
    */
-  finish(fault: ReportFault): void {
-    for (const { id } of this.awaited.values()) fault(`the ledger lacks the vote that created the grant ${id}`);
+  finish(reportFault: ReportFault): void {
+    for (const { id } of this.awaited.values()) reportFault(`the ledger lacks the vote that created the grant ${id}`);
     for (const [id, list] of groupByGrant(this.uses))
-      if (hasComputedSum(this.everyGrant.get(id))) checkSumsOf(id, list, fault);
+      if (hasComputedSum(this.everyGrant.get(id))) checkSumsOf(id, list, reportFault);
   }
 
   private foldGrant(entry: GrantEntry & { seq: number }): void {
@@ -290,7 +290,7 @@ class GrantAuditor implements FeatureAuditor {
 
   /**
    * Applies the new status of an action that uses a grant. If an operator cancels an action that could start, the use
-   * no longer counts, because the operator thereby states that the action has not run.
+   * no longer counts: the cancellation states that the action has not run.
    */
   private foldStatus(entry: (RedecisionEntry | ApprovalEntry | ExecutionEntry) & { seq: number }): void {
     const use = this.uses.get(entry.action_id);
@@ -304,7 +304,9 @@ class GrantAuditor implements FeatureAuditor {
   }
 }
 
-/** Whether the amount of each use can be computed from its request. Amounts of usage come from results instead. */
+/**
+ * Returns true if the amount of each use can be computed from its request. Amounts of usage come from results instead.
+ */
 const hasComputedSum = (grant: Grant | undefined): boolean =>
   grant !== undefined && grant.sum !== null && readUsageName(grant.sum.of) === null;
 
@@ -318,7 +320,7 @@ function groupByGrant(uses: ReadonlyMap<string, Use>): Map<string, Use[]> {
   return groups;
 }
 
-function checkSumsOf(id: string, uses: readonly Use[], fault: ReportFault): void {
+function checkSumsOf(id: string, uses: readonly Use[], reportFault: ReportFault): void {
   const changes = uses
     .flatMap((use) => [
       { seq: use.seq, use, amount: use.sum?.amount ?? null },
@@ -327,10 +329,10 @@ function checkSumsOf(id: string, uses: readonly Use[], fault: ReportFault): void
     .sort((a, b) => a.seq - b.seq);
   let total = 0;
   for (const { seq, use, amount } of changes) {
-    // The amount of an erased use is unknown, so later sums cannot be compared.
+    // The amount of an erased use is unknown, so the sums after it cannot be compared.
     if (amount === null) return;
     if (use !== null && use.sum?.used !== total)
-      fault(`entry ${seq} has a sum for the grant ${id} that differs from the total of its uses`);
+      reportFault(`entry ${seq} has a sum for the grant ${id} that differs from the total of its uses`);
     total += amount;
   }
 }

@@ -45,9 +45,9 @@ export async function createGrant(
     const caller = await confirmCredential(tx, credential, "grants:write");
     const earlier = await findCreatedResource(tx, caller, call);
     if (earlier !== null) {
-      const known = tx.state(grantState).all.get(earlier);
-      if (known === undefined) throw new Refusal(ERRORS.notFound, `the grant "${earlier}" ended long ago`);
-      return { grant: known, replayed: true };
+      const existing = tx.state(grantState).all.get(earlier);
+      if (existing === undefined) throw new Refusal(ERRORS.notFound, `the grant "${earlier}" ended long ago`);
+      return { grant: existing, replayed: true };
     }
     const grant = recordGrantAlone(tx, caller, id, body);
     await recordCreatedResource(tx, caller, call, id);
@@ -56,9 +56,9 @@ export async function createGrant(
 }
 
 /**
- * Records a grant without a vote. Throws unless the caller may give it and the rules allow its terms.
+ * Records a grant without a vote. Throws unless the caller may create it and the rules allow its terms.
  * @param pointer the pointer of the grant in the body of the request
- * @param uses the uses that the rules have to allow: those of all grants for the operation in the request
+ * @param uses total uses of all grants for the operation in the request, which the rules must allow
  */
 export function recordGrantAlone(
   tx: LedgerTransaction,
@@ -81,7 +81,7 @@ export function readGrantTerms(
 ): VoteGrantTerms {
   const for_ms = parseDuration(text);
   if (for_ms === null || for_ms < 1000)
-    throw invalidTerms(`${pointer}/for`, `"${text}" is not a duration such as 30m or 8h`);
+    throw invalidTermsRefusal(`${pointer}/for`, `"${text}" is not a duration such as 30m or 8h`);
   const named = task === undefined ? {} : { task };
   return { count, ends_on_failure, for_ms, scope: scope ?? null, sum: sum ?? null, ...named };
 }
@@ -114,14 +114,14 @@ export function recordGrantWithVote(
       const { scope, sum } = terms;
       const evaluation = new Evaluation(tx.activePolicies.compiled, request, facts, tx.now);
       if (matchGrant({ id, scope, sum }, evaluation) === null)
-        throw invalidTerms("/grant/scope", "the scope or the sum does not cover the action that you approve");
+        throw invalidTermsRefusal("/grant/scope", "the scope or the sum does not cover the action that you approve");
     },
   );
   const { task } = terms;
   if (task === undefined) return;
   const grant = tx.state(grantState).all.get(id) as Grant;
   if (!host.reactions.some((each) => each.grantNamed?.(host, tx, grant, task) === true))
-    throw invalidTerms("/grant/task", "the service has no tasks, because the plugin `tasks` is not loaded");
+    throw invalidTermsRefusal("/grant/task", "the service has no tasks, because the plugin `tasks` is not loaded");
 }
 
 interface NewGrant {
@@ -228,12 +228,12 @@ function assertExpressions(tx: LedgerTransaction, target: GrantTarget, terms: Vo
   const { compiled } = tx.activePolicies;
   const { scope, sum } = terms;
   const inScope = scope === null ? null : findScopeFault(compiled, target, scope, "condition");
-  if (inScope !== null) throw invalidTerms(`${at}/scope`, inScope);
+  if (inScope !== null) throw invalidTermsRefusal(`${at}/scope`, inScope);
   const inSum = sum === null ? null : findSumFault(compiled, target, sum);
-  if (inSum !== null) throw invalidTerms(`${at}/sum/of`, inSum);
+  if (inSum !== null) throw invalidTermsRefusal(`${at}/sum/of`, inSum);
 }
 
-function invalidTerms(pointer: string, detail: string): Refusal {
+function invalidTermsRefusal(pointer: string, detail: string): Refusal {
   return new Refusal("VALIDATION_FAILED", `the grant is not valid: ${detail}`, { errors: [{ pointer, detail }] });
 }
 

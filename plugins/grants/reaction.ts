@@ -31,9 +31,8 @@ export const grantReaction: Reaction = {
     endGrant(tx, grant, { cause: "failure", related_action: id, comment: null, by });
   },
   /**
-   * Ends the grants for the agent, under every spelling of its name. A grant states that a person trusts the agent with
-   * later actions, and a suspension states that this trust has ended, so a grant does not apply again when the agent is
-   * resumed.
+   * Ends the grants for the agent, in any spelling of its name. A grant expresses a person's trust in the agent, and a
+   * suspension ends this trust. So a grant does not apply again when the agent is resumed.
    */
   agentSuspended(tx, agentId, by) {
     const end = { cause: "suspension", related_action: null, comment: null, by } as const;
@@ -69,8 +68,8 @@ export function endGrant(tx: Pick<ReactionTransaction, "record" | "now">, grant:
 declare module "../../src/contract/reaction.ts" {
   interface Reaction {
     /**
-     * A person flagged an action that the grant allowed. The grant has ended, now or earlier. Returns true if something
-     * else ended because of it.
+     * Called after a person flagged an action that the grant allowed. The grant has ended, now or earlier. Returns true
+     * if anything else ended because of the flag.
      */
     grantFlagged?(tx: ReactionTransaction, grant: Grant, actionId: string, by: Actor): boolean;
     /**

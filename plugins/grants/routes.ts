@@ -87,7 +87,7 @@ function readRoutes(host: CoreHost) {
 }
 
 function changeRoutes(host: CoreHost) {
-  const one = { description: "The grant.", schema: schema.GrantRecord };
+  const response = { description: "The grant.", schema: schema.GrantRecord };
   return [
     defineRoute({
       method: "POST",
@@ -101,8 +101,8 @@ function changeRoutes(host: CoreHost) {
       bodyLimit: BODY_BYTES,
       idempotent: true,
       responses: {
-        200: { ...one, description: "An earlier request with this Idempotency-Key created the grant." },
-        201: one,
+        200: { ...response, description: "An earlier request with this Idempotency-Key created the grant." },
+        201: response,
       },
       errors: [
         "AGENT_MISMATCH",
@@ -134,7 +134,7 @@ function changeRoutes(host: CoreHost) {
       params: schema.GrantParams,
       body: schema.RevokeBody,
       bodyLimit: BODY_BYTES,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [ERRORS.notFound, ERRORS.ended],
       async handle({ params, body, credential }) {
         const comment = body.reason ?? null;
@@ -158,7 +158,7 @@ function changeRoutes(host: CoreHost) {
       params: schema.GrantParams,
       body: schema.FlagBody,
       bodyLimit: BODY_BYTES,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [ERRORS.notFound, ERRORS.ended, "ACTION_NOT_FOUND", "RECORD_ALTERED"],
       async handle({ params, body: { action_id, reason }, credential }) {
         const grant = await host.ledger.transact(async (tx) => {
@@ -252,9 +252,9 @@ async function renderGrants(host: CoreHost, grants: readonly Grant[]): Promise<s
 }
 
 /**
- * Returns a request for each grant, which names the members that its scope might not mention: that of the action that was
- * approved together with the grant, or else of the newest action of the same agent, tool and operation. Null if there
- * is no such request.
+ * Returns a request for each grant, so that members that the scope does not mention can be named. It is the request
+ * that was approved together with the grant, or else the newest one of the same agent, tool and operation. Null if
+ * there is none.
  */
 async function readExamples(host: CoreHost, grants: readonly Grant[]): Promise<(ActionRequest | null)[]> {
   const ids = grants.flatMap(({ granted_with }) => granted_with ?? []);
@@ -292,7 +292,7 @@ async function readUsages(host: CoreHost, grants: readonly Grant[], now: number)
   return grants.map(({ until }, i) => (until + USE_RETENTION_MS <= now ? null : (usages[i] ?? null)));
 }
 
-/** Whether the person who granted could still grant it. A decision ignores other grants. */
+/** Returns true if the grantor could still create the grant. Decisions ignore other grants. */
 export function isStillAllowed(rights: Rights | null, grant: Grant): boolean {
   return rights !== null && canCreateGrants(rights, grant) && isVisible(rights, grant);
 }

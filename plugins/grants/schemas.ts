@@ -11,7 +11,7 @@ const Expression = (maxLength: number, description: string) =>
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
 const Comment = Type.Optional(Type.String({ maxLength: 500, description: "Recorded in the ledger." }));
 
-/** What an agent is to do in a task, for people. */
+/** What an agent does in a task, in words for people. */
 export const TaskTitle = (description: string) =>
   Type.String({
     minLength: 1,

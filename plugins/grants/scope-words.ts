@@ -1,4 +1,4 @@
-/** Says in words what a grant covers. The console and the commands also load this module. */
+/** Describes what a grant covers. Also loaded by the console and the commands. */
 
 /** A member that a suggested scope does not fix. */
 export interface VaryingMember {
@@ -22,7 +22,7 @@ export function describeSuggestedScope(varying: readonly VaryingMember[]): strin
 }
 
 /**
- * Describes what a scope leaves free.
+ * Describes the members that a scope leaves free.
  * @param free as `findFreeMembers` returns it
  * @example
  * describeFreeMembers(["params.note", "params.*"]); // "params.note, any other parameter"

@@ -59,7 +59,7 @@ export function applyGrantEntry({ all, nextSweep, open }: Grants, entry: GrantEn
   const key = targetKey(grant);
   // Remove expired grants, so that the list stays short.
   const others = (open.get(key) ?? []).filter(({ id, until }) => id !== grant.id && until > at);
-  // A grant that ended early stays until its time is over, because the task that it belongs to may be open.
+  // A grant that ended early stays in memory until its expiry, because its task may still be open.
   const isOver = ({ until }: Grant): boolean => until <= at;
   const grants = dropOldEnded({ all: all.with(grant.id, grant), nextSweep }, isOver);
   const lists = open.with(key, grant.ended === null ? [...others, grant] : others);

@@ -108,8 +108,8 @@ async function readGrantUsage(
 }
 
 /**
- * Returns how a vote of the grantor on this action would count now: the groups for which it would count, whether it
- * would be independent, and whether the grantor is the person behind the agent. Null if the vote would not be accepted.
+ * Describes how a vote of the grantor on this action would count now: its groups, whether it is independent, and
+ * whether the grantor is the person behind the agent. Null if the vote would not be accepted.
  */
 async function findGrantorEligibility(
   host: CoreHost,
@@ -122,8 +122,8 @@ async function findGrantorEligibility(
   if (rights === null || !canCreateGrants(rights, grant) || !coversChain(rights.visibility, action)) return null;
   const plans = decision.approval?.approvers ?? [];
   const self = findSelfApproval(host, action, rights);
-  // A grant by the person behind the agent has the same conditions as their vote: it must be signed, and every rule
-  // must allow self-confirmation.
+  // A grant by the person behind the agent needs what their vote would need: a signature, and self-confirmation in
+  // every rule.
   if (self !== null && !(isSignedByHeldPasskey(tx, grant) && maySelfConfirm(self, plans))) return null;
   const approver = { principal: rights.principal, key_id: rights.key.id, groups: rights.groups };
   const { groups, independent } = readApproverEligibility(host, action, approver, plans, tx);
@@ -131,8 +131,8 @@ async function findGrantorEligibility(
 }
 
 /**
- * Whether the grant was signed with a passkey that the grantor still has. Users remove a passkey that was lost or
- * stolen.
+ * Returns true if the grant was signed with a passkey that the grantor still has. Users remove a lost or stolen
+ * passkey.
  */
 function isSignedByHeldPasskey({ state }: Pick<StepReader, "state">, { passkey, by }: Grant): boolean {
   return (
@@ -143,7 +143,7 @@ function isSignedByHeldPasskey({ state }: Pick<StepReader, "state">, { passkey, 
   );
 }
 
-/** Whether the grantor still has the rights to vote and to create grants. */
+/** Returns true if the grantor still has the rights to vote and to create grants. */
 export function canCreateGrants({ key, principal, hasScope }: Rights, { by }: Pick<Grant, "by">): boolean {
   const isSame = principal === by.principal && key.agent_id === null;
   return isSame && hasScope("approvals:decide") && hasScope("grants:write");

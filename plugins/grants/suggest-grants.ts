@@ -44,12 +44,12 @@ export interface GrantSuggestions {
     /** The newest requests that the grant would have covered. */
     requests: CoveredRequest[];
   }[];
-  /** What the scope that the caller wrote would cover; null without one. */
+  /** What the caller's own scope would cover; null without one. */
   written: WrittenScope | null;
 }
 
 interface WrittenScope {
-  /** Whether it covers the request itself. */
+  /** Whether the scope covers the request itself. */
   covers_request: boolean;
   /** As `findFreeMembers` returns it. */
   free: string[];

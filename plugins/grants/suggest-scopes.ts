@@ -1,8 +1,8 @@
 /**
  * Suggests scopes for a grant from one request. A scope fixes every member of the request, the context included, and
- * excludes members that the request did not have. At most one member may vary: one in which earlier requests differed
- * that people approved and that were otherwise equal. It may vary only within the values of these requests, which the
- * suggestion lists. If two members varied, a scope would also cover combinations that no one approved.
+ * excludes members that the request did not have. At most one member may vary: one in which otherwise equal approved
+ * requests differed. It may have only the values of these requests, which the suggestion lists. If two members varied,
+ * a scope would also cover combinations that no one approved.
  */
 import {
   type ActionRequest,
@@ -20,7 +20,7 @@ import type { VaryingMember } from "./scope-words.ts";
 /** An earlier request with its decision. */
 export interface EarlierRequest {
   evaluation: Evaluation;
-  /** Whether people approved it, as it was submitted. */
+  /** Whether people approved the request as it was submitted. */
   isApproved: boolean;
   /** Whether a person rejected it. */
   isRejected: boolean;
@@ -53,9 +53,9 @@ interface MemberCondition {
 
 /**
  * Returns up to two scopes: one that covers only requests with the same parameters and context, and one that also
- * allows the values of earlier requests that people approved. Omits a scope that would have covered a request that a
- * person rejected, that the policies do not accept, or that does not cover the request itself. Returns an empty list if
- * the request cannot be expressed as a scope.
+ * allows the values of earlier requests that people approved. Omits a scope that would have covered a rejected request,
+ * that the policies do not accept, or that does not cover the request itself. Returns an empty list if the request
+ * cannot be expressed as a scope.
  * @param request the evaluation of the request
  * @param earlier earlier requests of the same agent, tool and operation, newest first
  * @param isValid whether the policies accept a scope
@@ -80,8 +80,8 @@ export function suggestScopes<Request extends EarlierRequest>(
 }
 
 /**
- * Returns the approved requests that differ from the request in one member only, which is the same for all of them. If
- * there are several such members, the one in which most requests differ counts.
+ * Returns the approved requests that differ from the request in exactly one member, the same for all of them. If there
+ * are several such members, chooses the one in which most requests differ.
  */
 function findVariation(request: ActionRequest, approved: readonly ActionRequest[]): readonly ActionRequest[] {
   const byMember = new Map<string, ActionRequest[]>();

@@ -1,4 +1,4 @@
-/** The people to whom the members in the configuration refer. */
+/** The people that the configured members refer to. */
 import { findReferredUser, principalOfUser, type Users } from "../../src/core.ts";
 
 /** Returns the principal of a configured member; the reference itself if it refers to no active user. */

@@ -108,14 +108,17 @@ interface Limited {
   hides: "all" | "some";
 }
 
-/** A user or key that may approve, with its groups, rotas and limits. No limits: it sees every request. */
+/** A user or key that may approve, with its groups, rotas and limits. Without limits, it sees every request. */
 interface Approver {
   principal: string;
   groups: readonly string[];
   limits: readonly GroupLimits[];
 }
 
-/** Returns the people who can give the group's approval, and how many of the rule's requests limits hide from each. */
+/**
+ * Returns the people who can give the group's approval, each with the number of the rule's requests that limits hide
+ * from them.
+ */
 function findHidden(host: CoreHost, people: readonly Approver[], group: string | null, rule: RulePatterns) {
   // A vote counts for a group only within the limits of this group.
   const ofGroup = group === null ? [] : limitsIn(host.groups.visibility([group]));

@@ -254,8 +254,10 @@ async function policiesOf(host: CoreHost): Promise<Checks["policies"]> {
       }),
     ),
     stale_since: state.stale_since === null ? null : toRfc3339(state.stale_since),
-    faults: state.faults.slice(0, 10).map(({ file, line, column }) => ({ file: inside(file), line, column })),
-    unloaded: state.unloaded.slice(0, 10).map(({ source, file, reason }) => ({ source, file: inside(file), reason })),
+    faults: state.faults.slice(0, 10).map(({ file, line, column }) => ({ file: folderOfFile(file), line, column })),
+    unloaded: state.unloaded
+      .slice(0, 10)
+      .map(({ source, file, reason }) => ({ source, file: folderOfFile(file), reason })),
   };
 }
 
@@ -338,7 +340,7 @@ async function policyState(read: () => Promise<PolicyState>): Promise<{ state: P
 /**
  * Returns the location of a fault within its source, without the URL or path of the source.
  */
-function inside(file: string): string {
+function folderOfFile(file: string): string {
   return file.startsWith("/") || /[:\\]/.test(file) ? "(the source)" : file;
 }
 

@@ -113,7 +113,7 @@ function readCall(
   };
 }
 
-/** Returns who caused the call, which is part of the action: an approval for one person is not valid for another. */
+/** Returns the caller's identity, which is part of the action: an approval for one person is not valid for another. */
 function readCaller({ tenant_id: tenant, actor }: JsonObject) {
   if (!isJsonObject(actor)) throw new UnreadableRequest("the frame names no actor");
   const id = readName(actor["id"], "id of the actor");
@@ -127,7 +127,7 @@ function readCaller({ tenant_id: tenant, actor }: JsonObject) {
   };
 }
 
-/** Returns a name that identifies someone, which must not be cut; null if it is absent or empty. */
+/** Returns a name that identifies someone and so must not be truncated; null if it is absent or empty. */
 function readName(value: JsonValue | undefined, label: string): string | null {
   if (value === undefined || value === null || value === "") return null;
   if (typeof value === "string" && value.length <= MAX_NAME) return value;

@@ -1,6 +1,6 @@
 /**
- * Serves the inference hooks of Claude Enterprise: the vendor calls this endpoint before tools of an organization's cloud
- * sessions and connectors run, and waits for an allow or a deny.
+ * Serves the inference hooks of Claude Enterprise. The vendor calls this endpoint before an organization's cloud
+ * sessions and connectors run a tool, and waits for an allow or a deny.
  */
 import { createHash } from "node:crypto";
 import { Type } from "@sinclair/typebox";
@@ -8,7 +8,7 @@ import { readJsonObject, UnreadableRequest } from "../../src/core.ts";
 import { definePlugin, type FacadeCall, type Host, readSigningSecret, type Reply } from "../../src/plugin.ts";
 import { readPrompt, readToolCalls } from "./frame.ts";
 import { type SignedFacts, verifySignature } from "./signature.ts";
-import { allow, deny, denyCalls } from "./verdict.ts";
+import { allowReply, deny, denyCalls } from "./verdict.ts";
 import { describeRetryableFault, type GateOutcome, type GateRequest, submitAndStartAll } from "../actions/api.ts";
 
 const Options = Type.Object(
@@ -134,7 +134,7 @@ async function serve(call: FacadeCall, host: Host, settings: Settings): Promise<
     if (!(error instanceof UnreadableRequest)) throw error;
     return deny(`Not run: the request cannot be decided; ${error.message}.`);
   }
-  if (requests === null) return allow(null);
+  if (requests === null) return allowReply(null);
   return decide(call, requests, signed, host, settings);
 }
 
@@ -159,7 +159,7 @@ function readRequests(body: Uint8Array, { id }: SignedFacts, settings: Settings)
   }
 }
 
-/** Whether no process of the service has served a request with this id before. */
+/** Returns true if no process of the service has served a request with this id before. */
 async function isFirst(host: Host, { id }: SignedFacts): Promise<boolean> {
   const key = createHash("sha256").update(id).digest("hex");
   const now = host.timeOfDay();
@@ -212,7 +212,7 @@ async function decide(
       : { ok: false, detail: `the newest request could not be decided: ${fault.code}` };
   if (!passed) return denyCalls(outcomes, host.origin());
   const [first] = outcomes;
-  return allow(first?.kind === "go" ? first.action.id : null);
+  return allowReply(first?.kind === "go" ? first.action.id : null);
 }
 
 async function reportNotRun(outcomes: readonly GateOutcome[], callApi: FacadeCall["callApi"]): Promise<void> {

@@ -7,23 +7,24 @@ const MAX_REASON = 500;
 /** The vendor drops references with other characters. */
 const REFERENCE = /^[A-Za-z0-9._:/-]{1,50}$/;
 
-const verdict = (members: object, reference: string | null): Reply => ({
+const verdictReply = (members: object, reference: string | null): Reply => ({
   status: 200,
   json: { ...members, ...(reference !== null && REFERENCE.test(reference) ? { reference_id: reference } : {}) },
 });
 
-export const allow = (reference: string | null): Reply => verdict({ action: "allow" }, reference);
+export const allowReply = (reference: string | null): Reply => verdictReply({ action: "allow" }, reference);
 
 /** @param ending text that must not be cut, such as a link */
 export function deny(reason: string, { ending = "", reference = null as string | null } = {}): Reply {
   const room = MAX_REASON - ending.length;
   const text = reason.length <= room ? reason : `${reason.slice(0, Math.max(0, room - 1))}…`;
-  return verdict({ action: "deny", deny_reason: `${text}${ending}` }, reference);
+  return verdictReply({ action: "deny", deny_reason: `${text}${ending}` }, reference);
 }
 
 /**
- * Returns the deny for calls that may not run. Calls that wait for an approval name the page on which people decide.
- * @param origin address of the console; null if it is not known
+ * Returns the response that denies calls. For calls that wait for an approval, names the page where people vote.
+ *
+ * @param origin address of the console; null if unknown
  */
 export function denyCalls(outcomes: readonly GateOutcome[], origin: string | null): Reply {
   const refused = outcomes.filter((outcome) => outcome.kind !== "go");

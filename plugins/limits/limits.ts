@@ -13,7 +13,7 @@ import { toRfc3339 } from "../../src/plugin.ts";
 import type { LimitUseRow } from "../../src/storage/index.ts";
 import type { LimitRecord } from "./schemas.ts";
 
-/** Maximum number of agents or keys whose use of one limit is read, and of those that are listed. */
+/** Maximum number of agents or keys for which one limit is read, and of those that are listed. */
 const [MAX_SUBJECTS, MAX_LISTED] = [1000, 50];
 const MAX_USES = 50;
 const MILLION = 1_000_000;
@@ -102,7 +102,9 @@ async function readSubjects({ storage }: CoreHost): Promise<{ agents: string[]; 
   };
 }
 
-/** Returns the use of the limit, highest first; null if it is counted by another value, or reads redacted ones. */
+/**
+ * Returns the use of a limit, highest first; null if the limit is counted by another value, or reads redacted values.
+ */
 async function readUse(
   host: CoreHost,
   compiled: CompiledPolicySet,
@@ -133,7 +135,9 @@ async function readUse(
     .slice(0, MAX_LISTED);
 }
 
-/** Whether the limit depends on a redacted parameter. The use before and after an action would reveal its value. */
+/**
+ * Returns true if the limit depends on a redacted parameter. The use before and after an action would reveal its value.
+ */
 function isRedacted(compiled: CompiledPolicySet, { policy, limit }: Named): boolean {
   const fact = { policy: policy.name, limit: limit.rule.name, basis: limit.basis, used: 0 };
   return omitRedactedUsage(compiled, compiled, { limits: [fact] } as never).limits.length === 0;

@@ -1,6 +1,6 @@
 /**
- * Facades for LiteLLM: it requests a decision about each response of a model (`guardrail: generic_guardrail_api`,
- * `mode: post_call`), and logs what each call of a model used (`callback_type: generic_api`).
+ * Facades for LiteLLM. LiteLLM requests a decision about each response of a model (`guardrail: generic_guardrail_api`,
+ * `mode: post_call`), and logs the usage of each model call (`callback_type: generic_api`).
  */
 import { Type } from "@sinclair/typebox";
 import { readJsonObject, UnreadableRequest } from "../../src/core.ts";

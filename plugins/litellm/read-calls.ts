@@ -59,10 +59,10 @@ function callOf(call: JsonValue): { operation: string; params: JsonObject } {
  * Returns the caller, which is part of the action, so that an approval for one caller is not valid for another. Throws
  * if the request does not contain a key.
  */
-export function readCaller(given: JsonValue | undefined): JsonObject {
+export function readCaller(keyData: JsonValue | undefined): JsonObject {
   const caller: JsonObject = {};
   for (const name of CALLER) {
-    const value = isJsonObject(given) ? (given[`user_api_key_${name}`] ?? null) : null;
+    const value = isJsonObject(keyData) ? (keyData[`user_api_key_${name}`] ?? null) : null;
     if (value !== null && typeof value !== "string") throw new UnreadableRequest("the caller's names are not strings");
     if (value !== null) caller[`key_${name}`] = value;
   }

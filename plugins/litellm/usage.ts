@@ -1,6 +1,6 @@
 /**
- * Records what calls of models used, from LiteLLM's logging callback (`generic_api`). LiteLLM sends it after the call. So
- * the call is an action that has run already, and limits that sum usage count it for later actions of the same agent.
+ * Records the usage of model calls, from LiteLLM's logging callback (`generic_api`). LiteLLM sends it after the call.
+ * So the call is an action that has already run, and limits count its usage for later actions of the same agent.
  */
 import { isJsonObject, type JsonObject, type JsonValue, readJson, UnreadableRequest } from "../../src/core.ts";
 import type { FacadeCall, Reply } from "../../src/plugin.ts";
@@ -30,7 +30,7 @@ export async function recordUsage(call: FacadeCall, tool: string): Promise<Reply
     return { status: 400, json: { error: error.message, code: "BAD_REQUEST" } };
   }
   const me = await call.callApi("GET", "/v1/me");
-  if (me.status !== 200) return fault(readApiFault(me));
+  if (me.status !== 200) return faultReply(readApiFault(me));
   const bound = (me.json as { key: { agent_id: string | null } }).key.agent_id;
   const counts = { recorded: 0, refused: 0 };
   for (const each of calls) {
@@ -59,7 +59,7 @@ async function recordCall(
     },
     headers: { "Idempotency-Key": `litellm-${id}` },
   });
-  if (isFailure(submitted.status)) return fault(readApiFault(submitted));
+  if (isFailure(submitted.status)) return faultReply(readApiFault(submitted));
   const action = submitted.json as { id: string; status: string };
   if (submitted.status !== 200 && submitted.status !== 202)
     return refuse(call, `the log ${id}`, readApiFault(submitted).code);
@@ -67,24 +67,24 @@ async function recordCall(
   if (action.status === "pending_approval") await call.callApi("POST", `${path}/cancel`, { json: {} });
   if (action.status === "allowed") {
     const started = await call.callApi("POST", `${path}/start`, { json: {} });
-    if (isFailure(started.status)) return fault(readApiFault(started));
+    if (isFailure(started.status)) return faultReply(readApiFault(started));
     if (started.status !== 200) return refuse(call, `the log ${id}`, readApiFault(started).code);
   } else if (action.status === "succeeded") return true;
   else if (action.status !== "executing") return refuse(call, `the log ${id}`, action.status);
   // Also after a repeated log, if this process ended between the start and the result.
   const reported = await call.callApi("POST", `${path}/result`, { json: { success: true, usage } });
-  if (isFailure(reported.status)) return fault(readApiFault(reported));
+  if (isFailure(reported.status)) return faultReply(readApiFault(reported));
   return reported.status === 200 || refuse(call, `the log ${id}`, readApiFault(reported).code);
 }
 
 const isFailure = (status: number): boolean => status >= 500 || status === 429 || status === 401 || status === 403;
 
-function refuse({ log }: FacadeCall, what: string, code: string): false {
-  log.warn(`LiteLLM's usage was not recorded: ${what}`, { code });
+function refuse({ log }: FacadeCall, problem: string, code: string): false {
+  log.warn(`LiteLLM's usage was not recorded: ${problem}`, { code });
   return false;
 }
 
-function fault({ status, code, retryAfter }: ReturnType<typeof readApiFault>): Reply {
+function faultReply({ status, code, retryAfter }: ReturnType<typeof readApiFault>): Reply {
   return {
     status: status >= 500 ? 503 : status,
     json: { error: "the usage was not recorded", code },

@@ -1,6 +1,6 @@
 /**
- * Answers pending confirmations from decisions. A session waits until its confirmation arrives, so a failure here or in the
- * service delays a call, and never lets it run.
+ * Answers pending confirmations from decisions. A session waits until its confirmation arrives. So a failure here or in
+ * the service delays a call, but never lets it run.
  */
 import { createHash } from "node:crypto";
 import type { createClient } from "../../src/command.ts";

@@ -9,8 +9,8 @@ export interface ToolCall {
   name: string;
   args: JsonObject;
   /**
-   * Other members of `params`, except `_meta` and `task`. They can reach the tool: for example `inputResponses`, the
-   * client's answers to requests of the tool.
+   * Other members of `params`, except `_meta` and `task`. They can affect the tool: `inputResponses`, for example, has
+   * the client's answers to requests of the tool.
    */
   more: JsonObject;
 }
@@ -52,7 +52,7 @@ function callOf(params: JsonValue | undefined): ToolCall {
 function membersOf(object: JsonObject, names: readonly string[], mode: "exact" | "fold" = "exact"): JsonObject {
   const members: [string, JsonValue][] = [];
   for (const [key, value] of Object.entries(object)) {
-    // Case folding turns some non-ASCII letters into ASCII letters.
+    // Unicode case folding turns some non-ASCII letters into ASCII letters.
     const folded = key.toUpperCase().toLowerCase();
     if (!names.includes(folded)) continue;
     if ((mode === "exact" && key !== folded) || members.some(([name]) => name === folded))

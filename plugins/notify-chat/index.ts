@@ -1,7 +1,7 @@
 /**
  * A notifier that posts messages to the incoming webhook of a chat service such as Mattermost, Rocket.Chat or Google
- * Chat. These services accept `{"text": …}`, and each interprets its own markup in the text. So all texts are code, and
- * the characters with which markup begins are replaced.
+ * Chat. These services accept `{"text": …}`, but each interprets different markup. So all text is formatted as code,
+ * and characters that start markup are replaced.
  */
 import {
   createPlaceNotifier,
@@ -91,8 +91,7 @@ function renderText(sheet: MessageSheet): string {
 }
 
 /**
- * Replaces the characters with which code ends, or with which a mention or a link begins even within code, by characters
- * that look alike.
+ * Replaces characters that end code, or that start a mention or a link even within code, by characters that look alike.
  */
 const defuse = (text: string): string =>
   text

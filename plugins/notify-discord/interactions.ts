@@ -19,7 +19,7 @@ const KEY_PREFIX = "302a300506032b6570032100";
 
 const PING = 1;
 const BUTTON_PRESSED = 3;
-/** Types of responses, and the flag of a message that only the person who pressed the button sees. */
+/** Response types, and the flag of a message that only the person who pressed the button sees. */
 const RESPONSES = { pong: 1, message: 4, update: 7 };
 const EPHEMERAL = 64;
 
@@ -90,7 +90,7 @@ function linkOf(components: unknown): string {
   return urls.find((url): url is string => typeof url === "string") ?? "";
 }
 
-/** Whether Discord signed the body. @param now milliseconds since the epoch */
+/** Returns true if Discord signed the body. @param now milliseconds since the epoch */
 function isSigned(key: KeyObject, headers: Headers, body: Uint8Array, now: number): boolean {
   const time = headers.get("x-signature-timestamp") ?? "";
   const signature = headers.get("x-signature-ed25519") ?? "";

@@ -36,14 +36,14 @@ export function renderMessage(sheet: MessageSheet, buttons: object[] = []): Disc
     ...links.filter(({ url }) => url.length <= MAX_URL).map(({ label, url }) => linkButton(label, url)),
   ];
   return {
-    content: [code(sheet.title), ...long].join("\n").slice(0, MAX_CONTENT),
+    content: [toCode(sheet.title), ...long].join("\n").slice(0, MAX_CONTENT),
     embeds: [{ description: renderFitting(sheet, describe, fits).slice(0, MAX_DESCRIPTION) }],
     components: rows(components),
     allowed_mentions: { parse: [] },
   };
 }
 
-/** Whether Discord can display the whole message. */
+/** Returns true if Discord can display the whole message. */
 export const fitsDiscord = (sheet: MessageSheet): boolean => fits(describe(sheet));
 
 /** Returns a button whose value Discord sends back. */
@@ -70,7 +70,7 @@ function describe(sheet: MessageSheet): string {
   return `\`\`\`\n${lines.map(withoutBackticks).join("\n")}\n\`\`\``;
 }
 
-const code = (text: string): string => `\`${withoutBackticks(text)}\``;
+const toCode = (text: string): string => `\`${withoutBackticks(text)}\``;
 
 /** Replaces backticks, which would end the code. */
 const withoutBackticks = (text: string): string => text.replaceAll("`", "[U+0060]");

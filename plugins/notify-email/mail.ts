@@ -20,7 +20,7 @@ export function renderMail(message: PersonalMessage): Mail {
       : [
           [
             "Also waiting for your decision, each with its own link",
-            others.flatMap((one) => [one.text, one.link]),
+            others.flatMap((other) => [other.text, other.link]),
           ] as const,
         ]),
   ];

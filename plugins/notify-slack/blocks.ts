@@ -48,16 +48,17 @@ export function renderBlocks(
       ? [renderNote("The request is too long for Slack. The approval page shows it.")]
       : renderContent(message, facts)),
   );
-  if ("link" in message) blocks.push(...renderOffers(message), ...decision(message, votes), ...otherRequests(message));
-  return { text: within(title, MAX_TEXT), blocks };
+  if ("link" in message)
+    blocks.push(...renderOffers(message), ...decisionBlocks(message, votes), ...otherRequests(message));
+  return { text: clipTo(title, MAX_TEXT), blocks };
 }
 
 /** Renders a reminder, for the thread of the request's message. */
 export function renderReminder(message: ApprovalMessage, votes: boolean): RenderedSlackMessage {
   const title = messageTitle(message);
   return {
-    text: within(title, MAX_TEXT),
-    blocks: [{ type: "section", text: plainText(title, MAX_TEXT) }, ...decision(message, votes)],
+    text: clipTo(title, MAX_TEXT),
+    blocks: [{ type: "section", text: plainText(title, MAX_TEXT) }, ...decisionBlocks(message, votes)],
   };
 }
 
@@ -70,7 +71,7 @@ export function renderNoticeBlocks(message: NoticeMessage): RenderedSlackMessage
     url: message.link,
   };
   return {
-    text: within(title, MAX_TEXT),
+    text: clipTo(title, MAX_TEXT),
     blocks: [
       { type: "header", text: plainText(title, MAX_HEADER) },
       { type: "section", text: plainText(opening, MAX_TEXT) },
@@ -89,7 +90,7 @@ export function fieldSections(facts: readonly (readonly [name: string, value: st
   }));
 }
 
-function decision(message: ApprovalMessage, votes: boolean): object[] {
+function decisionBlocks(message: ApprovalMessage, votes: boolean): object[] {
   const voteButtons = votes ? renderVoteButtons(message) : [];
   const page = {
     type: "button",
@@ -166,19 +167,19 @@ export function renderNote(text: string): object {
 
 /** Renders plain text of at most `max` characters. */
 export function plainText(text: string, max: number): object {
-  return { type: "plain_text", emoji: false, text: within(text, max) };
+  return { type: "plain_text", emoji: false, text: clipTo(text, max) };
 }
 
 /**
  * Escapes the text and shortens it to at most `max` characters with an ellipsis. Never empty, because Slack rejects
  * empty text.
  */
-function within(text: string, max: number): string {
+function clipTo(text: string, max: number): string {
   const [first = " ", second] = split(text, max);
   return second === undefined ? first : `${split(text, max - 1)[0] as string}…`;
 }
 
-/** Whether Slack displays the text without cutting it. */
+/** Returns true if Slack displays the text without cutting it. */
 export const isWhole = (text: string, max: number): boolean => split(text, max).length <= 1;
 
 /**

@@ -80,13 +80,13 @@ export function createNotifier(options: SlackOptions): Notifier {
 
   async function post(
     channel: string,
-    shown: RenderedSlackMessage,
+    rendered: RenderedSlackMessage,
     signal: AbortSignal,
     more: object = {},
   ): Promise<DeliveryResult> {
     const answer = await call(
       "chat.postMessage",
-      { channel, ...shown, ...INERT, ...more, unfurl_links: false, unfurl_media: false },
+      { channel, ...rendered, ...INERT, ...more, unfurl_links: false, unfurl_media: false },
       signal,
     );
     return typeof answer["channel"] === "string" && typeof answer["ts"] === "string"
@@ -98,16 +98,16 @@ export function createNotifier(options: SlackOptions): Notifier {
     if (message.kind === "event") throw new NotifierError("notify-slack has no feeds", { permanent: true });
     if (message.kind === "notice") return post(message.to, renderNoticeBlocks(message), signal);
     const before = readReference(message.reference);
-    return withoutRefusal(message, votes, async (shown) => {
-      if (before === null) return post(message.to, shown, signal);
+    return withoutRefusal(message, votes, async (rendered) => {
+      if (before === null) return post(message.to, rendered, signal);
       try {
         if (message.kind === "approval_reminder")
           return await post(before.channel, renderReminder(message, votes), signal, { thread_ts: before.ts });
-        await call("chat.update", { ...before, ...shown, ...INERT }, signal);
+        await call("chat.update", { ...before, ...rendered, ...INERT }, signal);
         return {};
       } catch (error) {
         if (!(error instanceof SlackError) || !LOST.includes(error.code)) throw error;
-        return post(message.to, shown, signal);
+        return post(message.to, rendered, signal);
       }
     });
   }
@@ -125,7 +125,7 @@ const INERT = { parse: "none", link_names: false, mrkdwn: false };
 async function withoutRefusal(
   message: ApprovalMessage | ClosedMessage,
   votes: boolean,
-  send: (shown: RenderedSlackMessage) => Promise<DeliveryResult>,
+  send: (rendered: RenderedSlackMessage) => Promise<DeliveryResult>,
 ): Promise<DeliveryResult> {
   try {
     return await send(renderBlocks(message, { votes }));

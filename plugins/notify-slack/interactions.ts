@@ -117,10 +117,10 @@ async function submit(call: FacadeCall, { user, view }: Payload): Promise<Reply>
     account: accountOf(form),
   });
   const done = `Your vote is recorded.${scope === undefined ? "" : " The task has started."}`;
-  if (answer.status === 200) return updated("Recorded", done, answer);
+  if (answer.status === 200) return updateReply("Recorded", done, answer);
   if (codeOf(answer) === "ALREADY_VOTED") {
     const link = await call.callApi("POST", "/v1/approval-link", { json: { token: tokenOf(form) } });
-    if (link.status === 200) return updated("Voted already", "You have already voted on this request.", link);
+    if (link.status === 200) return updateReply("Voted already", "You have already voted on this request.", link);
   }
   return refuse(REASON_BLOCK, detailOf(answer));
 }
@@ -141,11 +141,11 @@ function readChoice(values: FormValues, block: string): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** Returns the account that pressed the button. Slack's signature covers it, and it equals `to`. */
+/** Returns the account that pressed the button. Slack signed it, and it equals `to`. */
 const accountOf = ({ to }: VoteButton): VerifiedAccount => ({ notifier: "notify-slack", to });
 
 /** Replaces the form with a notice of the request's status. */
-function updated(title: string, text: string, { json }: ApiResponse): Reply {
+function updateReply(title: string, text: string, { json }: ApiResponse): Reply {
   const view = renderNoticeView(title, `${text} ${describeStatus((json as LinkResponse).action)}`);
   return { status: 200, json: { response_action: "update", view } };
 }

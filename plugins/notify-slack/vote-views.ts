@@ -83,7 +83,7 @@ function renderTaskFields(offers: Offers, { count, for_seconds }: NonNullable<Li
     label: plainText(label, MAX_OPTION),
     element: { ...element, action_id: REASON_INPUT },
   });
-  /** Offers the values below the largest one that the rules allow, and this one if there is space for it. */
+  /** Offers the given values below the largest value that the rules allow, and that largest value if there is space. */
   const select = (values: readonly number[], largest: number, name: (value: number) => string): object => {
     const allowed = [...values.filter((value) => value < largest), largest].slice(0, values.length);
     const options = allowed.map((value) => ({ text: plainText(name(value), MAX_OPTION), value: String(value) }));

@@ -37,12 +37,12 @@ export function renderCard(message: ApprovalMessage | ClosedMessage | NoticeMess
           openUrl(i === 0 ? "Open the approval page" : `Open request ${i + 1}`, link),
         )
       : [];
-  const about = facts(listMessageFacts(message.action));
+  const factSet = facts(listMessageFacts(message.action));
   const lines = others.map((text) => line(text));
-  const whole = card([...head, ...about, ...sections(message.action), ...lines, ...tail], actions);
+  const whole = card([...head, ...factSet, ...sections(message.action), ...lines, ...tail], actions);
   if (Buffer.byteLength(JSON.stringify(whole)) <= MAX_BYTES) return whole;
   const hint = line("The request is too long for Teams. The approval page shows it.");
-  const brief = card([...head, ...about, hint, ...lines, ...tail], actions);
+  const brief = card([...head, ...factSet, hint, ...lines, ...tail], actions);
   return Buffer.byteLength(JSON.stringify(brief)) <= MAX_BYTES ? brief : card([...head, hint, ...tail], actions);
 }
 

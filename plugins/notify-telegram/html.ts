@@ -22,7 +22,7 @@ export function renderHtml(sheet: MessageSheet): TelegramText {
   return { text, parse_mode: "HTML", link_preview_options: { is_disabled: true } };
 }
 
-/** Whether Telegram can display the whole message. */
+/** Returns true if Telegram can display the whole message. */
 export const fitsTelegram = (sheet: MessageSheet): boolean => render(sheet).length <= MAX_TEXT;
 
 /** Returns the keyboard of a message: the given buttons in one row, then one row for each link. */

@@ -75,11 +75,11 @@ async function deliver(
     secret === undefined || message.kind === "notice"
       ? []
       : openButtons(token, sent).map(({ label, value }) => ({ text: label, callback_data: value }));
-  const shown = { ...renderHtml(sheet), reply_markup: keyboardOf(sheet, buttons) };
+  const rendered = { ...renderHtml(sheet), reply_markup: keyboardOf(sheet, buttons) };
   const before = "reference" in message ? readReference(message.reference) : null;
   if (before !== null && message.kind === "approval_closed")
     try {
-      await call("editMessageText", { ...before, ...shown }, signal);
+      await call("editMessageText", { ...before, ...rendered }, signal);
       return {};
     } catch (error) {
       // The message was deleted, is too old to be edited, or has this text already.
@@ -88,7 +88,7 @@ async function deliver(
     }
   const reply =
     before === null ? {} : { reply_parameters: { message_id: before.message_id, allow_sending_without_reply: true } };
-  const { message_id } = (await call("sendMessage", { chat_id: message.to, ...shown, ...reply }, signal)) as {
+  const { message_id } = (await call("sendMessage", { chat_id: message.to, ...rendered, ...reply }, signal)) as {
     message_id?: unknown;
   };
   return Number.isSafeInteger(message_id) ? { reference: `${message.to}:${String(message_id)}` } : {};

@@ -56,10 +56,10 @@ async function answer(call: FacadeCall, query: CallbackQuery, token: string, tel
   if (typeof id !== "string" || typeof data !== "string" || typeof from?.id !== "number") return;
   const sent = { to: String(from.id), link: linkOf(message?.reply_markup?.inline_keyboard) };
   const result = await answerButton(call, token, data, sent);
-  const place = { chat_id: chat, message_id: messageId };
+  const messageIds = { chat_id: chat, message_id: messageId };
   const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
   // Do not fail the update if Telegram rejects the display of its answer, for example because the person pressed the
-  // button too long ago. Telegram would send the update again and again, and a vote is already recorded.
+  // button too long ago. Telegram would repeat the update, although the vote is already recorded.
   const display = async (method: string, body: object): Promise<void> => {
     await telegram(method, body, signal).catch((error: unknown) =>
       call.log.warn("Telegram did not display the answer to a pressed button", { error: String(error) }),
@@ -74,7 +74,7 @@ async function answer(call: FacadeCall, query: CallbackQuery, token: string, tel
   if (result.kind === "voted") {
     await notify(result.text);
     const page = [[{ text: "Open the approval page", url: sent.link }]];
-    await display("editMessageReplyMarkup", { ...place, reply_markup: { inline_keyboard: page } });
+    await display("editMessageReplyMarkup", { ...messageIds, reply_markup: { inline_keyboard: page } });
     return;
   }
   // A vote covers the whole request, so the person must be able to see it.
@@ -84,7 +84,7 @@ async function answer(call: FacadeCall, query: CallbackQuery, token: string, tel
   }
   const button = { text: result.approve ? "Approve" : "Deny", callback_data: result.value };
   const reply_markup = keyboardOf(result.sheet, [button]);
-  await display("editMessageText", { ...place, ...renderHtml(result.sheet), reply_markup });
+  await display("editMessageText", { ...messageIds, ...renderHtml(result.sheet), reply_markup });
   await display("answerCallbackQuery", { callback_query_id: id });
 }
 
@@ -95,7 +95,7 @@ function linkOf(keyboard: unknown): string {
   return urls.find((url): url is string => typeof url === "string") ?? "";
 }
 
-/** Returns the pressed button; null if the update is about something else, and undefined if it is no update. */
+/** Returns the pressed button; null for an update about something else, and undefined if it is not an update. */
 function readQuery(body: Uint8Array): CallbackQuery | null | undefined {
   try {
     const update = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)) as unknown;

@@ -13,11 +13,11 @@ const MAX_BODY = 262_144;
 export function buildWebhookBody(message: Message, max = MAX_BODY): string {
   if (message.kind === "event") {
     const { seq, hash, type, entry } = message.event;
-    return fitting([{ type: `ledger.${type}`, timestamp: message.at, data: { seq, hash, entry } }], max);
+    return selectFitting([{ type: `ledger.${type}`, timestamp: message.at, data: { seq, hash, entry } }], max);
   }
   if (message.kind === "notice") {
     const { channel, person, link, notice } = message;
-    return fitting(
+    return selectFitting(
       [{ type: notice.name, timestamp: message.at, data: { channel, person, link, ...notice.data } }],
       max,
     );
@@ -33,11 +33,11 @@ export function buildWebhookBody(message: Message, max = MAX_BODY): string {
     timestamp: message.at,
     data: { channel, person, ...link, action: about, ...others },
   });
-  const shown = { ...action, text: textOf(action) };
-  const withoutParams = { ...shown, truncated: true, params: null, params_digest: digest(action.params) };
-  return fitting(
+  const renderedAction = { ...action, text: textOf(action) };
+  const withoutParams = { ...renderedAction, truncated: true, params: null, params_digest: digest(action.params) };
+  return selectFitting(
     [
-      whole({ ...shown, truncated: false }),
+      whole({ ...renderedAction, truncated: false }),
       whole(withoutParams),
       whole({ ...withoutParams, context: null, context_digest: digest(action.context) }),
     ],
@@ -51,7 +51,7 @@ function summaryOf({ id, agent_id, tool, operation, risk_level, preview, expires
 }
 
 /** Returns the first candidate that is not larger than `max` bytes. */
-function fitting(candidates: readonly object[], max: number): string {
+function selectFitting(candidates: readonly object[], max: number): string {
   for (const candidate of candidates) {
     const text = JSON.stringify(candidate);
     if (Buffer.byteLength(text) <= max) return text;

@@ -17,7 +17,7 @@ import type { Sink } from "./sink.ts";
 
 const BATCH = 100;
 /**
- * Interval of rounds without new entries, in case an announcement of new entries was missed. New entries start a round
+ * Interval between exports without new entries, in case an announcement was missed. New entries start an export
  * immediately. Milliseconds.
  */
 const INTERVAL = 5000;

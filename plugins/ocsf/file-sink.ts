@@ -22,7 +22,7 @@ export function createFileSink(path: string): Sink {
         const { size } = await file.stat();
         const end = (await lastNewline(file, size)) + 1;
         const rest = await readBytes(file, end, Math.min(size, end + LINE_START.length));
-        if (!rest.equals(LINE_START.subarray(0, rest.length))) throw notAnExport(path);
+        if (!rest.equals(LINE_START.subarray(0, rest.length))) throw foreignFileError(path);
         // Remove an incomplete last line, which a crash can leave.
         await file.truncate(end);
         await file.sync();
@@ -76,8 +76,8 @@ function lastEvent(line: string, path: string): { sequence: number; uid: string 
   } catch {
     // The error is thrown below.
   }
-  throw notAnExport(path);
+  throw foreignFileError(path);
 }
 
-const notAnExport = (path: string): Error =>
+const foreignFileError = (path: string): Error =>
   new Error(`the last line of ${path} is not an event of this export; move the file away to start a new one`);

@@ -40,7 +40,7 @@ export default definePlugin({
               title: "OPA data API",
               methods: ["POST"],
               serve: async (call) => answer(call, tool, wait_seconds),
-              fault: ({ status, code, detail }) => problem(status, code.toLowerCase(), detail),
+              fault: ({ status, code, detail }) => problemReply(status, code.toLowerCase(), detail),
             },
           ],
         }
@@ -51,13 +51,13 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
   const rule = ruleOf(call.request.url);
   const request = requestIn(call.body, tool);
   if (request === null)
-    return problem(
+    return problemReply(
       400,
       "invalid_parameter",
       "the body must be JSON with an `input` that has either `tool` and `operation`, optionally with `params`, `context` and `agent_id`, or `tool.name` and `args`",
     );
   if (rule === null || (rule === "allow" && request.isToolCall))
-    return problem(
+    return problemReply(
       400,
       "invalid_parameter",
       request.isToolCall
@@ -65,14 +65,14 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
         : "the path must end in /allow, whose result is true or false, or in /decision, whose result is an object",
     );
   const verdict = await submitAndStart(call, request.action, wait);
-  if (verdict.kind === "fault") return problem(verdict.status, verdict.code.toLowerCase(), verdict.detail);
+  if (verdict.kind === "fault") return problemReply(verdict.status, verdict.code.toLowerCase(), verdict.detail);
   const allow = verdict.kind === "go";
   if (rule === "allow") return { status: 200, json: { result: allow } };
-  const about = verdict.action === null ? {} : { action_id: verdict.action.id };
+  const actionMember = verdict.action === null ? {} : { action_id: verdict.action.id };
   // Report a pending action as a deny, because a client that reads "needs approval" would ask its own user.
   return {
     status: 200,
-    json: { result: { decision: allow ? "allow" : "deny", allow, reason: reasonOf(verdict), ...about } },
+    json: { result: { decision: allow ? "allow" : "deny", allow, reason: reasonOf(verdict), ...actionMember } },
   };
 }
 
@@ -139,4 +139,4 @@ function requestIn(body: Uint8Array, ownTool: string): OpaRequest | null {
   };
 }
 
-const problem = (status: number, code: string, message: string): Reply => ({ status, json: { code, message } });
+const problemReply = (status: number, code: string, message: string): Reply => ({ status, json: { code, message } });

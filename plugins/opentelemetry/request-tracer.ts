@@ -119,7 +119,9 @@ function actionAttributes({ id, agent_id, tool, operation, ...decided }: TracedA
 function linkTo(traceparent: string | null, except: readonly (SpanContext | null)[]): Link | null {
   const context = parseTraceparent(traceparent, null);
   if (context === null) return null;
-  const isExcepted = except.some((one) => one?.traceId === context.traceId && one.spanId === context.spanId);
+  const isExcepted = except.some(
+    (candidate) => candidate?.traceId === context.traceId && candidate.spanId === context.spanId,
+  );
   return isExcepted ? null : { context };
 }
 

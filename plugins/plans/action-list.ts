@@ -25,7 +25,7 @@ export interface PlanTerms {
   stop_on_failure: boolean;
 }
 
-/** The state of an action of a plan at one moment. */
+/** The state of one action of a plan. */
 export interface PlanMember {
   action_id: string;
   /** Position in the plan, starting at 1. */
@@ -68,9 +68,9 @@ export function actionListDigest({ id, ordered, stop_on_failure }: PlanTerms, me
 }
 
 /**
- * Returns the action at which the plan stopped; null if it has not stopped. Only a plan with `stop_on_failure` stops:
- * when an action fails or its outcome is unknown. It also stops when an action is denied, is cancelled or expires,
- * unless people have since approved the list without that action.
+ * Returns the action at which the plan stopped; null if it has not stopped. A plan with `stop_on_failure` stops when an
+ * action fails or its outcome is unknown. It also stops when an action is denied, is cancelled or expires, unless
+ * people have since approved the list without it.
  */
 export function findPlanFailure(terms: PlanTerms, members: readonly PlanMember[]): PlanMember | null {
   if (!terms.stop_on_failure) return null;

@@ -32,8 +32,8 @@ interface Plan {
   /** The plan's actions, in order. */
   members: Member[];
   /**
-   * The list of remaining actions that the newest rejecting votes contain, and the time of the last such vote. The list
-   * is checked at the next entry that is not a rejection with the same list. Null if no check is due.
+   * The list of remaining actions that the newest rejecting votes contain, and the time of the last such vote. The next
+   * entry that is not a rejection with the same list triggers the check. Null if no check is due.
    */
   struck: { list: string; at: number } | null;
 }
@@ -43,8 +43,8 @@ const CHANGING: readonly string[] = ["approval", "redecision", "review", "execut
 const isChanging = (entry: EntryBody): entry is ChangingEntry => CHANGING.includes(entry.type);
 
 /**
- * Whether the entry can come from a step of the newest decision of the plan: its type belongs to a feature, and it refers
- * to the action of that decision.
+ * Returns true if a step of the plan's newest decision can have recorded the entry: its type belongs to a feature, and
+ * it refers to the action of that decision.
  */
 function isOfStep(entry: EntryBody, { members }: Plan): boolean {
   const { related_action } = entry as { related_action?: unknown };
@@ -103,7 +103,7 @@ export function createPlanAuditor(): FeatureAuditor {
     if (plan === undefined || member === undefined) return;
     const at = parseEntryTime(entry.at);
     const fault = findFault(plan, member, entry, at);
-    plan.members[i] = changed(member, entry);
+    plan.members[i] = applyEntry(member, entry);
     if (fault !== null) throw new RangeError(fault);
   }
 
@@ -157,7 +157,7 @@ function findFault(plan: Plan, { action }: Member, entry: ChangingEntry, at: num
 }
 
 /** Returns the state of the plan's action after the entry. */
-function changed(member: Member, entry: ChangingEntry): Member {
+function applyEntry(member: Member, entry: ChangingEntry): Member {
   const { status } = entry;
   const action = { ...member.action, status };
   if (entry.type === "redecision") {

@@ -93,8 +93,8 @@ export async function readPlanEntry(reader: Pick<StorageReader, "entries">, row:
 }
 
 /**
- * People approve a whole plan, so that they see what else will run. An action of a plan can start only when the plan lets
- * it, and only with approvals of the plan's current list of actions.
+ * People approve a plan as a whole, so that they see everything that will run. An action of a plan can start only in
+ * the plan's order, and only with approvals of the plan's current list of actions.
  */
 export const planGuard: Guard<CoreHost> = {
   approvalErrors: [ERRORS.voteRequired],

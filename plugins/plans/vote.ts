@@ -41,7 +41,10 @@ import { actionListDigest, type PlanMember, remainingMembers } from "./action-li
 import { planObstacleError, readRowsOfVisiblePlan, verifyPlan, type VerifiedPlan } from "./state.ts";
 import { addActionPosition, withActionPosition } from "./submit.ts";
 
-/** A plan's token has the id of the plan instead of an action's, and the digest of its list instead of a request's. */
+/**
+ * Form of a plan's token: it contains the plan's id in place of an action's, and the digest of its list in place of a
+ * request's.
+ */
 export const PLAN_TOKEN: TokenForm = { prefix: "apn1_", domain: "assent-plan-approval/1" };
 
 /** An approver's vote on a plan. */
@@ -56,7 +59,6 @@ export interface PlanVote {
 /** Proof that the approver saw the plan: its token, or a verified signature for each of its actions. */
 type PlanProof = { token: string } | { gestureFor: (actionId: string) => VoteSignature };
 
-/** A vote on one action of the plan. */
 interface PlannedVote {
   /** Index of the action in the plan. */
   i: number;
@@ -73,10 +75,10 @@ interface EndedVote {
   changes: PinChange[] | null;
 }
 
-/** A vote on a plan grants nothing, and never does without the other approvers. */
+/** Ids of a grant and of a sole approval, which a vote on a plan never creates. */
 const NO_IDS = { grant: "", soleApproval: "" };
 
-/** Errors of a voter who cannot approve an action that others can still approve. The action stays pending. */
+/** Errors of a voter who cannot approve an action that others can approve. The action stays pending. */
 const LEFT_TO_OTHERS = ["APPROVER_NOT_ELIGIBLE", "ALREADY_VOTED"];
 
 /**
@@ -214,7 +216,7 @@ function assertNotFailed({ terms, members }: VerifiedPlan): void {
 
 type PreparedPlanVote = PlannedVote & { ballot: PreparedVote | UnvotableAction };
 
-/** Checks every vote, without recording it. Omits approvals that must come from other people. */
+/** Checks every vote without recording it. Omits approvals that other people have to give. */
 async function prepareVotes(
   host: CoreHost,
   tx: LedgerTransaction,
@@ -241,8 +243,8 @@ async function prepareVotes(
 }
 
 /**
- * Cancels the pending actions of the plan. For an admin, also cancels the actions that may start and have not started.
- * Returns all actions of the plan. Throws NOT_THE_SUBMITTER, and ACTION_NOT_PENDING if there is nothing to cancel.
+ * Cancels the pending actions of the plan. For an admin, also cancels startable actions that have not started. Returns
+ * all actions of the plan. Throws NOT_THE_SUBMITTER, and ACTION_NOT_PENDING if no action can be cancelled.
  */
 export function cancelPlan(
   host: CoreHost,

@@ -1,4 +1,4 @@
-/** `assent/policies`: what features that name `policies` in `needs` may use of this one. */
+/** `assent/policies`: what this feature exports to features that name `policies` in `needs`. */
 export { backtest, readAllDecisions } from "./backtest/backtest.ts";
 export { type DatedReport, renderBacktestMarkdown, unrecordedLimitText } from "./backtest/render-markdown.ts";
 export type { BacktestCounts, BacktestReport, DecisionOutcome } from "./backtest/report.ts";

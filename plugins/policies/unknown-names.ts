@@ -40,16 +40,16 @@ export function findUnknownFactSources(
   return documents.flatMap(({ policy, facts = {} }) =>
     Object.entries(facts).flatMap(([name, { source, with: inputs = {} }]) => {
       const fact = `the fact "${name}" of the policy "${policy}"`;
-      const known = configured.find((one) => one.name === source);
-      if (known === undefined) {
+      const configuredSource = configured.find((candidate) => candidate.name === source);
+      if (configuredSource === undefined) {
         const suggestion = findSimilarName(
           source,
-          configured.map((one) => one.name),
+          configured.map((item) => item.name),
         );
         const hint = suggestion === null ? "" : `; did you mean "${suggestion}"?`;
         return [{ message: `${fact} names the source "${source}", which is not configured, so its rules deny${hint}` }];
       }
-      const [given, taken] = [Object.keys(inputs).sort().join(", "), [...known.inputs].sort().join(", ")];
+      const [given, taken] = [Object.keys(inputs).sort().join(", "), [...configuredSource.inputs].sort().join(", ")];
       return given === taken
         ? []
         : [

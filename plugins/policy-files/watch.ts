@@ -57,8 +57,8 @@ async function listStates(path: string, recursive: boolean): Promise<string[]> {
 }
 
 /**
- * Calls `changed` when the folder has settled in a state that is not the loaded one. Calls it again for the same state
- * only after a load: it can have loaded a later state, after which the folder returned to this one.
+ * Calls `changed` when the folder has settled in a state that differs from the loaded one. Repeats the call for the
+ * same state only after a load, because the folder may have changed during the load and then returned to this state.
  */
 export function watchFolder(
   path: string,

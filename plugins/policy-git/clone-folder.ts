@@ -1,4 +1,4 @@
-/** Folders of clones, each of which exists only while its process reads it. */
+/** Temporary folders of clones. Each exists only while its process reads it. */
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";

@@ -106,7 +106,7 @@ export class CommitReport {
 
   /**
    * Backtests the sets before and after the commit, and returns the report as Markdown. Omits examples and the names of
-   * policies from other sources, because not all readers of the repository may see them.
+   * other sources' policies, because not all readers of the repository may see them.
    */
   private async backtest({ own, before, after }: Change): Promise<string> {
     const { policies, storage, clock } = this.host;

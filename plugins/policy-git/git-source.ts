@@ -135,8 +135,8 @@ export class GitSource implements PolicySource {
   }
 
   /**
-   * Resolves to the last commit that any process accepted, from which `commit` must descend. Null without `signed_by`,
-   * for the commit in `accept`, and if the configuration now refers to another branch or repository.
+   * Resolves to the last commit that any process accepted; `commit` must descend from it. Null without `signed_by`, for
+   * the commit in `accept`, and if the configuration now refers to another branch or repository.
    */
   private async acceptedBefore(commit: string): Promise<string | null> {
     const { signed_by, accept, ref } = this.options;

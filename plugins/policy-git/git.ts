@@ -60,7 +60,7 @@ export async function runGit(args: readonly string[], options: GitOptions): Prom
     env[`GIT_CONFIG_KEY_${i}`] = name;
     env[`GIT_CONFIG_VALUE_${i}`] = value;
   }
-  // Without a repository, do not read the configuration of a repository that contains the working folder.
+  // Without a repository of our own, do not read the configuration of a repository around the working folder.
   const at = ["--git-dir", dir ?? "/dev/null"];
   const seconds = String(Math.ceil(timeoutMs / 1000));
   // Forbid remote URLs that make git run a program, and redirects, which could leak the credentials.

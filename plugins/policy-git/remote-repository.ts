@@ -17,10 +17,10 @@ const SSH_ONLY = /^(ssh:\/\/|[^/:]+@[^/:]+:)/;
 
 /**
  * Reads the options of a repository. Throws an error if they contradict each other.
- * @param given the option "url"
+ * @param givenUrl the option "url"
  */
-export function readRemote(options: RepositoryOptions, given: string): RemoteRepository {
-  const { url, username, password } = withoutCredentials(given);
+export function readRemote(options: RepositoryOptions, givenUrl: string): RemoteRepository {
+  const { url, username, password } = withoutCredentials(givenUrl);
   if (url.startsWith("-") || /^ext::/i.test(url)) throw new Error(`"${url}" is not the address of a repository`);
   if (options.password !== undefined && options.password_file !== undefined)
     throw new Error('option "password_file": set either password or password_file, not both');
@@ -64,9 +64,9 @@ export function openRemote(
 }
 
 /** Removes credentials from the URL, so that they do not appear in logs and in the ledger. */
-function withoutCredentials(given: string): { url: string; username: string | null; password: string | null } {
-  if (!/^https?:\/\//i.test(given)) return { url: given, username: null, password: null };
-  const url = new URL(given);
+function withoutCredentials(givenUrl: string): { url: string; username: string | null; password: string | null } {
+  if (!/^https?:\/\//i.test(givenUrl)) return { url: givenUrl, username: null, password: null };
+  const url = new URL(givenUrl);
   const credentials = {
     username: url.username === "" ? null : decodeURIComponent(url.username),
     password: url.password === "" ? null : decodeURIComponent(url.password),

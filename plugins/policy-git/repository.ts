@@ -1,7 +1,6 @@
 /**
  * Reads one branch or tag of a remote repository. Each load clones the newest commit into a new folder and removes the
- * folder afterwards. What an interrupted git leaves behind, such as a lock or half a pack, therefore cannot affect the
- * next load.
+ * folder afterwards. So files of an interrupted git, such as a lock or half a pack, cannot affect the next load.
  */
 import { MAX_FILE_LENGTH } from "../../src/core.ts";
 import {
@@ -267,8 +266,8 @@ class GitClone implements Clone {
 
   private async fetchObjects(ids: readonly string[]): Promise<void> {
     await runGit(
-      // Do not report the commits that the clone has (as git does when it fetches missing objects), because the server
-      // would then omit their files.
+      // Do not report the commits that the clone has, as git does when it fetches missing objects: the server would
+      // then omit their files.
       [
         "-c",
         "fetch.negotiationAlgorithm=noop",
@@ -291,9 +290,9 @@ class GitClone implements Clone {
     const { signers, url } = this.options;
     if (signers === null) return;
     const deepen = async (by: number | null): Promise<void> => {
-      const how = by === null ? "--unshallow" : `--deepen=${by}`;
+      const options = by === null ? "--unshallow" : `--deepen=${by}`;
       await runGit(
-        ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--filter=tree:0", how, "--", url, commit],
+        ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--filter=tree:0", options, "--", url, commit],
         this.remote,
       );
     };

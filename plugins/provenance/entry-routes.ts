@@ -79,8 +79,8 @@ async function findEntry(host: CoreHost, hash: string, { visibility }: Credentia
 }
 
 /**
- * Returns the opening of the entry's commitment. It contains the parameters, so the key also needs `actions:read`, and
- * only the keys that submitted or started the action get it if parameters are redacted.
+ * Returns the opening of the entry's commitment. It contains the parameters, so the key also needs `actions:read`. If
+ * parameters are redacted, only the keys that submitted or started the action receive it.
  */
 async function openCommitment(
   host: CoreHost,

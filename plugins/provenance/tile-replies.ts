@@ -11,7 +11,7 @@ const cacheHeaders = (open: boolean): Record<string, string> => ({
   "Cache-Control": `${open ? "public" : "private"}, max-age=31536000, immutable`,
 });
 
-function tileNotFound(path: string): Refusal {
+function tileNotFoundRefusal(path: string): Refusal {
   return new Refusal(
     "TILE_NOT_FOUND",
     `the log has no ${path.slice(0, 100)}: it is not the path of a tile, or the tile is wider than the checkpoint's size allows`,
@@ -26,15 +26,15 @@ export async function replyWithHashTile(
 ): Promise<Reply> {
   const path = `tile/${at.level}/${at.tile}`;
   const tile = parseTilePath(path);
-  if (tile === null || tile.level === "entries") throw tileNotFound(path);
+  if (tile === null || tile.level === "entries") throw tileNotFoundRefusal(path);
   const { level, index, width } = tile;
   const { size } = await host.ledger.checkpoint();
   const from = index * TILE_WIDTH;
   // No valid size has 63 levels. For large levels, the power overflows to a number that is larger than any size.
-  if (from + width > Math.floor(size / TILE_WIDTH ** level)) throw tileNotFound(path);
+  if (from + width > Math.floor(size / TILE_WIDTH ** level)) throw tileNotFoundRefusal(path);
   if (width === TILE_WIDTH) {
     const row = await host.storage.tile(level, index);
-    if (row === null) throw tileNotFound(path);
+    if (row === null) throw tileNotFoundRefusal(path);
     return { status: 200, bytes: row.hashes, headers: cacheHeaders(open) };
   }
   const hashes =
@@ -59,11 +59,11 @@ export async function replyWithEntryBundle(host: CoreHost, tile: string, { visib
       "a bundle contains entries that this key may not see; read its own entries by hash, or use a key with actions:read that is not bound to an agent",
     );
   }
-  if (at === null) throw tileNotFound(path);
+  if (at === null) throw tileNotFoundRefusal(path);
   const { size } = await host.ledger.checkpoint();
   const from = at.index * TILE_WIDTH;
   const to = from + at.width;
-  if (to > size) throw tileNotFound(path);
+  if (to > size) throw tileNotFoundRefusal(path);
   const rows = assertContiguous(await host.storage.entries(from, to), from, to);
   return { status: 200, bytes: encodeEntryBundle(rows.map((row) => row.bytes)), headers: cacheHeaders(false) };
 }

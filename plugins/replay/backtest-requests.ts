@@ -79,9 +79,9 @@ export function createBacktests(host: CoreHost, limits: BacktestLimits): Backtes
     { credential, signal }: Caller,
   ): Promise<{ run: Run; answerOf(report: BacktestReport): object }> {
     if (body.policy_set !== undefined && (body.policy !== undefined || body.yaml !== undefined))
-      throw wrong("/policy_set", "send either `policy_set` or a candidate");
+      throw invalidRequestRefusal("/policy_set", "send either `policy_set` or a candidate");
     if (body.alone === true && body.replace_sources === true)
-      throw wrong("/replace_sources", "send either `alone` or `replace_sources`");
+      throw invalidRequestRefusal("/replace_sources", "send either `alone` or `replace_sources`");
     const span = parseBacktestRange(body, host.clock());
     const compiled = await candidate(body, { credential, signal });
     if (running >= limits.max_running) {
@@ -120,7 +120,7 @@ export function createBacktests(host: CoreHost, limits: BacktestLimits): Backtes
       return {
         status: 200,
         headers: { "Content-Type": NDJSON, "Cache-Control": "no-store" },
-        stream: lines(run, answerOf),
+        stream: renderLines(run, answerOf),
       };
     },
   };
@@ -138,7 +138,7 @@ async function withoutSources(
 }
 
 /** Streams a line of progress twice a second. The last line is the result. */
-function lines(
+function renderLines(
   run: (progress: (counts: BacktestCounts) => void) => Promise<BacktestReport>,
   answerOf: (report: BacktestReport) => object,
 ): ReadableStream<Uint8Array> {
@@ -172,6 +172,6 @@ function lines(
   });
 }
 
-function wrong(pointer: string, detail: string): Refusal {
+function invalidRequestRefusal(pointer: string, detail: string): Refusal {
   return new Refusal("VALIDATION_FAILED", detail, { errors: [{ pointer, detail }] });
 }

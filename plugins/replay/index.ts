@@ -134,7 +134,7 @@ async function replay(host: CoreHost, body: ReplayBody, credential: Credential, 
   const { entry, clock } = first;
   // At a redecision, obligations can no longer change the request.
   const facts = entry.type === "redecision" ? { ...first.facts, final_request: true as const } : first.facts;
-  const now = await candidate(host, body, credential, signal);
+  const now = await readCandidate(host, body, credential, signal);
   const [[decidedNow = null] = []] =
     now === null
       ? []
@@ -213,7 +213,7 @@ async function findVisibleAction(host: CoreHost, credential: Credential, id: str
   return row !== null && canSee(credential.visibility, row) ? row : null;
 }
 
-async function candidate(
+async function readCandidate(
   host: CoreHost,
   { policy, policy_set }: ReplayBody,
   credential: Credential,

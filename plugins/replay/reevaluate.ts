@@ -77,13 +77,13 @@ export async function reevaluateEntry(
       entry.decision as unknown as Record<string, unknown>,
       decision as unknown as Record<string, unknown>,
     ),
-    field(
+    compareField(
       "request_hash",
       isOfEdited(entry, action) ? effectiveRequestHash(action) : action.request_hash,
       encodeRequest(request).hash,
     ),
-    field("commitment", entry.commitment, rebuilt.commitment),
-    field("entry_hash", toHex(row.leaf_hash), toHex(encodeEntry(rebuilt, row.seq).leafHash)),
+    compareField("commitment", entry.commitment, rebuilt.commitment),
+    compareField("entry_hash", toHex(row.leaf_hash), toHex(encodeEntry(rebuilt, row.seq).leafHash)),
   ];
   return { row, entry, request, facts, clock, decision, set: set.compiled, fields };
 }
@@ -190,11 +190,11 @@ function rebuiltFacts(recorded: RecordedFacts, past: string | null): RecordedFac
   return storedFacts === null ? recorded : { ...recorded, past: commitSaltedFacts(storedFacts) };
 }
 
-/** Whether the entry is a decision or a redecision. */
+/** Returns true if the entry is a decision or a redecision. */
 export function isReplayable({ type }: EntryRow): boolean {
   return type === "decision" || type === "redecision";
 }
 
-function field(name: string, recorded: unknown, replayed: unknown): FieldComparison {
+function compareField(name: string, recorded: unknown, replayed: unknown): FieldComparison {
   return { field: name, recorded, replayed, equal: recorded === replayed };
 }

@@ -9,7 +9,7 @@ export function resultAuditor(): FeatureAuditor {
   const sessions = new Map<string, string>();
   /** The keys that started the actions whose result is missing, keyed by action. */
   const starters = new Map<string, string | undefined>();
-  /** The action of the newest entry of an action, if that entry is its result or says that it has none. */
+  /** The action of the newest entry, if that entry reports its result or that it has none. */
   let ended: string | null = null;
   let newest: (InspectionData & { action: string | null }) | null = null;
 

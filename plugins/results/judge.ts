@@ -26,7 +26,7 @@ import { isFound, replaceFound } from "./text.ts";
 
 /** Maximum number of steps of all rules together, because they run while other requests wait. */
 const MAX_STEPS = 30_000_000;
-/** Shortest removed value that is also replaced where it occurs in other texts of the output. */
+/** Minimum length of a removed value that is also replaced in other texts of the output. */
 const MIN_REPEATED = 4;
 
 export interface AppliedRule {
@@ -241,8 +241,8 @@ function hasType(type: string, output: JsonValue, mediaType: string | null, { me
 }
 
 /**
- * Replaces the members of all rules, then what patterns find, because a replaced match can make a text invalid JSON.
- * Returns also the values of removed members that may not occur anywhere else.
+ * Applies the members of all rules first and the patterns second, because a replaced match can make a text invalid
+ * JSON. Also returns the values of removed members, which may not occur anywhere else.
  */
 function redact(
   output: JsonValue,

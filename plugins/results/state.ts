@@ -45,7 +45,7 @@ function sweep(owners: LabelState["owners"], now: number): LabelState {
 
 /**
  * Returns the labels that count for a decision, sorted: those of the session and those that the agent got outside of
- * sessions. Without a session, those of all sessions of the agent, so that omitting the session removes none.
+ * sessions. Without a session, returns those of all sessions of the agent, so that omitting the session removes none.
  */
 export function findLabels(
   reader: Pick<StatesReader, "state" | "now">,

@@ -152,8 +152,8 @@ function containsValue(content: JsonValue, value: Scalar): boolean {
 }
 
 /**
- * Whether a scalar in the value passes the test, or a member name if `names` is given. Iterates instead of recursing,
- * because values may be nested deeply.
+ * Returns true if a scalar in the value passes the test, or a member name if `names` is given. Iterates instead of
+ * recursing, because values may be nested deeply.
  */
 function someScalar(content: JsonValue, test: (value: JsonValue) => boolean, names?: "names too"): boolean {
   const open: JsonValue[] = [content];

@@ -64,7 +64,7 @@ type ErasureCause = Pick<ErasureEntry, "cause" | "reason" | "by">;
 
 export interface ErasureResult {
   erased: number;
-  /** Actions that differ from their ledger entries. They are evidence, so they are not erased. */
+  /** Actions that differ from their ledger entries. They are retained as evidence. */
   altered: number;
   /** Actions under a legal hold. They are not erased. */
   held: number;
@@ -148,7 +148,7 @@ export async function eraseActions(
   return { ...result, erased: erasable.length };
 }
 
-/** Erases one part of the actions, such as the results, within a ledger transaction. Keeps their requests. */
+/** Erases one part of the actions, such as the results, within a ledger transaction. Retains their requests. */
 export async function eraseActionParts(
   host: CoreHost,
   tx: LedgerTransaction,

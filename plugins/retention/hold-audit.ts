@@ -12,7 +12,7 @@ const PAGE = 100;
 
 export const holdAuditor: FeatureAuditor = {
   created: {
-    // The row has no hash of the request, because the request may contain the identifier of a person.
+    // The row has no hash of the request, because the request may identify a person.
     "POST /v1/holds"({ state }, id) {
       const hold = state(legalHoldState).get(id);
       return hold === undefined ? null : { key_id: hold.placed_by.key_id, created_at: hold.placed_at, body_hash: "" };

@@ -126,9 +126,9 @@ export function releaseHold(
 }
 
 /**
- * Whether the credential sees a hold. A credential that is limited to agents or tools sees it if the action, or every
- * action that the hold could cover, is within the limits. So it does not see holds on people. Whoever may place holds
- * need not read actions.
+ * Returns true if the credential sees a hold. A credential with limits sees it if the action, or every action that the
+ * hold could cover, is within the limits. So it does not see holds on people. The right to place holds does not include
+ * reading actions.
  */
 async function canSeeHold(
   reader: Pick<StorageReader, "action">,
@@ -160,16 +160,16 @@ export async function findVisibleHold(
 ): Promise<LegalHold> {
   const hold = findHold(holds, id);
   if (await canSeeHold(reader, credential, hold)) return hold;
-  throw holdNotFound(id);
+  throw holdNotFoundRefusal(id);
 }
 
 function findHold(holds: LegalHolds, id: string): LegalHold {
   const hold = holds.get(id);
-  if (hold === undefined) throw holdNotFound(id);
+  if (hold === undefined) throw holdNotFoundRefusal(id);
   return hold;
 }
 
-const holdNotFound = (id: string): Refusal =>
+const holdNotFoundRefusal = (id: string): Refusal =>
   new Refusal(ERRORS.notFound, `there is no legal hold "${id}" that you may see`);
 
 /**
@@ -196,7 +196,7 @@ async function isSameHold(host: CoreHost, tx: Tx, hold: LegalHold, requestedHold
   return hold.released_at !== null || (await readSubject(host.documents.within(tx), hold)) === requestedHold.subject;
 }
 
-/** Whether the agent is registered, or has submitted an action. */
+/** Returns true if the agent is registered, or has submitted an action. */
 async function isKnownAgent(host: CoreHost, tx: Tx, agent: string): Promise<boolean> {
   if ((await tx.agent(agent)) !== null || host.agents.registeredIds(agent).length > 0) return true;
   return (await tx.actions({ visibility: { all: true }, agent_id: agent, limit: 1 })).length > 0;

@@ -6,7 +6,7 @@ import { selectVisibleHolds, findVisibleHold, placeHold, readSubject, releaseHol
 import { validationError } from "./content-filter.ts";
 import { ERRORS, type LegalHold, legalHoldState, listActiveHolds } from "./holds.ts";
 
-/** Scopes of people who place holds, erase and audit. Agents cannot read holds. */
+/** Scopes of people who place holds, erase or audit. Agents cannot read holds. */
 const READERS = ["holds:write", "actions:erase", "provenance:read"] as const;
 const ROUTE = "POST /v1/holds";
 const Reason = Type.String({
@@ -94,7 +94,7 @@ const HoldList = Type.Object(
 
 /** @param needed the number of people who must release a hold */
 export function holdRoutes(host: CoreHost, tag: string, needed: number) {
-  const one = { description: "The legal hold.", schema: HoldRecord };
+  const response = { description: "The legal hold.", schema: HoldRecord };
   return [
     defineRoute({
       method: "GET",
@@ -124,8 +124,8 @@ export function holdRoutes(host: CoreHost, tag: string, needed: number) {
       description:
         "After the response, no process erases what the hold covers, whether by id, by a search or by retention. A running erasure skips the covered actions that it has not erased yet.",
       responses: {
-        200: { ...one, description: "An earlier request with this Idempotency-Key placed the hold." },
-        201: { ...one, description: "The hold is active." },
+        200: { ...response, description: "An earlier request with this Idempotency-Key placed the hold." },
+        201: { ...response, description: "The hold is active." },
       },
       errors: [
         "AGENT_MISMATCH",
@@ -159,7 +159,7 @@ export function holdRoutes(host: CoreHost, tag: string, needed: number) {
       summary: "Read a legal hold",
       scope: READERS,
       params: HoldParams,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [ERRORS.notFound],
       handle: async ({ params: { id }, credential }) => ({
         status: 200,
@@ -182,8 +182,8 @@ export function holdRoutes(host: CoreHost, tag: string, needed: number) {
       description:
         "If the configuration requires several people (`retention.release_approvals`), the hold stays active until enough of them have requested it. People are counted as for approvals.",
       responses: {
-        200: { ...one, description: "Released." },
-        202: { ...one, description: "The hold is still active, because more people must request it." },
+        200: { ...response, description: "Released." },
+        202: { ...response, description: "The hold is still active, because more people must request it." },
       },
       errors: ["AGENT_MISMATCH", ERRORS.notFound, ERRORS.released, "ALREADY_VOTED"],
       async handle({ params, body, credential }) {

@@ -62,7 +62,7 @@ declare module "../../src/domain/entries.ts" {
   }
 }
 
-/** The hold as it was when it was placed. */
+/** The original terms of a hold. */
 type LegalHoldTerms = LegalHoldEntry["hold"];
 
 export interface LegalHold extends LegalHoldTerms {
@@ -190,7 +190,7 @@ export async function createHoldFinder(
   return (row) => checks.find(({ covers }) => covers(row))?.hold ?? null;
 }
 
-/** Whether the identifier of a person under an active hold cannot be read. Nothing can then be erased. */
+/** Returns true if the identifier of a person under an active hold cannot be read. Then nothing can be erased. */
 export async function hasUnreadableHold({ state, documents }: Pick<CoreHost, "state" | "documents">): Promise<boolean> {
   const held = listActiveHolds(await state(legalHoldState)).filter(({ subject }) => subject !== null);
   if (held.length === 0) return false;

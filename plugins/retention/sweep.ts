@@ -170,8 +170,8 @@ class RetentionSweeps implements Retention {
   }
 
   /**
-   * Whether the action can still run or get a result, so that a later sweep must erase it. Does not consider legal
-   * holds, because the release of a hold starts the scan again.
+   * Returns true if the action can still run or get a result, so that a later sweep must erase it. Does not consider
+   * legal holds, because the release of a hold starts the scan again.
    */
   private async isOpen(id: string): Promise<boolean> {
     const row = await this.host.storage.action(id);

@@ -19,7 +19,7 @@ type OnOutput = (text: string, send: (line: string) => void, finish: () => void)
 /**
  * Runs the program, writes `input` to its standard input and resolves to its standard output. Rejects if the program
  * exits with a non-zero code, if its output is larger than 64 KiB or not UTF-8, or if `signal` aborts. In all cases,
- * kills what is left of the program and its children.
+ * kills remaining processes of the program.
  * @param onOutput if given, standard input stays open, and this function decides when the program has finished. Rejects
  * if the program exits before that
  */
@@ -55,8 +55,8 @@ export async function runCommand(
 }
 
 function describeEnd(file: string, { code, endedBy, stderr }: ProgramResult): string {
-  const how = code === null ? `was killed by ${endedBy ?? "a signal"}` : `exited with code ${code}`;
-  return `${file} ${how}${stderr === "" ? "" : `: ${stderr.trim().slice(-MAX_ERRORS)}`}`;
+  const options = code === null ? `was killed by ${endedBy ?? "a signal"}` : `exited with code ${code}`;
+  return `${file} ${options}${stderr === "" ? "" : `: ${stderr.trim().slice(-MAX_ERRORS)}`}`;
 }
 
 function baseEnvironment(): Record<string, string> {

@@ -105,9 +105,9 @@ export function parseReviewAnswer(value: unknown): ParsedAnswer | null {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
   const { answer, reason = null, version = null, ...others } = value as Record<string, unknown>;
   if (Object.keys(others).length > 0 || !isText(reason) || !isText(version)) return null;
-  const known = REVIEW_ANSWERS.find((each) => each === answer);
-  if (known === undefined) return null;
-  return { answer: known, reason, version: version === null ? null : clipText(version, MAX_VERSION) };
+  const knownAnswer = REVIEW_ANSWERS.find((each) => each === answer);
+  if (knownAnswer === undefined) return null;
+  return { answer: knownAnswer, reason, version: version === null ? null : clipText(version, MAX_VERSION) };
 }
 
 const isText = (value: unknown): value is string | null => value === null || typeof value === "string";

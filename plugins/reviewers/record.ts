@@ -96,7 +96,7 @@ async function redecide(
   }
 }
 
-/** Whether the current policies allow the action, or still let these reviewers approve it. */
+/** Returns true if the current policies allow the action, or still let these reviewers approve it. */
 function isApprovedAgain(
   { decision: { effect, approval } }: Redecision,
   reviews: Parameters<typeof reviewsApprove>[1],

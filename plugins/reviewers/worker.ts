@@ -186,7 +186,7 @@ export class ReviewWorker {
   }
 }
 
-/** Whether the entry makes its action pending and requires machine reviewers. */
+/** Returns true if the entry makes its action pending and requires machine reviewers. */
 function requestsReview({ type, bytes }: EntryRow): boolean {
   if (type !== "decision" && type !== "redecision") return false;
   const { status, decision } = decodeEntry<DecisionEntry | RedecisionEntry>(bytes);

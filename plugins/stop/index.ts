@@ -9,7 +9,7 @@ import { StopOptions } from "./options.ts";
 import { isStopActive, listActiveStops, type Stop, stopState } from "./state.ts";
 import { stopsCheck, stopsGauge } from "./status.ts";
 import { stopBar } from "./stop-bar.ts";
-import { canSeeStop, findStop, liftStop, placeStop, stopNotFound } from "./stop-changes.ts";
+import { canSeeStop, findStop, liftStop, placeStop, stopNotFoundRefusal } from "./stop-changes.ts";
 import * as schema from "./schemas.ts";
 
 const TAG = "stop";
@@ -36,7 +36,7 @@ export default defineCorePlugin({
 
 /** @param needed the number of people who must lift a stop */
 function routes(host: CoreHost, needed: number) {
-  const one = { description: "The stop.", schema: schema.StopRecord };
+  const response = { description: "The stop.", schema: schema.StopRecord };
   const render = (credential: Credential, stop: Stop) => renderStop(host, needed, credential, stop);
   return [
     defineRoute({
@@ -68,8 +68,8 @@ function routes(host: CoreHost, needed: number) {
       description:
         "Takes effect on every process before the response is sent. Submissions are denied with the reason code STOPPED, and nothing can be approved or started. Pending, allowed and approved actions keep their status and can expire. Running actions can report their result.",
       responses: {
-        200: { ...one, description: "An earlier request with this Idempotency-Key placed the stop." },
-        201: { ...one, description: "The stop is active." },
+        200: { ...response, description: "An earlier request with this Idempotency-Key placed the stop." },
+        201: { ...response, description: "The stop is active." },
       },
       errors: ["AGENT_MISMATCH", "POLICY_NOT_FOUND", ERRORS.tooMany, "IDEMPOTENCY_CONFLICT"],
       async handle({ body, headers, credential }) {
@@ -89,11 +89,11 @@ function routes(host: CoreHost, needed: number) {
       summary: "Read a stop",
       scope: READERS,
       params: schema.StopParams,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [ERRORS.notFound],
       async handle({ params: { id }, credential }) {
         const stop = findStop(await host.state(stopState), id);
-        if (!canSeeStop(credential, stop)) throw stopNotFound(id);
+        if (!canSeeStop(credential, stop)) throw stopNotFoundRefusal(id);
         return { status: 200, json: render(credential, stop) };
       },
     }),
@@ -110,8 +110,8 @@ function routes(host: CoreHost, needed: number) {
       description:
         "If the configuration requires several people (`stop.lift_approvals`), the stop stays active until enough of them have requested it. People are counted as for approvals.",
       responses: {
-        200: { ...one, description: "Lifted." },
-        202: { ...one, description: "The stop is still active, because more people must request it." },
+        200: { ...response, description: "Lifted." },
+        202: { ...response, description: "The stop is still active, because more people must request it." },
       },
       errors: ["AGENT_MISMATCH", ERRORS.notFound, ERRORS.over, "ALREADY_VOTED"],
       async handle({ params, body, credential }) {

@@ -2,12 +2,12 @@ import { Type, type Static, type TString } from "@sinclair/typebox";
 
 const Time = (description: string) => Type.String({ format: "date-time", description });
 const nullable = <T extends TString>(schema: T) => Type.Union([schema, Type.Null()]);
-const Glob = (what: string) =>
+const Glob = (noun: string) =>
   Type.String({
     minLength: 1,
     maxLength: 256,
     format: "name",
-    description: `${what} Glob: \`*\` matches any characters, \`?\` one character. Ignores case.`,
+    description: `${noun} Glob: \`*\` matches any characters, \`?\` one character. Ignores case.`,
   });
 const Reason = Type.String({ minLength: 1, maxLength: 500, description: "Recorded permanently in the ledger." });
 

@@ -104,13 +104,13 @@ export function findStops(stops: StopHistory, action: BarTarget, now: number): S
  * visible only to people who can read stops.
  */
 export function toBar({ id, policy, until }: Stop): Bar {
-  const what = policy === null ? "" : `, which stops the answers of policy "${policy}",`;
+  const consequence = policy === null ? "" : `, which stops the answers of policy "${policy}",`;
   const end = until === null ? "until someone lifts it" : `until ${toRfc3339(until)}, or until someone lifts it`;
   return {
     code: "STOPPED",
     id,
     policy,
-    reason: `the stop ${id}${what} is in effect ${end}: no action is decided until then`,
+    reason: `the stop ${id}${consequence} is in effect ${end}: no action is decided until then`,
   };
 }
 

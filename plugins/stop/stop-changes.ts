@@ -71,7 +71,7 @@ export function placeStop(
   });
 }
 
-/** Whether the stop can affect agents that the caller sees. */
+/** Returns true if the stop can affect agents that the caller sees. */
 export function canSeeStop(credential: Credential, stop: Pick<Stop, "agent">): boolean {
   const { visibility } = credential;
   if (stop.agent !== null && "agent_id" in visibility) return matchesAnyName([stop.agent], visibility.agent_id);
@@ -96,7 +96,7 @@ export function liftStop(
     const caller = await confirmWriter(tx, credential);
     const before = findStop(tx.state(stopState), id);
     const named = namedAgent(before);
-    if (named !== null && !canAdministerAgent(caller, named)) throw stopNotFound(id);
+    if (named !== null && !canAdministerAgent(caller, named)) throw stopNotFoundRefusal(id);
     if (!isStopActive(before, tx.now)) throw new Refusal(ERRORS.over, `the stop ${id} was already lifted or has ended`);
     const by = toActor(caller.key, caller.principal);
     const people = before.lifts.map((lift) => principalsBehindVote(host, lift.by));
@@ -122,11 +122,11 @@ export function liftStop(
 
 export function findStop({ all }: StopHistory, id: string): Stop {
   const stop = all.get(id);
-  if (stop === undefined) throw stopNotFound(id);
+  if (stop === undefined) throw stopNotFoundRefusal(id);
   return stop;
 }
 
-export function stopNotFound(id: string): Refusal {
+export function stopNotFoundRefusal(id: string): Refusal {
   return new Refusal(ERRORS.notFound, `there is no stop "${id}" that this key may see`);
 }
 

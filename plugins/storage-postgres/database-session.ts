@@ -74,10 +74,10 @@ const TYPES = {
 };
 
 /**
- * Leaves only the schema of the store on the search path, or the current schema before the store is created. A search
- * path that is empty, as hardened roles have it, names no schema, so the store is in `public`. Postgres searches its own
- * schema first. In other schemas, another user could create a table that hides one of the store, or a function or
- * operator that fits a call better.
+ * Leaves only the schema of the store on the search path, or the current schema before the store is created. If the
+ * search path is empty, as for hardened roles, the store is in `public`. Postgres searches its own schema first. In any
+ * other schema, another user could create a table that hides one of the store's, or a function or operator that matches
+ * a call better.
  */
 const SEARCH_PATH = `select pg_catalog.set_config('search_path', pg_catalog.concat(coalesce(
     (select relnamespace::pg_catalog.regnamespace::pg_catalog.text from pg_catalog.pg_class
@@ -166,7 +166,7 @@ class PostgresSession implements Session {
         if (severity === "WARNING") this.warned = { count: this.warned.count + 1, newest: message ?? "" };
       },
       onnotify: (_channel: string, payload: string) => onNotify?.(payload),
-      onclose: () => this.lose(connectionLost()),
+      onclose: () => this.lose(connectionLostError()),
       // `dial` handles TLS, so postgres.js gets a socket that is already encrypted.
       ssl: false,
       host: address.host,
@@ -179,7 +179,7 @@ class PostgresSession implements Session {
   /** Connects once. Prevents postgres.js from connecting again after the connection is lost. */
   private async dial(address: Address): Promise<Socket> {
     if (this.hasDialled) {
-      const error = connectionLost();
+      const error = connectionLostError();
       this.lose(error);
       throw this.lost ?? error;
     }
@@ -205,7 +205,7 @@ class PostgresSession implements Session {
           count: number;
           command: string;
         })[];
-        return all.map((one) => ({ rows: [...one], count: one.count, command: one.command }));
+        return all.map((item) => ({ rows: [...item], count: item.count, command: item.command }));
       }),
     );
   }
@@ -291,7 +291,7 @@ class PostgresSession implements Session {
   }
 }
 
-function connectionLost(): StorageError {
+function connectionLostError(): StorageError {
   return new StorageError("unavailable", "the connection to Postgres was lost");
 }
 

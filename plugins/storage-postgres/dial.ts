@@ -23,17 +23,17 @@ const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
  * handshake) takes longer than `ms` milliseconds.
  */
 export async function openSocket({ host, port, path, tls }: Address, ms: number): Promise<Socket> {
-  if (path !== undefined) return connected(connect(path), "connect", ms);
-  const socket = await connected(connect(port, host), "connect", ms);
+  if (path !== undefined) return awaitConnection(connect(path), "connect", ms);
+  const socket = await awaitConnection(connect(port, host), "connect", ms);
   socket.setNoDelay(true);
   socket.setKeepAlive(true, 60_000);
-  return encrypted(socket, host, tls, ms);
+  return startTls(socket, host, tls, ms);
 }
 
-async function encrypted(socket: Socket, host: string, tls: Address["tls"], ms: number): Promise<Socket> {
+async function startTls(socket: Socket, host: string, tls: Address["tls"], ms: number): Promise<Socket> {
   if (tls === false) return socket;
   const answer = await new Promise<number>((resolve, reject) => {
-    const timer = setTimeout(() => done(late(ms)), ms);
+    const timer = setTimeout(() => done(timeoutError(ms)), ms);
     const done = (error: Error): void => {
       clearTimeout(timer);
       socket.destroy();
@@ -67,17 +67,17 @@ async function encrypted(socket: Socket, host: string, tls: Address["tls"], ms: 
     ...(typeof tls === "object" ? tls : {}),
   });
   try {
-    return await connected(secured, "secureConnect", ms);
+    return await awaitConnection(secured, "secureConnect", ms);
   } catch (error) {
     socket.destroy();
     throw error;
   }
 }
 
-function connected<T extends Socket | TLSSocket>(socket: T, event: string, ms: number): Promise<T> {
+function awaitConnection<T extends Socket | TLSSocket>(socket: T, event: string, ms: number): Promise<T> {
   ignoreLateErrors(socket);
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => fail(late(ms)), ms);
+    const timer = setTimeout(() => fail(timeoutError(ms)), ms);
     const fail = (error: Error): void => {
       clearTimeout(timer);
       socket.destroy();
@@ -95,7 +95,7 @@ function connected<T extends Socket | TLSSocket>(socket: T, event: string, ms: n
   });
 }
 
-function late(ms: number): Error {
+function timeoutError(ms: number): Error {
   return Object.assign(new Error(`no connection within ${ms} ms`), { code: "CONNECT_TIMEOUT" });
 }
 

@@ -46,7 +46,7 @@ export function connectToUsableHost(
 
 function summarize(failures: ReadonlyMap<Address, StorageError>): StorageError {
   const all = [...failures.values()];
-  const kind = MOST_TELLING.find((one) => all.some((error) => error.kind === one)) ?? "unavailable";
+  const kind = MOST_TELLING.find((candidate) => all.some((error) => error.kind === candidate)) ?? "unavailable";
   const first = all.find((error) => error.kind === kind) as StorageError;
   if (failures.size === 1) return first;
   const reasons = [...failures].map(([{ host, port }, { message }]) => `${host}:${port}: ${message}`);

@@ -75,7 +75,7 @@ async function compareWithTable(
   const content = `select count(*)::text as rows, coalesce(sum(pg_catalog.hashtextextended(row(${columns})::text, 0)::numeric), 0)::text as hash
     from ${table}${predicate === null ? "" : ` where ${predicate}`}`;
   const read = async (settings: string): Promise<{ rows: string; hash: string }> => {
-    // Do not prepare the statement, because that would keep the plan of the first scan.
+    // Do not prepare the statement: a prepared statement would reuse the plan of the first scan.
     const row = (await session.script(`${settings}; ${content}`)).at(-1)?.rows[0];
     if (row === undefined) throw new StorageError("unavailable", "Postgres returned no row");
     return { rows: String(row["rows"]), hash: String(row["hash"]) };

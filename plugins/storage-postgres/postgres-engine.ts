@@ -109,7 +109,7 @@ export class PostgresEngine implements SqlEngine {
     );
     this.announcer = options.notify
       ? createAnnouncer((size) =>
-          this.opened().shared(async (one) => void (await one.script(`notify ${NOTIFY_CHANNEL}, '${size}'`))),
+          this.opened().shared(async (session) => void (await session.script(`notify ${NOTIFY_CHANNEL}, '${size}'`))),
         )
       : null;
     if (options.notify) this.watch = (changed) => listen(options, changed);
@@ -148,23 +148,24 @@ export class PostgresEngine implements SqlEngine {
     await Promise.all([readers?.end(), own?.end(), migrating?.end(), this.processes.end()]);
   }
 
-  readonly query: SqlQuery = (sql, values) => this.opened().shared(async (one) => (await one.query(sql, values)).rows);
+  readonly query: SqlQuery = (sql, values) =>
+    this.opened().shared(async (session) => (await session.query(sql, values)).rows);
 
   integrityFaults(): Promise<string[]> {
     return this.opened().alone(findIndexFaults);
   }
 
   schemaFaults(statements: readonly string[]): Promise<string[]> {
-    return this.opened().alone((one) => findSchemaFaults(one, statements));
+    return this.opened().alone((session) => findSchemaFaults(session, statements));
   }
 
   snapshot<T>(work: (query: SqlQuery) => Promise<T>): Promise<T> {
-    return this.opened().alone(async (one) => {
-      await one.script("begin isolation level repeatable read read only");
+    return this.opened().alone(async (session) => {
+      await session.script("begin isolation level repeatable read read only");
       try {
-        return await work(async (sql, values) => (await one.query(sql, values)).rows);
+        return await work(async (sql, values) => (await session.query(sql, values)).rows);
       } finally {
-        await rollback(one);
+        await rollback(session);
       }
     });
   }
@@ -184,7 +185,7 @@ export class PostgresEngine implements SqlEngine {
     try {
       // Send the statements together, in this order, to need one round trip. Each statement sees what was committed
       // before it began, so the reads see everything that earlier holders of the lock committed.
-      const queries = [...locks, ...reads].map((one) => session.query(one.sql, one.values));
+      const queries = [...locks, ...reads].map((item) => session.query(item.sql, item.values));
       const [head, ...rows] = await answersOf(start, queries);
       return transactionOf(
         session,

@@ -1,5 +1,5 @@
 /**
- * ReadStatements and writes the table of processes through a separate session. The other sessions reject a database that lacks
+ * Reads and writes the table of processes through a separate session. The other sessions reject a database that lacks
  * entries that this process has seen. This session accepts such a database, because the process must still report to
  * the other processes what it has seen.
  */

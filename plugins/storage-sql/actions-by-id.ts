@@ -7,7 +7,7 @@ import { joinGivenRows } from "./join-each.ts";
 import { ACTION_COLUMNS, APPROVAL_COLUMNS, type Tables } from "./table-schema.ts";
 import { encodeRowsParameter, param, prepare, readRows, type SqlReader, type SqlRow } from "./statement.ts";
 
-/** A name that no column of a table has, so that it is unambiguous in the join. */
+/** Column name that no table has, so that it is unambiguous in the join. */
 const ID = { wanted: "text" } as const;
 
 export function prepareActionsById(

@@ -29,10 +29,7 @@ interface EncodedBundle {
   unbundled: number;
 }
 
-/**
- * Returns a function that creates up to `most` of the bundles that are due, in one transaction. It resolves to true if
- * more bundles are due.
- */
+/** Returns a function that creates up to `most` due bundles in one transaction. It resolves to true if more are due. */
 export function createBundler({
   reads,
   writes,
@@ -72,10 +69,10 @@ export function createBundler({
     // The rows were read outside this transaction, so compare them again.
     const hashes = (await db.all(reads.leafHashes, { from: start, to })).map((row) => row["leaf_hash"] as Uint8Array);
     if (hashes.length !== TILE_WIDTH || !leafHashes.every((hash, i) => equalBytes(hash, hashes[i] as Uint8Array)))
-      db.fail(changed(start, to));
+      db.fail(changedEntriesError(start, to));
     await db.run(writes.insertBundle, { start, bytes });
     const emptied = await db.run(writes.emptyEntries, { none: NO_BYTES, from: start, to });
-    if (emptied !== TILE_WIDTH - unbundled) db.fail(changed(start, to));
+    if (emptied !== TILE_WIDTH - unbundled) db.fail(changedEntriesError(start, to));
   }
 
   return async (most) => {
@@ -98,7 +95,7 @@ export function createBundler({
   };
 }
 
-function changed(from: number, to: number): StorageError {
+function changedEntriesError(from: number, to: number): StorageError {
   return new StorageError(
     "corrupt",
     `the entries ${from} to ${to - 1} changed while they were moved into a bundle; run assent audit`,

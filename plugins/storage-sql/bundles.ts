@@ -51,8 +51,8 @@ export function prepareBundleReads(db: Kysely<Tables>) {
     bundle: prepare(() => db.selectFrom("entry_bundles").select("bytes").where("start", "=", param("start"))),
     lastBundle: prepare(() => db.selectFrom("entry_bundles").select((eb) => eb.fn.max("start").as("start"))),
     /**
-     * Reads bundles, each with the number of its 256 entries that are stored correctly. A followed
-     * entry keeps its bytes in its row, because every process reads it when it starts; other entries do not.
+     * Reads bundles, each with the number of its 256 entries that are stored correctly. A followed entry must have its
+     * bytes in its row, because every process reads it at startup; other entries must not.
      */
     bundledEntries: prepare(() =>
       db
@@ -107,7 +107,7 @@ function decodeBundle(packed: Uint8Array): Uint8Array[] {
   return entries;
 }
 
-const corrupt = (message: string, cause?: unknown): StorageError =>
+const corruptError = (message: string, cause?: unknown): StorageError =>
   new StorageError("corrupt", `${message}; run assent audit`, { cause });
 
 const hasHash = (bytes: Uint8Array | undefined, leafHash: Uint8Array): bytes is Uint8Array =>
@@ -125,13 +125,13 @@ export function createBundleReader(reads: Pick<ReturnType<typeof prepareBundleRe
     const start = tileStart(seq);
     const subject = `entry ${seq} was altered: the bundle of entries ${start} to ${start + TILE_WIDTH - 1}`;
     const row = (await db.all(reads.bundle, { start }))[0];
-    if (row === undefined) throw corrupt(`${subject} is missing, and the entry has no bytes of its own`);
+    if (row === undefined) throw corruptError(`${subject} is missing, and the entry has no bytes of its own`);
     try {
       const entries = decodeBundle(row["bytes"] as Uint8Array);
       cache.put(start, entries);
       return entries;
     } catch (error) {
-      throw corrupt(`${subject} cannot be read: ${String(error)}`, error);
+      throw corruptError(`${subject} cannot be read: ${String(error)}`, error);
     }
   }
 
@@ -142,7 +142,7 @@ export function createBundleReader(reads: Pick<ReturnType<typeof prepareBundleRe
     if (hasHash(cached, leaf_hash)) return new Uint8Array(cached);
     const stored = (await readBundle(db, seq))[seq - start];
     if (!hasHash(stored, leaf_hash))
-      throw corrupt(`entry ${seq} was altered: its bytes in its bundle do not hash to its leaf hash`);
+      throw corruptError(`entry ${seq} was altered: its bytes in its bundle do not hash to its leaf hash`);
     return new Uint8Array(stored);
   }
 
@@ -180,7 +180,7 @@ function createBundleCache() {
 export async function encodeBundle(start: number, rows: readonly EntryBytes[]): Promise<Uint8Array> {
   for (let i = 0; i < TILE_WIDTH; i++) {
     const row = rows[i];
-    if (row?.seq !== start + i) throw corrupt(`entry ${start + i} is missing`);
+    if (row?.seq !== start + i) throw corruptError(`entry ${start + i} is missing`);
     assertUnaltered(row, row.bytes);
   }
   const packed = new Uint8Array(await compress(encodeEntryBundle(rows.map(({ bytes }) => bytes))));
@@ -191,5 +191,5 @@ export async function encodeBundle(start: number, rows: readonly EntryBytes[]): 
 
 function assertUnaltered({ seq, leaf_hash }: EntryBytes, bytes: Uint8Array): void {
   if (bytes.length === 0 || !hasHash(bytes, leaf_hash))
-    throw corrupt(`entry ${seq} was altered: its bytes do not hash to its leaf hash`);
+    throw corruptError(`entry ${seq} was altered: its bytes do not hash to its leaf hash`);
 }

@@ -51,7 +51,7 @@ const SHAPES: Readonly<Record<CopiedTable, Shape>> = {
   meta: { key: ["name"], columns: ["name", "value"], changes: true },
 };
 
-const selected = (db: Kysely<Tables>) => db.selectFrom("meta").select("name");
+const selectMeta = (db: Kysely<Tables>) => db.selectFrom("meta").select("name");
 
 export interface TableStatements {
   first: Statement;
@@ -90,7 +90,7 @@ function statementsOf(
   { key, columns, changes, computed }: Shape,
 ): TableStatements {
   const forms = PACKED_COLUMNS[table] ?? {};
-  const rows = db.selectFrom(table as "meta").select(columns as never) as ReturnType<typeof selected>;
+  const rows = db.selectFrom(table as "meta").select(columns as never) as ReturnType<typeof selectMeta>;
   const ordered = key.reduce((query, column) => query.orderBy(column as never), rows);
   // A row-value comparison selects the rows that follow `after` in the order of the primary key.
   const left = sql.join(key.map((column) => sql.ref(column)));

@@ -140,9 +140,9 @@ export async function deleteUncoveredRows(
   await keep(collected);
 
   const touched = new Set(bodies.flatMap((body) => (isCoreEntry(body) && "action_id" in body ? [body.action_id] : [])));
-  for (const text of dialect.suspendAppendOnly?.(["entries", "tiles"]).begin ?? []) await raw(db, text);
+  for (const text of dialect.suspendAppendOnly?.(["entries", "tiles"]).begin ?? []) await runSql(db, text);
   for (const [remove, values] of removals) await db.run(remove, values);
-  for (const text of dialect.suspendAppendOnly?.(["entries", "tiles"]).end ?? []) await raw(db, text);
+  for (const text of dialect.suspendAppendOnly?.(["entries", "tiles"]).end ?? []) await runSql(db, text);
   for (const id of touched) if (!actions.has(id)) await restoreAction(statements, reads, bundles, db, id);
   await db.run(statements.deleteTotals, {});
   await db.run(statements.deleteSums, {});
@@ -166,6 +166,6 @@ async function restoreAction(
   await db.run(statements.setPastActions, { action_id: id, at: recomputed.historyTime });
 }
 
-async function raw(db: SqlExecutor, text: string): Promise<void> {
+async function runSql(db: SqlExecutor, text: string): Promise<void> {
   await db.run({ sql: text, names: [] }, {});
 }

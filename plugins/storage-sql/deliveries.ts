@@ -30,7 +30,7 @@ const WAITING = sql<boolean>`state = 'waiting'`;
 const SCHEDULED = sql<boolean>`state = 'scheduled'`;
 const OVER = sql<boolean>`state in ('delivered', 'dead', 'obsolete')`;
 
-const urgent = (attempts: string) => sql`(
+const orderByUrgency = (attempts: string) => sql`(
     select position from deliveries
     where ${WAITING} and deliveries.destination = waiting.destination and attempts ${sql.raw(attempts)} and next_at <= ${param("now")}
       and (kind <> 'event' or position = (select first.position from deliveries as first where first.state = 'waiting' and first.kind = 'event' and first.destination = waiting.destination order by first.give_up_at, first.position limit 1))
@@ -43,8 +43,8 @@ const DUE = sql<boolean>`position in (
     union all
     select (select min(destination) from deliveries where ${WAITING} and deliveries.destination > waiting.destination) from waiting where waiting.destination is not null
   )
-  select coalesce(${urgent("= 0")}, ${urgent("> 0")}) from waiting where waiting.destination is not null)`;
-const decided = ({ types }: Pick<SqlDialect, "types">) =>
+  select coalesce(${orderByUrgency("= 0")}, ${orderByUrgency("> 0")}) from waiting where waiting.destination is not null)`;
+const selectDecided = ({ types }: Pick<SqlDialect, "types">) =>
   sql<boolean>`not exists (select 1 from actions where actions.id = ${toStoredActionId(types, "deliveries.action_id")} and actions.status = 'pending_approval')`;
 export function prepareDeliveryReads(db: Kysely<Tables>) {
   const rows = db.selectFrom("deliveries").select(schema.DELIVERY_COLUMNS);
@@ -54,9 +54,9 @@ export function prepareDeliveryReads(db: Kysely<Tables>) {
     deliveriesOfAction: prepare(() => rows.where("action_id", "=", param("action_id")).orderBy("position")),
     dueDeliveries: prepare(() => rows.where(DUE).orderBy("position").limit(param<number>("limit"))),
     deliveryBacklog: {
-      scheduled: backlog(db, SCHEDULED),
-      waiting: backlog(db, WAITING),
-      dead: backlog(db, sql<boolean>`state = 'dead'`),
+      scheduled: prepareBacklog(db, SCHEDULED),
+      waiting: prepareBacklog(db, WAITING),
+      dead: prepareBacklog(db, sql<boolean>`state = 'dead'`),
     },
     nextScheduled: prepare(() =>
       db
@@ -67,7 +67,7 @@ export function prepareDeliveryReads(db: Kysely<Tables>) {
   };
 }
 
-function backlog(db: Kysely<Tables>, of: RawBuilder<boolean>): Statement {
+function prepareBacklog(db: Kysely<Tables>, of: RawBuilder<boolean>): Statement {
   return prepare(() =>
     db
       .selectFrom("deliveries")
@@ -79,14 +79,14 @@ function backlog(db: Kysely<Tables>, of: RawBuilder<boolean>): Statement {
 function deliveryLists(db: Kysely<Tables>): (filter: DeliveryFilter) => Statement {
   const statements = new Map<string, Statement>();
   return (filter) => {
-    const given = (["state", "destination", "action_id", "before_position"] as const).filter(
+    const filters = (["state", "destination", "action_id", "before_position"] as const).filter(
       (name) => filter[name] !== undefined,
     );
-    const shape = [...given, filter.state].join(" ");
+    const shape = [...filters, filter.state].join(" ");
     let statement = statements.get(shape);
     if (statement === undefined) {
       let query = db.selectFrom("deliveries").select(schema.DELIVERY_COLUMNS).orderBy("position", "desc");
-      for (const name of given) {
+      for (const name of filters) {
         if (name === "before_position") query = query.where("position", "<", param("before_position"));
         else query = query.where(name, "=", name === "state" ? sql.lit(filter.state as never) : param<never>(name));
       }
@@ -139,15 +139,15 @@ export function prepareDeliveryWrites(db: Kysely<Tables>, dialect: Pick<SqlDiale
     .select("position")
     .where(OVER)
     .where("updated_at", "<", param("before"))
-    .where(decided(dialect))
+    .where(selectDecided(dialect))
     .orderBy("updated_at")
     .limit(param<number>("max"));
   const last = sql<number>`(select coalesce(max(position), 0) + 1 from deliveries)`;
-  const given = schema.DELIVERY_COLUMNS.filter((column) => column !== "position");
+  const insertedColumns = schema.DELIVERY_COLUMNS.filter((column) => column !== "position");
   const until = sql<number>`case when kind = 'event' then cast(${param("events")} as bigint) else cast(${param("others")} as bigint) end`;
   return {
     insertDelivery: prepare(() =>
-      db.insertInto("deliveries").values({ ...params<Tables["deliveries"]>(given), position: last }),
+      db.insertInto("deliveries").values({ ...params<Tables["deliveries"]>(insertedColumns), position: last }),
     ),
     updateDelivery: deliveryUpdates(db),
     deferDeliveries: prepare(() =>

@@ -73,7 +73,7 @@ export interface SqlTransaction {
    */
   commit(moved: WrittenHead | null): Promise<void>;
   /** Rolls back. Also called after a failed commit. Never rejects. */
-  rollback(because: unknown): Promise<void>;
+  rollback(cause: unknown): Promise<void>;
   /** The row of `ledger_head`, if the statement that acquires the lock returned it. */
   readonly head?: SqlRow[];
   /** The rows of each of the `reads` that `begin` got. Absent if the engine ignored them. */

@@ -257,14 +257,14 @@ export async function removeRequestHash(reads: Reads, writes: Writes, db: SqlExe
   const [action] = await readRows<{ seq: number; request_hash: string }>(db, reads.requestHashToErase, { id });
   const hash = action === undefined ? null : pack("hash", action.request_hash);
   if (action === undefined || hash === null) return;
-  const place = { kind: "request", bucket: bucketOf(hash), span: spanOf(action.seq) } as const;
-  const [row] = await readRows<{ bytes: Uint8Array }>(db, reads.hashIndexRow, place);
+  const indexKey = { kind: "request", bucket: bucketOf(hash), span: spanOf(action.seq) } as const;
+  const [row] = await readRows<{ bytes: Uint8Array }>(db, reads.hashIndexRow, indexKey);
   if (row === undefined) return;
   const position = action.seq % HASH_SPAN;
   const kept: number[] = [];
   for (let at = 0; at < row.bytes.length; at += RECORD_BYTES)
     if (positionAt(row.bytes, at) !== position) kept.push(...row.bytes.subarray(at, at + RECORD_BYTES));
-  await db.run(writes.updateHashIndex, { ...place, bytes: Uint8Array.from(kept) });
+  await db.run(writes.updateHashIndex, { ...indexKey, bytes: Uint8Array.from(kept) });
 }
 
 /** Returns a fault for each span whose index differs from its entries and actions. */

@@ -43,9 +43,9 @@ const CHANGE = { ...KEY_COLUMNS, at: "integer", uses: "integer", amount: "intege
 
 const isOf = (table: "limit_uses" | "limit_totals") => sameColumnsAsGiven(table, KEY);
 /** Selects an aggregate over the totals that begin in the span. */
-const aggregateTotals = (what: string) =>
+const aggregateTotals = (columns: string) =>
   sql.raw<number>(
-    `(select ${what} from limit_totals as t where ${KEY.map((name) => `t.${name} = given.${name}`).join(" and ")} and t.from_at >= given.since)`,
+    `(select ${columns} from limit_totals as t where ${KEY.map((name) => `t.${name} = given.${name}`).join(" and ")} and t.from_at >= given.since)`,
   );
 
 export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "usesGenericPlans">) {

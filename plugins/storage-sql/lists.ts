@@ -72,8 +72,8 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: ContainsDialect)
     let statement = statements.get(shape);
     if (statement === undefined) {
       const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
-      // Prevent the use of indexes over other columns, because few actions have the same hash, grant or plan, or are
-      // the first action of a plan.
+      // Prevent the use of other indexes, because few actions match these conditions: a hash, a grant or a plan, or
+      // being first in a plan.
       const hashed = (["request_hash", "allowed_by", "plan_id", "first_of_plan"] as const).some(
         (name) => filter[name] !== undefined,
       );
@@ -276,8 +276,8 @@ function lastOfRequest(actions: Actions, ends: "approved_until" | "expires_at"):
 
 /**
  * Prepares the same query as `lastOfRequest`, written as a row-value range so that Postgres uses the only index with
- * this order. If each column had its own comparison, a generic plan would underestimate the rows and read every action
- * with the same request, under the ledger's lock.
+ * this order. With one comparison for each column, a generic plan would read every action with the same request, under
+ * the ledger's lock.
  */
 function lastOfRange(
   actions: Actions,
@@ -314,9 +314,10 @@ export function prepareAgentListQueries(db: Kysely<Tables>): (filter: AgentFilte
 }
 
 /**
- * Prepares the statement that finds, among the rejections of a request, the rejection that ends last. The condition is
- * a range of the only index with this order. If each column had its own comparison, a planner could choose an index
- * over all actions of the request, which can be many.
+ * Prepares the statement that finds the rejection of a request that ends last. The condition is a range of the only
+ * index with this order. With one comparison for each column, a planner could choose an index over all actions of the
+ * request, which can be many.
+ *
  * @param column the column of the submitted request, or of the request after an approver's changes
  */
 export function prepareRejectedAction(db: Kysely<Tables>, column: "request_hash" | "effective_hash"): Statement {

@@ -32,7 +32,7 @@ const LONGEST = sql.lit(MAX_PAST_REQUEST);
 export const TIME_ASSIGNMENTS = { at: param<number>("at"), until: sql<number>`until + ${param("at")} - at` };
 
 export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "types" | "usesGenericPlans">) {
-  // Use names that no column of a table has, so that they are unambiguous in the join.
+  // Use names that no table's column has, so that they are unambiguous in the join.
   const found = db
     .selectFrom("past_actions")
     .select(["action_id as wanted", "at as wanted_at"])
@@ -74,7 +74,7 @@ export function createPastActionReader(
 
 export function preparePastActionWrites(db: Kysely<Tables>) {
   const key = ["policy", "basis", "subject", "at", "action_id"] as const;
-  const over = db
+  const expiredKeys = db
     .selectFrom("past_actions")
     .select(key)
     .where("until", "<=", param("now"))
@@ -91,7 +91,7 @@ export function preparePastActionWrites(db: Kysely<Tables>) {
         .where("at", "<", param<number>("at")),
     ),
     removePastAction: prepare(() => db.deleteFrom("past_actions").where("action_id", "=", param("action_id"))),
-    prunePastActions: prepare(() => db.deleteFrom("past_actions").where(sql<boolean>`(${tuple}) in (${over})`)),
+    prunePastActions: prepare(() => db.deleteFrom("past_actions").where(sql<boolean>`(${tuple}) in (${expiredKeys})`)),
   };
 }
 

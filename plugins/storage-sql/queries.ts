@@ -201,7 +201,7 @@ interface Readable extends SqlReader {
  * const head = await createReader(reads, executor, createBundleReader(reads)).head();
  */
 export function createReader(reads: ReadStatements, db: Readable, bundles: BundleReader): StorageReader {
-  async function one<T>(
+  async function readOne<T>(
     statement: Statement,
     values: object,
     decode: (row: SqlRow) => T = toPlainRow,
@@ -214,24 +214,24 @@ export function createReader(reads: ReadStatements, db: Readable, bundles: Bundl
   }
   return {
     async head() {
-      const head = await one(reads.head, {}, decodeHead);
+      const head = await readOne(reads.head, {}, decodeHead);
       if (head === null) throw new StorageError("corrupt", "the store has no ledger head");
       return head;
     },
-    checkpoint: () => one(reads.checkpoint, {}),
+    checkpoint: () => readOne(reads.checkpoint, {}),
     ...createLedgerReader(reads, db, bundles),
-    action: (id) => one<ActionRow>(reads.action, { id }),
+    action: (id) => readOne<ActionRow>(reads.action, { id }),
     ...createActionsByIdReader(reads, db, decodeApproval),
     async openAction(submitted_by, request_hash, now) {
       const values = { submitted_by, request_hash, now };
-      const allowed = await one<ActionRow>(reads.openAction.allowed, values);
-      const approved = await one<ActionRow>(reads.openAction.approved, values);
+      const allowed = await readOne<ActionRow>(reads.openAction.allowed, values);
+      const approved = await readOne<ActionRow>(reads.openAction.approved, values);
       if (allowed !== null && approved !== null) return endsLater(allowed, approved) ? allowed : approved;
-      return allowed ?? approved ?? (await one<ActionRow>(reads.openAction.waiting, values));
+      return allowed ?? approved ?? (await readOne<ActionRow>(reads.openAction.waiting, values));
     },
     async rejectedAction(hash, now) {
-      const submitted = await one<ActionRow>(reads.rejectedAction.submitted, { hash, now });
-      const edited = await one<ActionRow>(reads.rejectedAction.edited, { hash, now });
+      const submitted = await readOne<ActionRow>(reads.rejectedAction.submitted, { hash, now });
+      const edited = await readOne<ActionRow>(reads.rejectedAction.edited, { hash, now });
       return (edited?.rejection_until ?? 0) > (submitted?.rejection_until ?? 0) ? edited : submitted;
     },
     async actions(filter) {
@@ -250,7 +250,7 @@ export function createReader(reads: ReadStatements, db: Readable, bundles: Bundl
       return rows.slice(offset);
     },
     async decisionSpan(since, until) {
-      const row = await one<{ first: number | null; last: number | null }>(reads.decisionSpan, { since, until });
+      const row = await readOne<{ first: number | null; last: number | null }>(reads.decisionSpan, { since, until });
       return row === null || row.first === null || row.last === null ? null : { first: row.first, last: row.last };
     },
     async decisions(filter: DecisionFilter) {
@@ -275,10 +275,11 @@ export function createReader(reads: ReadStatements, db: Readable, bundles: Bundl
     },
     pendingCount: async (visibility, now) =>
       Number(
-        (await one<{ count: number }>(pendingOf(reads, visibility).count, { now, ...visibleTo(visibility) }))?.count,
+        (await readOne<{ count: number }>(pendingOf(reads, visibility).count, { now, ...visibleTo(visibility) }))
+          ?.count,
       ),
     async approvalRequests(key_id, since, until, most) {
-      const row = await one<{ requests: number; hours: number }>(reads.approvalRequests, {
+      const row = await readOne<{ requests: number; hours: number }>(reads.approvalRequests, {
         key_id,
         since,
         until,
@@ -286,30 +287,30 @@ export function createReader(reads: ReadStatements, db: Readable, bundles: Bundl
       });
       return { requests: Number(row?.requests ?? 0), hours: Number(row?.hours ?? 0) };
     },
-    oldestPending: async (now) => (await one<{ at: number | null }>(reads.oldestPending, { now }))?.at ?? null,
-    nextExpiry: async () => (await one<{ at: number | null }>(reads.nextExpiry, {}))?.at ?? null,
+    oldestPending: async (now) => (await readOne<{ at: number | null }>(reads.oldestPending, { now }))?.at ?? null,
+    nextExpiry: async () => (await readOne<{ at: number | null }>(reads.nextExpiry, {}))?.at ?? null,
     analytics: (query) =>
       db.snapshot === undefined
         ? readCounts(reads.sums, db, query)
         : db.snapshot((view) => readCounts(reads.sums, view, query)),
     approvals: (action_id) => many(reads.approvals, { action_id }, decodeApproval),
     ...createIdempotencyReader(reads, db),
-    keyByHash: (hash) => one(reads.keyByHash, { hash }, decodeKey),
-    key: (id) => one(reads.key, { id }, decodeKey),
+    keyByHash: (hash) => readOne(reads.keyByHash, { hash }, decodeKey),
+    key: (id) => readOne(reads.key, { id }, decodeKey),
     keys: () => many(reads.keys, {}, decodeKey),
-    agent: (id) => one(reads.agent, { id }, decodeAgent),
+    agent: (id) => readOne(reads.agent, { id }, decodeAgent),
     agents: (filter) => many(reads.agents(filter), { ...filter, offset: filter.offset ?? 0 }, decodeAgent),
-    policy: (id) => one<PolicyRow>(reads.policy, { id }),
-    policyByName: (name) => one<PolicyRow>(reads.policyByName, { name }),
+    policy: (id) => readOne<PolicyRow>(reads.policy, { id }),
+    policyByName: (name) => readOne<PolicyRow>(reads.policyByName, { name }),
     policies: () => many<PolicyRow>(reads.policies, {}),
-    policyVersion: (policy_id, version) => one<PolicyVersionRow>(reads.policyVersion, { policy_id, version }),
+    policyVersion: (policy_id, version) => readOne<PolicyVersionRow>(reads.policyVersion, { policy_id, version }),
     policyVersions: (policy_id) => many<PolicyVersionRow>(reads.policyVersions, { policy_id }),
-    policySet: (digest) => one<PolicySetRow>(reads.policySet, { digest }),
+    policySet: (digest) => readOne<PolicySetRow>(reads.policySet, { digest }),
     ...createDeliveryReader(reads, db),
     ...createLimitReader(reads, db),
     ...createPastActionReader(reads, db),
     ...createDocumentReader(reads, db),
-    meta: async (name) => (await one<{ value: string }>(reads.meta, { name }))?.value ?? null,
+    meta: async (name) => (await readOne<{ value: string }>(reads.meta, { name }))?.value ?? null,
   };
 }
 

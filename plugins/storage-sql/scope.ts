@@ -38,14 +38,14 @@ export class TransactionScope implements SqlExecutor {
     engine: Pick<SqlEngine, "pipelined" | "toStorageError">,
     dialect: Pick<SqlDialect, "insertRows" | "types">,
     tx: SqlTransaction,
-    own: { moveHead: Statement; eraseAction: Statement; erasePart: Record<string, Statement> },
-    known: FindPrefetchedRows,
+    ownStatements: { moveHead: Statement; eraseAction: Statement; erasePart: Record<string, Statement> },
+    prefetched: FindPrefetchedRows,
   ) {
     this.engine = engine;
     this.dialect = dialect;
     this.tx = tx;
-    this.own = own;
-    this.known = known;
+    this.own = ownStatements;
+    this.known = prefetched;
   }
 
   all(statement: Statement, values: object): Promise<SqlRow[]> {
@@ -151,7 +151,7 @@ export class TransactionScope implements SqlExecutor {
     });
   }
 
-  /** Adds a row to `held`. */
+  /** Buffers a row, to insert it together with later rows. */
   private hold(insert: InsertStatement, values: object, last?: SqlValue): void {
     if (this.over) throw new StorageError("unavailable", OVER);
     if (this.failure !== null) throw this.failure;
@@ -243,7 +243,7 @@ export class TransactionScope implements SqlExecutor {
       await this.everyOne(rows, (row) => this.query(insert.sql, row));
       return;
     }
-    await this.everyOne(parts(rows), (part) => {
+    await this.everyOne(splitRows(rows), (part) => {
       const { sql, values } = insertRows(insert, part);
       return this.query(sql, values);
     });
@@ -253,9 +253,9 @@ export class TransactionScope implements SqlExecutor {
   private async everyOne<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<void> {
     if (this.engine.pipelined === true) await Promise.all(all.map(work));
     else
-      for (const one of all) {
+      for (const row of all) {
         if (this.failure !== null) throw this.failure;
-        await work(one);
+        await work(row);
       }
   }
 }
@@ -265,7 +265,7 @@ const copyOfBytes = (value: SqlValue): SqlValue => (value instanceof Uint8Array 
 const isInsert = (statement: Statement): statement is InsertStatement => statement.into !== undefined;
 
 /** Splits the rows into parts that are small enough for one statement. */
-function parts(rows: readonly SqlValue[][]): SqlValue[][][] {
+function splitRows(rows: readonly SqlValue[][]): SqlValue[][][] {
   const all: SqlValue[][][] = [];
   let size = Infinity;
   for (const row of rows) {

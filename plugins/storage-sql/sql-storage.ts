@@ -1,6 +1,7 @@
 /**
- * The storage contract over any SQL database. An engine provides connections and transactions. This folder contains the
- * order of transactions, the schema, the statements and the handling of failures, which are the same for all databases.
+ * The storage contract over any SQL database. An engine provides connections and transactions. This folder has the
+ * parts that are the same for all databases: the order of transactions, the schema, the statements and the handling of
+ * failures.
  */
 import {
   TILE_WIDTH,

@@ -79,7 +79,7 @@ export function params<T>(columns: readonly string[], table?: string): T {
   return Object.fromEntries(columns.map((column) => [column, param(column, forms[column])])) as T;
 }
 
-/** A statement that is built when it is first used, because building all of them takes a tenth of a start. */
+/** A statement that is compiled on first use, because compiling all of them would take a tenth of the startup time. */
 class PreparedStatement implements Statement {
   readonly into?: string;
   #build: (() => Compilable) | undefined;

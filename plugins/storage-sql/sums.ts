@@ -84,10 +84,10 @@ function bucketChanges() {
   return {
     /** @param at the bucket; `start` can be any time in it */
     add(at: Omit<Bucket, "counts">, value: string, n: number): void {
-      const place = { ...at, start: at.start - (at.start % at.grain) };
-      const key = keyOf(place);
+      const bucketKey = { ...at, start: at.start - (at.start % at.grain) };
+      const key = keyOf(bucketKey);
       let bucket = changes.get(key);
-      if (bucket === undefined) changes.set(key, (bucket = { ...place, counts: new Map() }));
+      if (bucket === undefined) changes.set(key, (bucket = { ...bucketKey, counts: new Map() }));
       count(bucket.counts, value, n);
     },
     async apply(statements: SumStatements, db: SqlExecutor): Promise<void> {

@@ -34,7 +34,7 @@ const held = new Set<string>();
  */
 export function lockStore(library: SqliteLibrary, storePath: string): StoreLock {
   const path = `${storePath}.lock`;
-  if (held.has(path)) throw refusal(storePath, "is already open in this process");
+  if (held.has(path)) throw lockedError(storePath, "is already open in this process");
   createPrivateFile(path);
   const connection = connect(library, path, { busyTimeout: WAIT });
   try {
@@ -45,7 +45,7 @@ export function lockStore(library: SqliteLibrary, storePath: string): StoreLock 
     for (let attempt = 1; ; attempt++) {
       announce(connection);
       connection.exec("begin immediate");
-      if (announced(connection) === process.pid || attempt === MAX_ANNOUNCEMENTS) break;
+      if (readAnnouncedPid(connection) === process.pid || attempt === MAX_ANNOUNCEMENTS) break;
       connection.exec("rollback");
     }
   } catch (error) {
@@ -74,24 +74,27 @@ function announce(connection: Connection): void {
   connection.exec("commit");
 }
 
-function announced(connection: Connection): unknown {
+function readAnnouncedPid(connection: Connection): unknown {
   return connection.all("select pid from holder", [])[0]?.["pid"];
 }
 
 function heldByOther(connection: Connection, storePath: string): StorageError {
   let pid: unknown;
   try {
-    pid = announced(connection);
+    pid = readAnnouncedPid(connection);
   } catch {
     // Another process is writing the pid.
   }
   // If the stored pid is this process's pid, the holder is another thread, or a process in another container.
-  return refusal(
+  return lockedError(
     storePath,
     typeof pid === "number" && pid !== process.pid ? `is in use by process ${pid}` : "is in use already",
   );
 }
 
-function refusal(storePath: string, why: string): StorageError {
-  return new StorageError("locked", `the store ${storePath} ${why}; stop that process first, or use a different file`);
+function lockedError(storePath: string, reason: string): StorageError {
+  return new StorageError(
+    "locked",
+    `the store ${storePath} ${reason}; stop that process first, or use a different file`,
+  );
 }

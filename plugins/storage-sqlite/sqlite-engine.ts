@@ -32,7 +32,7 @@ interface OpenStore {
   /** Whether the WAL might still contain erased data. */
   stale: boolean;
   watch: ReturnType<typeof setInterval> | null;
-  /** Error that every write throws until the files are back in place; null if they are in place. */
+  /** Error that every write throws while the files are missing; null if they are present. */
   away: StorageError | null;
   /** Error that every read and write throws until the service restarts; null if there is none. */
   lost: StorageError | null;
@@ -63,8 +63,8 @@ export class SqliteEngine implements SqlEngine {
   private store: OpenStore | null = null;
   private scrubbed = -Infinity;
 
-  constructor(given: string, busyTimeout: number, log?: Logger) {
-    this.given = given;
+  constructor(configuredPath: string, busyTimeout: number, log?: Logger) {
+    this.given = configuredPath;
     this.busyTimeout = busyTimeout;
     this.log = log;
   }
@@ -140,7 +140,7 @@ export class SqliteEngine implements SqlEngine {
         }
         this.scrubFile(open);
       },
-      rollback: async (because) => this.rollBack(open, writer, because),
+      rollback: async (cause) => this.rollBack(open, writer, cause),
     };
   }
 
@@ -168,7 +168,7 @@ export class SqliteEngine implements SqlEngine {
     const open = this.inPlace();
     const writer = (open.writer ??= connectStore(open.library, open.path, { busyTimeout: this.busyTimeout }));
     this.tried(() => writer.exec("vacuum"));
-    // Until the WAL is emptied, only the WAL contains the new pages, and the file still contains the old pages.
+    // Until the WAL is emptied, only the WAL has the new pages, and the file still has the old ones.
     await this.scrub();
     if (open.stale)
       throw new StorageError(
@@ -208,10 +208,10 @@ export class SqliteEngine implements SqlEngine {
     }
   }
 
-  private lose(why: StorageError): void {
+  private lose(reason: StorageError): void {
     if (this.store === null || this.store.lost !== null) return;
-    this.store.lost = why;
-    this.log?.error("this process has lost access to the store", { error: why.message });
+    this.store.lost = reason;
+    this.log?.error("this process has lost access to the store", { error: reason.message });
   }
 
   private look(): void {
@@ -229,10 +229,10 @@ export class SqliteEngine implements SqlEngine {
   /**
    * Rolls back the open transaction. Closes the connection if the error makes it unusable, or if the rollback fails.
    */
-  private rollBack(open: OpenStore, writer: Connection, because: unknown): void {
+  private rollBack(open: OpenStore, writer: Connection, cause: unknown): void {
     if (open.writer !== writer) return;
     try {
-      if (invalidatesConnection(because)) this.dropWriter();
+      if (invalidatesConnection(cause)) this.dropWriter();
       else writer.exec("rollback");
     } catch {
       this.dropWriter();
@@ -260,12 +260,12 @@ export class SqliteEngine implements SqlEngine {
   }
 }
 
-async function openStore(given: string, busyTimeout: number): Promise<OpenStore> {
-  if (given === ":memory:" || given === "") {
-    throw new StorageError("unavailable", `the path "${given}" is not a file path; the store needs a file`);
+async function openStore(configuredPath: string, busyTimeout: number): Promise<OpenStore> {
+  if (configuredPath === ":memory:" || configuredPath === "") {
+    throw new StorageError("unavailable", `the path "${configuredPath}" is not a file path; the store needs a file`);
   }
   const library = await loadSqlite();
-  const path = prepareFolder(given);
+  const path = prepareFolder(configuredPath);
   // Acquire the lock first, so that the file is not touched while another process uses it.
   const lock = lockStore(library, path);
   let writer: Connection | null = null;
@@ -305,8 +305,8 @@ function assertInPlace({ path, file, wal }: OpenStore): void {
 }
 
 /** Opens the store without a lock and without changes, because the service may be using it. */
-async function openToRead(given: string, busyTimeout: number): Promise<OpenStore> {
-  const path = resolve(given);
+async function openToRead(configuredPath: string, busyTimeout: number): Promise<OpenStore> {
+  const path = resolve(configuredPath);
   if (!existsSync(path)) throw new StorageError("unavailable", `there is no store at ${path}`);
   const library = await loadSqlite();
   const reader = connectStore(library, path, { busyTimeout, readOnly: true });

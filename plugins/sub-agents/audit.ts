@@ -1,6 +1,6 @@
 /**
- * Checks that each decision records the authority that its request names as the ledger has it, and that the end of an
- * authority ended all its descendants. Decides again what agents did under authorities.
+ * Checks authorities. Each decision must record the authority that its request names, as the ledger has it. The end of
+ * an authority must end all its descendants. Also repeats the decisions on actions under authorities.
  */
 import { canonicalText, decideForEntry, Evaluation, type JsonValue, parseEntryTime } from "../../src/core.ts";
 import type {
@@ -44,15 +44,15 @@ export function authorityAuditor(): FeatureAuditor {
       }
     },
     /** Decides again what an agent did under an authority. */
-    async checkDecision({ entry, request, facts, policies }: AuditedDecision, fault: ReportFault): Promise<void> {
+    async checkDecision({ entry, request, facts, policies }: AuditedDecision, reportFault: ReportFault): Promise<void> {
       const set = facts.authority === undefined ? null : await policies();
       if (set === null) return;
       const { decision } = decideForEntry(new Evaluation(set, request, facts, parseEntryTime(entry.at)), facts);
       if (textOf(decision) !== textOf(entry.decision))
-        fault(`evaluating it again under the authority ${facts.authority?.id} gives a different decision`);
+        reportFault(`evaluating it again under the authority ${facts.authority?.id} gives a different decision`);
     },
-    finish(fault: ReportFault): void {
-      for (const id of due) fault(`the ledger lacks the end of the authority ${id}, an ancestor of which ended`);
+    finish(reportFault: ReportFault): void {
+      for (const id of due) reportFault(`the ledger lacks the end of the authority ${id}, an ancestor of which ended`);
     },
   };
 }

@@ -93,28 +93,32 @@ export function createAuthority(
 
 function findKnown(tx: LedgerTransaction, id: string): Authority {
   const authority = tx.state(authorityState).all.get(id);
-  if (authority === undefined) throw notFound(id);
+  if (authority === undefined) throw notFoundRefusal(id);
   return authority;
 }
 
-/** Returns the authority under which the agent gives another. Throws unless it was given to the agent and is in force. */
+/**
+ * Returns the parent authority, under which the agent gives a new one. Throws unless it was given to this agent and is
+ * in force.
+ */
 function findParent(tx: LedgerTransaction, id: string, agentId: string): Authority {
   const { fault } = resolveAuthority(tx, id, agentId);
-  if (fault?.code === "AUTHORITY_UNKNOWN") throw notFound(id);
+  if (fault?.code === "AUTHORITY_UNKNOWN") throw notFoundRefusal(id);
   if (fault !== null) throw new Refusal(ERRORS.ended, fault.reason);
   return tx.state(authorityState).all.get(id) as Authority;
 }
 
 function readEnd(text: string | undefined, parent: Authority | null, now: number): number {
   if (text === undefined && parent !== null) return parent.until;
-  if (text === undefined) throw invalid("/for", "it is required without `parent`");
+  if (text === undefined) throw invalidRefusal("/for", "it is required without `parent`");
   const ms = parseDuration(text) ?? 0;
   if (ms >= 1000 && ms <= MAX_MS) return now + ms;
-  throw invalid("/for", `"${text}" is not a duration from 1m to 168h, such as 30m or 2h`);
+  throw invalidRefusal("/for", `"${text}" is not a duration from 1m to 168h, such as 30m or 2h`);
 }
 
 function assertNames(tx: LedgerTransaction, agentId: string, from: string, parent: Authority | null): void {
-  if (sameName(agentId, from)) throw invalid("/agent_id", "an agent gives authorities to other agents, not to itself");
+  if (sameName(agentId, from))
+    throw invalidRefusal("/agent_id", "an agent gives authorities to other agents, not to itself");
   const { all } = tx.state(authorityState);
   const above = parent === null ? [] : chainOf(all, parent);
   if (above.length >= MAX_DEPTH)
@@ -124,12 +128,15 @@ function assertNames(tx: LedgerTransaction, agentId: string, from: string, paren
     );
   const bytes = [...above.map((link) => link.from), from, agentId].reduce((sum, name) => sum + utf8(name).length, 0);
   if (bytes > MAX_NAME_BYTES)
-    throw invalid("/agent_id", `the names of all agents in the chain have ${bytes} bytes; at most ${MAX_NAME_BYTES}`);
+    throw invalidRefusal(
+      "/agent_id",
+      `the names of all agents in the chain have ${bytes} bytes; at most ${MAX_NAME_BYTES}`,
+    );
 }
 
 /** Throws AUTHORITY_TOO_WIDE if every action under the authority would be denied because of the agent that gives it. */
 function assertMayGive(from: string, facts: AgentFacts): void {
-  // The tools are checked one by one.
+  // The tools are checked separately.
   const bar = findAgentBar(
     { agent_id: from, tool: "" },
     facts.agent ? { agent: { ...facts.agent, allowed_tools: null } } : facts,
@@ -141,7 +148,7 @@ type Terms = Pick<Authority, "tools" | "operations" | "condition" | "count" | "s
 
 /**
  * Throws AUTHORITY_TOO_WIDE if the new authority is provably wider than the agent's own tools or the authority above.
- * What cannot be proved here, such as a condition, is enforced by every decision, which evaluates each link.
+ * Other limits, such as conditions, cannot be compared. Every decision enforces them, because it evaluates each link.
  */
 function assertWithin(allowedTools: readonly string[] | null, parent: Authority | null, terms: Terms): void {
   const refuse = (pointer: string, detail: string): Refusal =>
@@ -179,14 +186,14 @@ function assertExpressions(
   const targets = tools.map((tool, i) => ({ agent_id, tool, operation: operations[i] ?? operations[0] ?? "*" }));
   for (const target of targets) {
     const inCondition = condition === null ? null : findScopeFault(compiled, target, condition, "condition");
-    if (inCondition !== null) throw invalid("/condition", inCondition);
+    if (inCondition !== null) throw invalidRefusal("/condition", inCondition);
     const inSum = sum === null ? null : findSumFault(compiled, target, sum);
-    if (inSum !== null) throw invalid("/limits/sum/of", inSum);
+    if (inSum !== null) throw invalidRefusal("/limits/sum/of", inSum);
   }
 }
 
 function assertCounts({ all, open }: Authorities, from: string, parent: Authority | null, now: number): void {
-  // Compare what is cheap first: the agents of a service can have thousands of open authorities.
+  // Compare cheap members first, because the agents of a service can have thousands of open authorities.
   const near = open.filter((other) =>
     parent === null ? other.parent === null && sameName(other.from, from) : other.root === parent.root,
   );
@@ -204,28 +211,34 @@ function assertCounts({ all, open }: Authorities, from: string, parent: Authorit
     );
 }
 
-const invalid = (pointer: string, detail: string): Refusal =>
+const invalidRefusal = (pointer: string, detail: string): Refusal =>
   new Refusal("VALIDATION_FAILED", `the authority is not valid: ${detail}`, { errors: [{ pointer, detail }] });
 
-export const notFound = (id: string): Refusal =>
+export const notFoundRefusal = (id: string): Refusal =>
   new Refusal(ERRORS.notFound, `there is no authority "${id}" that this key may see`);
 
-/** Whether the credential is of an agent that acts for a user, and an agent of another user gave the authority. */
+/**
+ * Returns true if the credential belongs to an agent that acts for one user, and an agent of another user gave the
+ * authority.
+ */
 export function isOfOtherUser({ by }: Authority, { key, workload }: Credential): boolean {
   const actsForUser = typeof workload?.user_id === "string";
   return actsForUser && by.key_id !== key.id && by.owner === principalOfUser(by.key_id);
 }
 
-/** Whether the credential is of the agent that gave the authority. The agent acts for the same user, if for any. */
+/**
+ * Returns true if the credential belongs to the agent that gave the authority. If the agent acted for a user, the
+ * credential must act for the same user.
+ */
 export function isGiver({ from, by }: Authority, { key, workload }: Credential): boolean {
   const isSame = typeof workload?.user_id !== "string" || by.key_id === key.id;
   return isSame && key.agent_id !== null && sameName(from, key.agent_id);
 }
 
 /**
- * Ends an authority and its descendants in one transaction, for an agent that gave a link of its chain or for an
- * admin. Then cancels the open actions under them, in as many transactions as needed; they can no longer be approved or
- * start in any case.
+ * Ends an authority and its descendants in one transaction, for an admin or for an agent that gave a link of its chain.
+ * Then cancels the open actions under them, in as many transactions as needed. Such actions cannot be approved or
+ * started in any case.
  */
 export async function endAuthority(
   host: CoreHost,
@@ -237,7 +250,7 @@ export async function endAuthority(
     const caller = await tx.confirm(credential);
     const before = tx.state(authorityState);
     const found = before.all.get(id);
-    if (found === undefined || !isVisible(before, found, caller)) throw notFound(id);
+    if (found === undefined || !isVisible(before, found, caller)) throw notFoundRefusal(id);
     const hasGiven = chainOf(before.all, found).some((link) => isGiver(link, caller));
     if (!caller.hasScope("admin") && !(hasGiven && caller.hasScope("actions:submit")))
       throw new Refusal("INSUFFICIENT_SCOPE", "only an agent that gave the authority, or an admin, can end it");
@@ -248,14 +261,16 @@ export async function endAuthority(
     return { authority: tx.state(authorityState).all.get(id) as Authority, ended: list, by: actor };
   });
   for (const { id: authority, agent_id } of ended) {
-    const why = { by, comment: `the authority ${authority} ended` };
+    const reason = { by, comment: `the authority ${authority} ended` };
     const owner = { agent_id, authority };
-    while (await host.ledger.transact((tx) => host.openActionCanceller.cancelPage(tx, owner, why)));
+    while (await host.ledger.transact((tx) => host.openActionCanceller.cancelPage(tx, owner, reason)));
   }
   return authority;
 }
 
-/** Ends the authorities that an agent gave or has when a person suspends it, and those that ended keys gave. */
+/**
+ * When a person suspends an agent, ends the authorities that it gave or has. When a key ends, ends those that it gave.
+ */
 export const authorityReaction: Reaction = {
   agentSuspended(tx, agentId, by) {
     const end = { cause: "suspension", comment: null, by } as const;

@@ -3,7 +3,7 @@ import { ActorSchema, closed, countSchema, orNull, textSchema, timeSchema } from
 import { defineRecord, type RecordOf, Type } from "../../src/plugin.ts";
 import { GrantSum } from "../actions/api.ts";
 
-/** Why an authority can end with an entry. It also ends without an entry when its time is over. */
+/** Causes of an entry that ends an authority. An authority also ends without an entry when it expires. */
 export const CAUSES = ["revoked", "parent", "suspension", "deactivation"] as const;
 
 /** An agent gave another agent a part of its rights, or this authority ended. */

@@ -12,7 +12,14 @@ import {
 import { type Credential, defineRoute, nextLink, type StatesReader, toRfc3339 } from "../../src/plugin.ts";
 import { readSession } from "../actions/api.ts";
 import { authorityAuditor } from "./audit.ts";
-import { authorityReaction, createAuthority, endAuthority, isGiver, isOfOtherUser, notFound } from "./changes.ts";
+import {
+  authorityReaction,
+  createAuthority,
+  endAuthority,
+  isGiver,
+  isOfOtherUser,
+  notFoundRefusal,
+} from "./changes.ts";
 import { AUTHORITY_ENTRY } from "./entry.ts";
 import * as schema from "./schemas.ts";
 import { type Authorities, type Authority, authorityState, chainOf, findEnd, resolveAuthority } from "./state.ts";
@@ -37,7 +44,7 @@ export default defineCorePlugin({
 });
 
 function authorityRoutes(host: CoreHost) {
-  const one = { description: "The authority.", schema: schema.AuthorityRecord };
+  const response = { description: "The authority.", schema: schema.AuthorityRecord };
   return [
     defineRoute({
       method: "POST",
@@ -51,8 +58,8 @@ function authorityRoutes(host: CoreHost) {
       bodyLimit: BODY_BYTES,
       idempotent: true,
       responses: {
-        200: { ...one, description: "An earlier request with this Idempotency-Key created the authority." },
-        201: one,
+        200: { ...response, description: "An earlier request with this Idempotency-Key created the authority." },
+        201: response,
       },
       errors: [
         "AGENT_UNBOUND",
@@ -107,13 +114,13 @@ function authorityRoutes(host: CoreHost) {
       summary: "Read an authority",
       scope: ["actions:submit", "actions:read"],
       params: schema.AuthorityParams,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [ERRORS.notFound],
       async handle({ params: { id }, credential }) {
         const snapshot = await host.snapshot();
         const authorities = snapshot.state(authorityState);
         const authority = authorities.all.get(id);
-        if (authority === undefined || !canSeeAuthority(authorities, authority, credential)) throw notFound(id);
+        if (authority === undefined || !canSeeAuthority(authorities, authority, credential)) throw notFoundRefusal(id);
         return { status: 200, json: renderAuthority(snapshot, authority) };
       },
     }),
@@ -126,7 +133,7 @@ function authorityRoutes(host: CoreHost) {
         "Takes effect on every process before the response is sent. For the agent that gave it, an agent above it, or an admin. Actions under it that wait for approval, or have not started, are cancelled.",
       scope: ["actions:submit", "admin"],
       params: schema.AuthorityParams,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [ERRORS.notFound, ERRORS.ended],
       async handle({ params: { id }, credential }) {
         const authority = await endAuthority(host, credential, id, canSeeAuthority);
@@ -136,7 +143,9 @@ function authorityRoutes(host: CoreHost) {
   ];
 }
 
-/** Whether the credential can see the agent that has the authority, or an agent that gave a link of its chain. */
+/**
+ * Returns true if the credential can see the agent that has the authority, or an agent that gave a link of its chain.
+ */
 function canSeeAuthority({ all }: Authorities, authority: Authority, credential: Credential): boolean {
   const { agent_id } = credential.key;
   const chain = chainOf(all, authority);

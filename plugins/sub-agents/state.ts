@@ -21,9 +21,9 @@ export interface Authority extends Pick<
   AuthorityEntry["authority"],
   "id" | "parent" | "from" | "tools" | "operations" | "condition" | "count" | "sum" | "session"
 > {
-  /** The agent that may act under it. */
+  /** The agent that may act under the authority. */
   agent_id: string;
-  /** The first authority of its chain: its own id if it has no parent. */
+  /** The first authority of the chain: its own id if it has no parent. */
   root: string;
   /** Position in its chain, from 1. */
   depth: number;
@@ -47,9 +47,9 @@ export interface AuthorityEnd {
   comment: string | null;
 }
 
-/** An authority that ended long ago is unknown, so that agents cannot fill the memory. */
+/** The recent authorities. Those that ended long ago are evicted, so that agents cannot fill the memory. */
 export interface Authorities extends EndableValues<Authority> {
-  /** Authorities without a recorded end whose time was not over at the last entry, in ledger order. */
+  /** Authorities without a recorded end that had not expired at the last entry, in ledger order. */
   readonly open: readonly Authority[];
 }
 
@@ -93,8 +93,8 @@ function create(
     if (!sameName(parent.agent_id, from)) throw fault("names a parent of another agent");
     if (until > parent.until || parent.depth >= MAX_DEPTH) throw fault("goes beyond its parent");
   }
-  const place = { root: parent?.root ?? id, depth: (parent?.depth ?? 0) + 1 };
-  return { ...authority, agent_id, ...place, created_at: at, until, comment, by, seq, ended: null };
+  const position = { root: parent?.root ?? id, depth: (parent?.depth ?? 0) + 1 };
+  return { ...authority, agent_id, ...position, created_at: at, until, comment, by, seq, ended: null };
 }
 
 function end(before: Authority | null, entry: AuthorityEntry, at: number): Authority {
@@ -145,7 +145,7 @@ export function chainOf(all: Authorities["all"], authority: Authority): Authorit
   return chain;
 }
 
-/** Returns the end of an authority: its own, or that of an ancestor. Null if it is in force. */
+/** Returns the end of an authority or of one of its ancestors. Null if it is in force. */
 export function findEnd(all: Authorities["all"], authority: Authority, now: number): AuthorityEnd | null {
   const chain = chainOf(all, authority);
   for (const { ended, until } of chain.toReversed()) {
@@ -166,8 +166,8 @@ export function listBelow({ all, open }: Authorities, { id, root }: Authority, n
 }
 
 /**
- * Returns the authority that a request of the agent names, as a fact of its decision. An authority that was given to
- * another agent is unknown, so that an agent learns nothing about it.
+ * Returns the authority that a request of the agent names, as a fact of its decision. An authority of another agent
+ * counts as unknown, so that an agent learns nothing about it.
  */
 export function resolveAuthority({ state, now }: StatesReader, id: string, agentId: string): AuthorityFact {
   const { all } = state(authorityState);

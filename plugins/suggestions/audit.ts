@@ -1,6 +1,6 @@
 /**
- * Checks suggested rules. A rule must be active when it allows an action. A stop or failed result that must revert a
- * rule must be followed by the reversal. A flag can revert only rules that allowed the flagged action. Uses about 100
+ * Checks suggested rules. A rule must be active when it allows an action. An entry that reverts a rule must follow each
+ * stop and failed result that requires it. A flag can revert only rules that allowed the flagged action. Uses about 100
  * bytes of memory for each action that a suggested rule allowed.
  */
 import {

@@ -2,7 +2,7 @@
 import { ActorSchema, closed, orNull, textSchema, timeSchema } from "../../src/core.ts";
 import { defineRecord, type RecordOf, Type } from "../../src/plugin.ts";
 
-export const oneOf = <const Values extends readonly string[]>(description: string, ...values: Values) =>
+export const literalUnion = <const Values extends readonly string[]>(description: string, ...values: Values) =>
   Type.Unsafe<Values[number]>(
     Type.Union(
       values.map((value) => Type.Literal(value)),
@@ -16,7 +16,7 @@ export const oneOf = <const Values extends readonly string[]>(description: strin
  */
 export const SUGGESTED_RULE_ENTRY = defineRecord("suggested_rule", {
   at: timeSchema("Time of the entry."),
-  change: oneOf("The change.", "activated", "deactivated", "reverted", "restored"),
+  change: literalUnion("The change.", "activated", "deactivated", "reverted", "restored"),
   rule: Type.Object(
     {
       policy: textSchema("Name of the rule's policy, which identifies the rule."),
@@ -31,7 +31,7 @@ export const SUGGESTED_RULE_ENTRY = defineRecord("suggested_rule", {
     },
     { description: "The rule as it was when it was activated.", ...closed },
   ),
-  cause: orNull(oneOf("Why the rule was reverted; null otherwise.", "flag", "stop", "failure")),
+  cause: orNull(literalUnion("Why the rule was reverted; null otherwise.", "flag", "stop", "failure")),
   related_action: orNull(textSchema("The action that was flagged or that failed.")),
   related_stop: orNull(textSchema("The stop that reverted the rule.")),
   comment: orNull(textSchema("Comment of the person who flagged a use or restored the rule.")),

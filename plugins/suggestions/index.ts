@@ -1,4 +1,7 @@
-/** Suggested rules: rules that would have allowed what people approved, and what happens to them once they are active. */
+/**
+ * Suggested rules: rules that would have allowed what people approved, and the changes of these rules once they are
+ * active.
+ */
 import { type CoreHost, defineCorePlugin } from "../../src/core.ts";
 import { suggestedRuleAuditor } from "./audit.ts";
 import { SUGGESTED_RULE_ENTRY } from "./entry.ts";

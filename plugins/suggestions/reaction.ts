@@ -21,7 +21,7 @@ import {
 } from "./state.ts";
 
 export const suggestedRuleReaction: Reaction = {
-  /** Reverts the rules that the bar covers. They stay reverted when the bar ends. */
+  /** Reverts the rules that the bar covers. They stay reverted after the bar ends. */
   barPlaced(tx, { id, reason, by, covers }) {
     for (const rule of findRulesRevertedByBar(tx.state(suggestedRuleState), covers)) {
       const change = { change: "reverted", cause: "stop", related_stop: id, comment: reason, by } as const;

@@ -13,7 +13,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import { verifyAgainstLedger, visibleAction } from "../actions/api.ts";
-import { oneOf } from "./entry.ts";
+import { literalUnion } from "./entry.ts";
 import { ERRORS } from "./errors.ts";
 import { suggestedPoliciesOf } from "./reaction.ts";
 import {
@@ -41,7 +41,7 @@ const RestoreBody = Type.Object({ reason: Comment }, closed);
 const RuleRecord = Type.Object(
   {
     policy: textSchema("Name of the rule's policy, which identifies the rule."),
-    status: oneOf(
+    status: literalUnion(
       "`active`: allows actions. `reverted`: requires approval again, until a person restores it. `inactive`: its policy is not active, or in shadow mode.",
       "active",
       "reverted",
@@ -61,7 +61,7 @@ const RuleRecord = Type.Object(
     reverted: orNull(
       Type.Object(
         {
-          cause: oneOf("Why it was reverted.", "flag", "stop", "failure"),
+          cause: literalUnion("Why it was reverted.", "flag", "stop", "failure"),
           at: timeSchema("When it was reverted."),
           by: orNull(textSchema("Principal.")),
           action_id: orNull(textSchema("The action that was flagged or that failed.")),
@@ -79,7 +79,7 @@ type RuleRecord = Static<typeof RuleRecord>;
 const RuleList = Type.Object({ suggested_rules: Type.Array(RuleRecord) }, closed);
 
 export function suggestedRuleRoutes(host: CoreHost, tag: string) {
-  const one = { description: "The rule.", schema: RuleRecord };
+  const response = { description: "The rule.", schema: RuleRecord };
   return [
     defineRoute({
       method: "GET",
@@ -107,7 +107,7 @@ export function suggestedRuleRoutes(host: CoreHost, tag: string) {
       params: Params,
       body: FlagBody,
       bodyLimit: BODY_BYTES,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [ERRORS.notFound, ERRORS.reverted, "ACTION_NOT_FOUND", "RECORD_ALTERED"],
       async handle({ params: { policy }, body: { action_id, reason }, credential }) {
         const rule = await host.ledger.transact(async (tx) => {
@@ -142,7 +142,7 @@ export function suggestedRuleRoutes(host: CoreHost, tag: string) {
       params: Params,
       body: RestoreBody,
       bodyLimit: BODY_BYTES,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [ERRORS.notFound, ERRORS.notReverted, "AGENT_MISMATCH"],
       async handle({ params: { policy }, body: { reason }, credential }) {
         const rule = await host.ledger.transact(async (tx) => {
@@ -174,7 +174,7 @@ function recordChange(
   return tx.state(suggestedRuleState).get(rule.policy) as SuggestedRule;
 }
 
-/** Whether the credential may see actions that the rule applies to. */
+/** Returns true if the credential can see actions that the rule applies to. */
 function isVisible({ visibility }: Pick<Credential, "visibility">, { agents, tool }: SuggestedRule): boolean {
   return agents.some((agent_id) => canSee(visibility, { agent_id, tool, submitted_by: null }));
 }

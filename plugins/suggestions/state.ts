@@ -56,7 +56,7 @@ function applySuggestedRuleEntry(rules: SuggestedRules, entry: SuggestedRuleEntr
     throw new RangeError(`the change of the suggested rule ${rule.policy} and its cause contradict each other`);
   const flag = cause === "flag" && entry.related_action !== null ? [entry.related_action] : [];
   const flags = [...(before?.flags ?? []), ...flag];
-  return rules.with(rule.policy, { ...rule, flags, ...transition(before, entry, at) });
+  return rules.with(rule.policy, { ...rule, flags, ...applyChange(before, entry, at) });
 }
 
 export const suggestedRuleState: Fold<SuggestedRules> = {
@@ -65,7 +65,7 @@ export const suggestedRuleState: Fold<SuggestedRules> = {
   on: { suggested_rule: applySuggestedRuleEntry },
 };
 
-function transition(
+function applyChange(
   before: SuggestedRule | undefined,
   { change, rule: { policy }, cause, by, related_action, related_stop, comment }: SuggestedRuleEntry,
   at: number,
@@ -133,8 +133,7 @@ function suggestedTermsOf({ policy, mode, suggested, rules }: PolicyDocument): S
 }
 
 /**
- * Returns the results with the result of one more use, and keeps the newest 50. The oldest result is first; `s` is a
- * success, `f` a failure.
+ * Returns the last 50 results, with the result of one more use. The oldest is first; `s` is a success, `f` a failure.
  */
 export function appendRuleResult(results: string, success: boolean): string {
   return `${results}${success ? "s" : "f"}`.slice(-COUNTED_RESULTS);

@@ -55,10 +55,11 @@ export async function policySuggest(args: string[], io: Output): Promise<number>
   return EXIT_CODES.ok;
 }
 
-function numberOf(name: string, given: string | undefined): Record<string, number> {
-  if (given === undefined) return {};
-  if (!/^[0-9]{1,6}$/.test(given)) throw usageError(`--${name.replace("_", "-")} must be a number; got "${given}"`);
-  return { [name]: Number(given) };
+function numberOf(name: string, flagText: string | undefined): Record<string, number> {
+  if (flagText === undefined) return {};
+  if (!/^[0-9]{1,6}$/.test(flagText))
+    throw usageError(`--${name.replace("_", "-")} must be a number; got "${flagText}"`);
+  return { [name]: Number(flagText) };
 }
 
 /** Returns the suggestions with these names; all suggestions if no names are given. */

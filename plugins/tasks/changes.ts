@@ -33,7 +33,7 @@ import type { TaskEntry } from "./entry.ts";
 import { ERRORS, MAX_OPERATIONS, type TaskBody, type TaskOptions } from "./schemas.ts";
 import { findBarOf, findTaskEnd, grantsOf, isOf, listOpenTasks, type Task, taskState } from "./state.ts";
 
-/** Maximum number of open tasks of one agent, so that a person can still read what it may do. */
+/** Maximum number of open tasks of one agent, so that a person can still read all of them. */
 const MAX_OPEN = 10;
 const MS_PER_HOUR = 3_600_000;
 const MAX_PLAN_ACTIONS = 100;
@@ -88,13 +88,14 @@ export async function startTask(
     const isFull = listOpenTasks(tx, agent_id).length >= MAX_OPEN;
     let until = tx.now;
     for (const [i, terms] of operations.entries()) {
-      // Who sees the grant does not always see the task, so its title is not in it.
+      // A reader of the grant cannot always see the task, so the grant does not contain its title.
       const grant = { ...terms, agent_id, for: duration, reason: `for the task ${id}` };
       const same = operations.filter(({ tool, operation }) => tool === terms.tool && operation === terms.operation);
       const uses = same.reduce((sum, { count }) => sum + count, 0);
       ({ until } = recordGrantAlone(tx, caller, grants[i] ?? "", grant, { pointer: `${pointer}/${i}`, uses }));
     }
-    // After the checks of the caller's rights, so that it says nothing about agents that the caller does not see.
+    // Check this after the caller's rights, so that the refusal reveals nothing about agents that the caller cannot
+    // see.
     if (isFull) throw new Refusal(ERRORS.tooMany, describeLimit(agent_id));
     recordStart(
       tx,
@@ -275,7 +276,7 @@ export const taskReaction: Reaction = {
     const end = { cause: "flag", related_action: actionId, comment: null, by } as const;
     return endWhere(tx, ({ grants }) => grants.includes(id), end) > 0;
   },
-  /** Ends the tasks with an operation that the bar covers, and with them also the grants that it does not cover. */
+  /** Ends the tasks with an operation that the bar covers, and all grants of these tasks. */
   barPlaced(tx, { reason, by }) {
     const end = { cause: "stop", related_action: null, comment: reason, by } as const;
     endWhere(tx, (task) => findBarOf(tx, task) !== null, end);

@@ -84,7 +84,7 @@ function changeTask(before: Task | null, entry: TaskEntry & { seq: number }, at:
   return { ...before, ended: { cause, at, by, related_action, comment } };
 }
 
-/** The states, the bars and the time from which it follows whether a task is open. */
+/** The states, bars and time that determine whether a task is open. */
 export type TaskReader = Pick<StatesReader, "state" | "now"> & { placedBar: FindPlacedBar };
 
 /** Returns the grants of a task. */
@@ -93,7 +93,7 @@ export function grantsOf({ state }: Pick<StatesReader, "state">, task: Pick<Task
   return task.grants.flatMap((id) => all.get(id) ?? []);
 }
 
-/** Returns the end of a task: the recorded one, or else a bar that covers one of its operations, or its time. */
+/** Returns the end of a task: the recorded end, a bar that covers one of its operations, or its expiry. */
 export function findTaskEnd(reader: TaskReader, task: Task): TaskEnd | null {
   if (task.ended !== null) return task.ended;
   if (task.until <= reader.now) return { cause: "time", at: task.until, by: null, related_action: null, comment: null };

@@ -6,8 +6,8 @@ import { HOUR_MS, MAX_MEASURED_REQUESTS, type RequestRate, throttleLimit, thrott
 
 export function throttleAuditor(): FeatureAuditor {
   /**
-   * For each key, a map from the start of an hour to the number of requests for approval in that hour, in ascending
-   * order.
+   * For each key, the number of requests for approval in each hour. The inner map's keys are the starts of the hours,
+   * ascending.
    */
   const requests = new Map<string, Map<number, number>>();
   let newest: DecisionEntry | null = null;
@@ -48,7 +48,7 @@ export function throttleAuditor(): FeatureAuditor {
   };
 }
 
-/** Returns the rate of the newest requests, computed in the same way as the store computes it. */
+/** Returns the rate of the newest requests, computed as the store does. */
 function measure(hours: readonly (readonly [start: number, requests: number])[]): RequestRate {
   const rate: RequestRate = { requests: 0, hours: 0 };
   for (const [, requests] of hours.toReversed()) {

@@ -15,8 +15,7 @@ export function throttleStep(options: ThrottleOptions): DecisionStep {
 }
 
 /**
- * The usual rates of keys in the current hour, which are the same for the whole hour, because they count only requests
- * of earlier hours.
+ * The usual rates of keys. They are constant for the current hour, because they count only requests of earlier hours.
  */
 class UsualRates {
   private hour = NaN;
@@ -40,7 +39,7 @@ async function throttle(
   const { hour, since } = throttlePeriod(tx.now);
   const rates = usualRates.in(hour);
   const until = hour + HOUR_MS;
-  /** Whether the key made fewer requests in this hour. */
+  /** Returns true if the key made fewer requests in this hour. */
   const isBelow = (limit: number): Promise<boolean> =>
     tx.isBelow(
       `approval requests ${key.id} ${hour}`,

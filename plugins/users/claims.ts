@@ -54,8 +54,8 @@ function readVerifiedEmail({ name, email_domains: domains }: ProviderOptions, cl
 }
 
 /**
- * Returns true if the configuration maps groups of the provider. Then a person without groups has no rights, because
- * otherwise people could leave out the groups that limit them, for example by a change of the scopes in the address.
+ * Returns true if the configuration maps groups of the provider. Then a person without groups has no rights. Otherwise,
+ * people could omit the groups that limit them, for example by a change of the scopes in the address.
  */
 function needsGroups({ groups, roles }: ProviderOptions): boolean {
   return Object.keys(groups).length > 0 || Object.keys(roles).length > 0;
@@ -95,23 +95,23 @@ function namesIn(provider: ProviderOptions, claims: Claims): string[] | null {
   const references = claims["_claim_names"];
   const [top = ""] = claimPath(groups_claim);
   if (value === undefined && typeof references === "object" && references !== null && top in references)
-    throw invalid(
+    throw invalidRefusal(
       `${name} sent a reference instead of the claim "${groups_claim}", because the user has too many groups; limit the groups that it sends`,
     );
   if (value === undefined || value === null) return null;
   const list: unknown[] = isRoleObject(value) ? Object.keys(value) : Array.isArray(value) ? value : [value];
   const names = list.map((each) => {
-    if (typeof each !== "string") throw invalid(`the claim "${groups_claim}" of ${name} is not a list of names`);
+    if (typeof each !== "string") throw invalidRefusal(`the claim "${groups_claim}" of ${name} is not a list of names`);
     return each;
   });
   if (typeof value === "string" && isJoinedList(provider, value))
-    throw invalid(`${name} sent the names in the claim "${groups_claim}" as one string; let it send a list`);
+    throw invalidRefusal(`${name} sent the names in the claim "${groups_claim}" as one string; let it send a list`);
   return names.length > 0 && names.every((each) => each.trim() === "") ? null : names;
 }
 
 /**
- * Returns true if the text has a mapped name as a part, such as `a,b` or `["a"]`. As one unknown name, it would give no
- * group, and so not the limits of the group.
+ * Returns true if a mapped name is a part of the text, such as `a` in `a,b` or in `["a"]`. As a whole, the text is an
+ * unknown name, so the person would not get the limits of the group.
  */
 function isJoinedList({ groups, roles }: ProviderOptions, text: string): boolean {
   const isMapped = (name: string): boolean => Object.hasOwn(groups, name) || Object.hasOwn(roles, name);
@@ -144,12 +144,12 @@ export function findClaim(claims: Claims, name: string): unknown {
 /**
  * Adds claims of the userinfo endpoint to those of the ID token. The claims of the ID token take precedence, because it
  * is signed, and only they identify the person.
- * @param wanted names of claims that can come from the endpoint although the ID token has another part of the same object
+ * @param claimNames names of claims to take from the endpoint even if the ID token has another part of the same object
  */
-export function mergeClaims(ofToken: Claims, ofEndpoint: Claims, wanted: readonly string[]): Claims {
+export function mergeClaims(ofToken: Claims, ofEndpoint: Claims, claimNames: readonly string[]): Claims {
   const { oid: _, ...about } = ofEndpoint;
   const merged: Record<string, unknown> = { ...about, ...ofToken };
-  for (const name of wanted) {
+  for (const name of claimNames) {
     const [top = ""] = claimPath(name);
     if (findClaim(ofToken, name) === undefined && findClaim(about, name) !== undefined) merged[top] = about[top];
   }
@@ -163,6 +163,6 @@ export function cleanDisplayName(value: unknown): string | null {
   return text === "" ? null : text;
 }
 
-function invalid(detail: string): Refusal {
+function invalidRefusal(detail: string): Refusal {
   return new Refusal(ERRORS.PROVIDER_INVALID, detail);
 }

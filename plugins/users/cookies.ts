@@ -23,7 +23,7 @@ const NAME = "assent_session";
 
 /**
  * Returns the values of all cookies of the request with this name. There can be several: a program on another port of
- * the host, or of a host below it, can set a cookie with any name.
+ * the host or of its subdomains can set a cookie with any name.
  */
 export function readCookies(request: Request, name: string): string[] {
   return (request.headers.get("cookie") ?? "").split(";").flatMap((part) => {
@@ -32,7 +32,7 @@ export function readCookies(request: Request, name: string): string[] {
   });
 }
 
-/** Whether the request carries a session cookie of this site, even an invalid one. */
+/** Returns true if the request carries a session cookie of this site, even an invalid one. */
 export function hasSessionCookie(request: Request, site: Site): boolean {
   return readCookies(request, cookieName(NAME, site)).length > 0;
 }

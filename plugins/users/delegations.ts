@@ -36,8 +36,8 @@ interface DelegationTerms {
 }
 
 /**
- * Lets another user approve on behalf of the user who is signed in, who must be `from`. Throws
- * USERS_DELEGATION_INVALID for an invalid period or user.
+ * Lets another user approve on behalf of the signed-in user, who must be `from`. Throws USERS_DELEGATION_INVALID for an
+ * invalid period or user.
  */
 export function createDelegation(
   host: CoreHost,
@@ -53,9 +53,9 @@ export function createDelegation(
       throw new Refusal("INSUFFICIENT_SCOPE", "you cannot approve, so there is nothing to delegate");
     const { to, groups = null, agents = null, tools = null, comment = null } = terms;
     assertMayReceive(requireActiveUser(tx.state(userState), to), from);
-    const known = delegableGroups(host, caller);
-    const unknown = groups?.find((group) => !known.includes(group));
-    if (unknown !== undefined) throw invalid(`"${unknown}" is neither one of your groups nor a rota`);
+    const knownGroups = delegableGroups(host, caller);
+    const unknown = groups?.find((group) => !knownGroups.includes(group));
+    if (unknown !== undefined) throw invalidRefusal(`"${unknown}" is neither one of your groups nor a rota`);
     for (const end of ["from", "to"] as const) assertRoom(tx, end, end === "from" ? from : to);
     const delegation = { id, from, to, groups, agents, tools, ...readPeriod(terms, tx.now) };
     recordDelegation(tx, toActor(caller.key, caller.principal), "created", null, comment, delegation);
@@ -97,7 +97,7 @@ export function requireVisibleDelegation(
   return delegation;
 }
 
-/** Whether the caller is one of the two users of the delegation, or can read users. */
+/** Returns true if the caller is one of the two users of the delegation, or can read users. */
 export function canSeeDelegation({ from, to }: Delegation, caller: Credential): boolean {
   const user = caller.session?.user.id;
   return user === from || user === to || caller.hasScope("users:read") || caller.hasScope("users:manage");
@@ -124,8 +124,8 @@ function mayApprove({ roles }: User): boolean {
 }
 
 function assertMayReceive(to: User, from: string): void {
-  if (to.id === from) throw invalid("you cannot delegate to yourself");
-  if (!mayApprove(to)) throw invalid(`${to.name} is not an approver; an admin must give them the role first`);
+  if (to.id === from) throw invalidRefusal("you cannot delegate to yourself");
+  if (!mayApprove(to)) throw invalidRefusal(`${to.name} is not an approver; an admin must give them the role first`);
 }
 
 function assertRoom(tx: LedgerTransaction, end: "from" | "to", user: string): void {
@@ -133,21 +133,23 @@ function assertRoom(tx: LedgerTransaction, end: "from" | "to", user: string): vo
     (each) => each[end] === user && delegationStatus(each, tx.state(userState), tx.now) !== "ended",
   );
   if (open.length >= MAX_OPEN)
-    throw invalid(`${MAX_OPEN} delegations ${end} this user have not ended, which is the limit; revoke one first`);
+    throw invalidRefusal(
+      `${MAX_OPEN} delegations ${end} this user have not ended, which is the limit; revoke one first`,
+    );
 }
 
 function readPeriod({ starts_at, until }: DelegationTerms, now: number): { starts_at: string; until: string } {
   const start = starts_at === undefined ? now : parseRfc3339(starts_at);
   const end = parseRfc3339(until);
   if (start === null || end === null)
-    throw invalid("`starts_at` and `until` must be times such as 2026-02-01T09:00:00Z");
-  if (start < now) throw invalid("`starts_at` is in the past; omit it to start now");
-  if (end <= start) throw invalid("`until` must be after the start");
+    throw invalidRefusal("`starts_at` and `until` must be times such as 2026-02-01T09:00:00Z");
+  if (start < now) throw invalidRefusal("`starts_at` is in the past; omit it to start now");
+  if (end <= start) throw invalidRefusal("`until` must be after the start");
   if (end - start > MAX_DELEGATION_MS || start - now > MAX_DELEGATION_MS)
-    throw invalid(`a delegation must start within ${DAYS} days and end at most ${DAYS} days later`);
+    throw invalidRefusal(`a delegation must start within ${DAYS} days and end at most ${DAYS} days later`);
   return { starts_at: toRfc3339(start), until: toRfc3339(end) };
 }
 
-function invalid(detail: string): Refusal {
+function invalidRefusal(detail: string): Refusal {
   return new Refusal(ERRORS.DELEGATION_INVALID, detail);
 }

@@ -59,45 +59,54 @@ export class PasskeyChanges {
    * Returns the options for creating a passkey, and the options of the gesture that confirms exactly this passkey.
    * `confirmation` is null if the user has no passkey for this site yet.
    */
-  async additionOptions(own: OwnSession): Promise<{ options: object; confirmation: object | null }> {
-    const { user } = requireSession(own.credential);
+  async additionOptions(ownSession: OwnSession): Promise<{ options: object; confirmation: object | null }> {
+    const { user } = requireSession(ownSession.credential);
     assertHasRoom(user);
-    const options = await registrationOptions(this.host, own.site, user, purposeOf(own, "registration", ""));
-    return { options, confirmation: await this.confirmationOptions(own, "passkey_added", options.challenge) };
+    const options = await registrationOptions(
+      this.host,
+      ownSession.site,
+      user,
+      purposeOf(ownSession, "registration", ""),
+    );
+    return { options, confirmation: await this.confirmationOptions(ownSession, "passkey_added", options.challenge) };
   }
 
-  /** Adds a passkey. */
-  async add(own: OwnSession, answer: { response: unknown; name: string; confirmation: unknown }): Promise<User> {
-    const added = await verifyRegistration(this.host, own.site, answer, purposeOf(own, "registration", ""));
-    return this.change(own, "passkey_added", added.challenge, answer.confirmation, {
+  async add(ownSession: OwnSession, answer: { response: unknown; name: string; confirmation: unknown }): Promise<User> {
+    const added = await verifyRegistration(
+      this.host,
+      ownSession.site,
+      answer,
+      purposeOf(ownSession, "registration", ""),
+    );
+    return this.change(ownSession, "passkey_added", added.challenge, answer.confirmation, {
       next: (before, tx) => withPasskey(tx, before, added.passkey),
       write: (tx) => recordRegistrationUse(this.host, tx, added),
     });
   }
 
   /** Returns the options of the gesture that confirms the removal of this passkey. Throws USERS_PASSKEY_NOT_FOUND. */
-  async removalOptions(own: OwnSession, passkeyId: string): Promise<object | null> {
-    withoutPasskey(requireSession(own.credential).user, own.site, passkeyId);
-    return this.confirmationOptions(own, "passkey_removed", passkeyId);
+  async removalOptions(ownSession: OwnSession, passkeyId: string): Promise<object | null> {
+    withoutPasskey(requireSession(ownSession.credential).user, ownSession.site, passkeyId);
+    return this.confirmationOptions(ownSession, "passkey_removed", passkeyId);
   }
 
   /** Removes a passkey. Throws USERS_LAST_PASSKEY if the user could not sign in without it. */
-  remove(own: OwnSession, passkeyId: string, confirmation: unknown): Promise<User> {
-    return this.change(own, "passkey_removed", passkeyId, confirmation, {
-      next: (before) => withoutPasskey(before, own.site, passkeyId),
+  remove(ownSession: OwnSession, passkeyId: string, confirmation: unknown): Promise<User> {
+    return this.change(ownSession, "passkey_removed", passkeyId, confirmation, {
+      next: (before) => withoutPasskey(before, ownSession.site, passkeyId),
     });
   }
 
   /** Returns the options of the gesture that confirms new recovery codes. */
-  async recoveryCodeOptions(own: OwnSession): Promise<object | null> {
-    assertNotManaged(requireSession(own.credential).user);
-    return this.confirmationOptions(own, "recovery_codes_created", "");
+  async recoveryCodeOptions(ownSession: OwnSession): Promise<object | null> {
+    assertNotManaged(requireSession(ownSession.credential).user);
+    return this.confirmationOptions(ownSession, "recovery_codes_created", "");
   }
 
   /** Replaces the recovery codes. Returns the new codes, of which only hashes are stored. */
-  async replaceRecoveryCodes(own: OwnSession, confirmation: unknown): Promise<string[]> {
+  async replaceRecoveryCodes(ownSession: OwnSession, confirmation: unknown): Promise<string[]> {
     const codes = newRecoveryCodes();
-    await this.change(own, "recovery_codes_created", "", confirmation, {
+    await this.change(ownSession, "recovery_codes_created", "", confirmation, {
       next(before) {
         // Reject users of an identity provider: a recovery code would let them sign in without the provider.
         assertNotManaged(before);
@@ -107,33 +116,49 @@ export class PasskeyChanges {
     return codes;
   }
 
-  private async confirmationOptions(own: OwnSession, change: OwnChange, subject: string): Promise<object | null> {
-    const session = requireSession(own.credential);
-    const options = await gestureOptions(this.host, own.site, session.user.id, purposeOf(own, change, subject));
-    if (options === null) await this.assertRecentSignIn(own.site, session, null);
+  private async confirmationOptions(
+    ownSession: OwnSession,
+    change: OwnChange,
+    subject: string,
+  ): Promise<object | null> {
+    const session = requireSession(ownSession.credential);
+    const options = await gestureOptions(
+      this.host,
+      ownSession.site,
+      session.user.id,
+      purposeOf(ownSession, change, subject),
+    );
+    if (options === null) await this.assertRecentSignIn(ownSession.site, session, null);
     return options;
   }
 
   /**
    * Verifies the confirmation of a change, and records the change.
-   * @param subject what is changed, such as a passkey's id; the confirmation is valid only for this subject
+   * @param subject the changed object, such as a passkey's id; the confirmation is valid only for it
    */
   private async change(
-    own: OwnSession,
+    ownSession: OwnSession,
     change: OwnChange,
     subject: string,
     confirmation: unknown,
     work: { next(before: User, tx: LedgerTransaction): User; write?(tx: LedgerTransaction): Promise<void> },
   ): Promise<User> {
     const { host } = this;
-    const { id } = requireSession(own.credential).user;
-    const gesture = await verifyGesture(host, own.site, id, confirmation, purposeOf(own, change, subject));
+    const { id } = requireSession(ownSession.credential).user;
+    const gesture = await verifyGesture(
+      host,
+      ownSession.site,
+      id,
+      confirmation,
+      purposeOf(ownSession, change, subject),
+    );
     const changed = await host.ledger.transact(async (tx) => {
-      const caller = await tx.confirm(own.credential);
+      const caller = await tx.confirm(ownSession.credential);
       const session = requireSession(caller);
       const user = work.next(session.user, tx);
-      if (passkeysForSite(session.user, own.site).length === 0) await this.assertRecentSignIn(own.site, session, tx);
-      const used = await useGesture(host, tx, own.site, session.user, gesture);
+      if (passkeysForSite(session.user, ownSession.site).length === 0)
+        await this.assertRecentSignIn(ownSession.site, session, tx);
+      const used = await useGesture(host, tx, ownSession.site, session.user, gesture);
       if (used === "copied") return null;
       await work.write?.(tx);
       const by = toActor(caller.key, caller.principal);

@@ -17,8 +17,8 @@ interface Gesture {
 }
 
 /**
- * Returns the user's passkeys for this site. A passkey is for one origin: browsers offer it to pages on every port of
- * its host, and each port can belong to another program.
+ * Returns the user's passkeys for this site. The service accepts a passkey only from the origin where it was enrolled:
+ * browsers offer it on every port of its host, and each port can belong to another program.
  */
 export function passkeysForSite(user: User | undefined, site: Site): readonly Passkey[] {
   return (user?.passkeys ?? []).filter(({ origin }) => origin === site.origin);
@@ -53,7 +53,7 @@ export async function verifyGesture(
   if (response === undefined) return null;
   const user = (await host.state(userState)).get(userId);
   const passkey = passkeysForSite(user, site).find(({ id }) => id === readPasskeyId(response));
-  if (user === undefined || passkey === undefined) throw notConfirmed();
+  if (user === undefined || passkey === undefined) throw notConfirmedRefusal();
   const { counter, challenge } = await verifyAssertion(host, site, response, user, passkey, purpose);
   return { passkey_id: passkey.id, counter, challenge };
 }
@@ -76,12 +76,12 @@ export async function useGesture(
 ): Promise<{ passkey_id: string | null } | "copied"> {
   const passkeys = passkeysForSite(user, site);
   if (passkeys.length === 0 && gesture === null) return { passkey_id: null };
-  if (gesture === null || !passkeys.some(({ id }) => id === gesture.passkey_id)) throw notConfirmed();
+  if (gesture === null || !passkeys.some(({ id }) => id === gesture.passkey_id)) throw notConfirmedRefusal();
   const { passkey_id: id, counter, challenge } = gesture;
   await useChallenge(host, tx, challenge);
   return (await advancePasskeyCounter(host, tx, user, { id, counter })) ? { passkey_id: id } : "copied";
 }
 
-function notConfirmed(): Refusal {
+function notConfirmedRefusal(): Refusal {
   return new Refusal(ERRORS.PASSKEY_INVALID, "confirm with one of your passkeys for this service");
 }

@@ -16,20 +16,20 @@ const CHANGE_ERRORS = [...START_ERRORS, ERRORS.CHALLENGE_INVALID, ERRORS.PASSKEY
 
 export function passkeyChangeRoutes(host: CoreHost, sessions: Sessions) {
   const changes = new PasskeyChanges(host, sessions);
-  const own = (credential: Credential, id: string): OwnSession => {
+  const findOwnSession = (credential: Credential, id: string): OwnSession => {
     requireOwnUser(credential, id);
     return { credential, site: requireSite(host) };
   };
   return [
-    ...additionRoutes(host, changes, own),
-    ...removalRoutes(host, changes, own),
-    ...codeRoutes(host, changes, own),
+    ...additionRoutes(host, changes, findOwnSession),
+    ...removalRoutes(host, changes, findOwnSession),
+    ...codeRoutes(host, changes, findOwnSession),
   ];
 }
 
 type FindOwn = (credential: Credential, id: string) => OwnSession;
 
-function additionRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn) {
+function additionRoutes(host: CoreHost, changes: PasskeyChanges, findOwnSession: FindOwn) {
   return [
     defineRoute({
       method: "POST",
@@ -45,7 +45,7 @@ function additionRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn) {
       errors: [...START_ERRORS, ERRORS.TOO_MANY_PASSKEYS],
       handle: async ({ params, credential }) => ({
         status: 200,
-        json: await changes.additionOptions(own(credential, params.id)),
+        json: await changes.additionOptions(findOwnSession(credential, params.id)),
       }),
     }),
     defineRoute({
@@ -60,14 +60,14 @@ function additionRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn) {
       responses: { 201: { description: "The user.", schema: schema.UserRecord } },
       errors: [...CHANGE_ERRORS, ERRORS.TOO_MANY_PASSKEYS],
       async handle({ params, body: { response, name = "Passkey", confirmation }, credential }) {
-        const user = await changes.add(own(credential, params.id), { response, name, confirmation });
+        const user = await changes.add(findOwnSession(credential, params.id), { response, name, confirmation });
         return { status: 201, json: schema.renderUser(user) };
       },
     }),
   ];
 }
 
-function removalRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn) {
+function removalRoutes(host: CoreHost, changes: PasskeyChanges, findOwnSession: FindOwn) {
   const errors = [ERRORS.PASSKEY_NOT_FOUND, ERRORS.LAST_PASSKEY];
   return [
     defineRoute({
@@ -81,7 +81,7 @@ function removalRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn) {
       responses: { 200: { description: "What the user confirms with.", schema: schema.ConfirmationOptions } },
       errors: [...START_ERRORS, ...errors],
       async handle({ params, credential }) {
-        const options = await changes.removalOptions(own(credential, params.id), params.passkey_id);
+        const options = await changes.removalOptions(findOwnSession(credential, params.id), params.passkey_id);
         return { status: 200, json: { options } };
       },
     }),
@@ -97,14 +97,14 @@ function removalRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn) {
       responses: { 200: { description: "The user.", schema: schema.UserRecord } },
       errors: [...CHANGE_ERRORS, ...errors],
       async handle({ params: { id, passkey_id }, body, credential }) {
-        const user = await changes.remove(own(credential, id), passkey_id, body.confirmation);
+        const user = await changes.remove(findOwnSession(credential, id), passkey_id, body.confirmation);
         return { status: 200, json: schema.renderUser(user) };
       },
     }),
   ];
 }
 
-function codeRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn) {
+function codeRoutes(host: CoreHost, changes: PasskeyChanges, findOwnSession: FindOwn) {
   return [
     defineRoute({
       method: "POST",
@@ -118,7 +118,7 @@ function codeRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn) {
       errors: [...START_ERRORS, ERRORS.MANAGED],
       handle: async ({ params, credential }) => ({
         status: 200,
-        json: { options: await changes.recoveryCodeOptions(own(credential, params.id)) },
+        json: { options: await changes.recoveryCodeOptions(findOwnSession(credential, params.id)) },
       }),
     }),
     defineRoute({
@@ -135,7 +135,7 @@ function codeRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn) {
       handle: async ({ params, body, credential }) => ({
         status: 201,
         json: {
-          recovery_codes: await changes.replaceRecoveryCodes(own(credential, params.id), body.confirmation),
+          recovery_codes: await changes.replaceRecoveryCodes(findOwnSession(credential, params.id), body.confirmation),
         },
       }),
     }),

@@ -63,7 +63,7 @@ export async function verifyRegistration(
   const response = answer.response as RegistrationResponseJSON;
   const challenge = challengeIn(response);
   assertChallenge(host, purpose, challenge);
-  const { registrationInfo } = await verified(() =>
+  const { registrationInfo } = await requireVerified(() =>
     verifyRegistrationResponse({
       response,
       expectedChallenge: challenge,
@@ -73,13 +73,13 @@ export async function verifyRegistration(
       requireUserVerification: true,
     }),
   );
-  if (registrationInfo === undefined) throw invalid("it is not verified");
+  if (registrationInfo === undefined) throw invalidRefusal("it is not verified");
   const { id, publicKey, counter } = registrationInfo.credential;
   try {
     parseCoseKey(publicKey);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw invalid(error.message);
+    throw invalidRefusal(error.message);
   }
   return {
     passkey: {
@@ -143,11 +143,11 @@ export async function verifyAssertion(
   const response = answer as AuthenticationResponseJSON;
   const challenge = challengeIn(response);
   assertChallenge(host, purpose, challenge);
-  if (passkey.origin !== site.origin) throw invalid(`the passkey is for ${passkey.origin}`);
+  if (passkey.origin !== site.origin) throw invalidRefusal(`the passkey is for ${passkey.origin}`);
   const { userHandle } = response.response;
   if (userHandle !== undefined && userHandle !== toBase64Url(utf8(user.id)))
-    throw invalid("it names a user other than the passkey's user");
-  const { authenticationInfo } = await verified(() =>
+    throw invalidRefusal("it names a user other than the passkey's user");
+  const { authenticationInfo } = await requireVerified(() =>
     verifyAuthenticationResponse({
       response,
       expectedChallenge: challenge,
@@ -161,14 +161,14 @@ export async function verifyAssertion(
   return { counter: authenticationInfo.newCounter, challenge };
 }
 
-async function verified<T extends { verified: boolean }>(verify: () => Promise<T>): Promise<T> {
+async function requireVerified<T extends { verified: boolean }>(verify: () => Promise<T>): Promise<T> {
   let result: T;
   try {
     result = await verify();
   } catch (error) {
-    throw invalid(error instanceof Error ? error.message : String(error));
+    throw invalidRefusal(error instanceof Error ? error.message : String(error));
   }
-  if (!result.verified) throw invalid("its signature is wrong");
+  if (!result.verified) throw invalidRefusal("its signature is wrong");
   return result;
 }
 
@@ -182,9 +182,9 @@ function challengeIn({ response }: { response: { clientDataJSON: string } }): st
   } catch {
     // The error is thrown below.
   }
-  throw invalid("its client data is malformed");
+  throw invalidRefusal("its client data is malformed");
 }
 
-function invalid(why: string): Refusal {
-  return new Refusal(ERRORS.PASSKEY_INVALID, `the passkey's response was not accepted: ${why.slice(0, 300)}`);
+function invalidRefusal(reason: string): Refusal {
+  return new Refusal(ERRORS.PASSKEY_INVALID, `the passkey's response was not accepted: ${reason.slice(0, 300)}`);
 }

@@ -131,7 +131,7 @@ function purposeOf({ options: { id, issuer, client_id } }: Provider, cookie: str
 }
 
 function bindingOf(host: CoreHost, state: string): CallbackBinding {
-  const derive = (what: string): string => toBase64Url(host.vault.mac(`users/oidc-${what}`, utf8(state)));
+  const derive = (purpose: string): string => toBase64Url(host.vault.mac(`users/oidc-${purpose}`, utf8(state)));
   return { state, nonce: derive("nonce"), verifier: derive("verifier") };
 }
 

@@ -96,14 +96,14 @@ export class Provider {
       const sid = typeof claims["sid"] === "string" ? claims["sid"] : null;
       const arrival = { claims, sid, refresh_token: tokens.refresh_token ?? null };
       const { name_claim, groups_claim, email_domains, scim } = this.options;
-      const wanted = [
+      const claimNames = [
         ...(scim ? [] : [name_claim, groups_claim]),
         ...(email_domains.length > 0 ? ["email", "email_verified"] : []),
       ];
-      const isComplete = wanted.every((name) => findClaim(claims, name) !== undefined);
+      const isComplete = claimNames.every((name) => findClaim(claims, name) !== undefined);
       if (isComplete || configuration.serverMetadata().userinfo_endpoint === undefined) return arrival;
       const more = await fetchUserInfo(configuration, tokens.access_token, claims["sub"] as string);
-      return { ...arrival, claims: mergeClaims(claims, more, wanted) };
+      return { ...arrival, claims: mergeClaims(claims, more, claimNames) };
     });
   }
 
@@ -174,20 +174,26 @@ export class Provider {
     const openid = await import("./openid.ts");
     const { issuer, client_id, client_secret } = this.options;
     const url = new URL(issuer);
-    const about = { client_secret, [openid.clockTolerance]: CLOCK_TOLERANCE };
+    const clientMetadata = { client_secret, [openid.clockTolerance]: CLOCK_TOLERANCE };
     const options = {
       timeout: TIMEOUT,
       // Also verify the signature of the ID token, which the library omits by default because the token arrives over
       // TLS.
       execute: [openid.enableNonRepudiationChecks, ...(url.protocol === "http:" ? [openid.allowInsecureRequests] : [])],
     };
-    const basic = await openid.discovery(url, client_id, about, openid.ClientSecretBasic(client_secret), options);
+    const basic = await openid.discovery(
+      url,
+      client_id,
+      clientMetadata,
+      openid.ClientSecretBasic(client_secret),
+      options,
+    );
     const configurations: Configuration[] = [];
     for (const method of this.secretMethods(basic.serverMetadata().token_endpoint_auth_methods_supported))
       configurations.push(
         method === "client_secret_basic"
           ? basic
-          : await openid.discovery(url, client_id, about, openid.ClientSecretPost(client_secret), options),
+          : await openid.discovery(url, client_id, clientMetadata, openid.ClientSecretPost(client_secret), options),
       );
     this.known = { at: now, configurations };
     return this.known;
@@ -211,23 +217,23 @@ export class Provider {
   }
 
   /**
-   * Sends a request that authenticates this client. Providers announce the methods of all clients, but many accept one
-   * of them for each client. So a refusal of one method is not final.
+   * Sends a request that authenticates this client. Providers announce the methods of all clients, but many accept only
+   * one of them for each client. So try another method after a refusal.
    */
   private async authenticated<T>(request: (configuration: Configuration) => Promise<T>): Promise<T> {
     const { ResponseBodyError } = await import("./openid.ts");
-    const known = await this.discover();
-    for (const configuration of known.configurations) {
+    const metadata = await this.discover();
+    for (const configuration of metadata.configurations) {
       try {
         const done = await request(configuration);
         // Begin with this method from now on.
-        known.configurations = [configuration, ...known.configurations.filter((each) => each !== configuration)];
+        metadata.configurations = [configuration, ...metadata.configurations.filter((each) => each !== configuration)];
         return done;
       } catch (error) {
         // Some providers name the wrong method with other codes, or only with the status.
         const isRefused =
           (error instanceof ResponseBodyError && CLIENT_ERRORS.includes(error.error)) || statusOf(error) === 401;
-        if (!isRefused || configuration === known.configurations.at(-1)) throw error;
+        if (!isRefused || configuration === metadata.configurations.at(-1)) throw error;
       }
     }
     throw new Error("there is no method to send the client secret");
@@ -287,7 +293,7 @@ function statusOf(error: unknown): number {
 /** Statuses of a provider that could not handle the request now: 408 Request Timeout, 425 Too Early, 429 Too Many Requests. */
 const BUSY = [408, 425, 429];
 
-/** Whether the provider did not respond, or responded that it could not handle the request now. */
+/** Returns true if the provider did not respond, or responded that it could not handle the request now. */
 function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { cause } = error;

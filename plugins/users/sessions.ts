@@ -158,13 +158,13 @@ export class Sessions {
     if (!SAFE_METHODS.includes(request.method)) assertSameSite(request, site);
     const cookies = this.cookiesOfPage(request, site);
     let stored = await this.read(this.host.documents, cookies[0].user_id, cookies[0].session_id);
-    if (stored === null) throw ended(site);
+    if (stored === null) throw endedSessionRefusal(site);
     const { cookie, status: cookieStatus } = this.selectCookie(stored.session, cookies);
     if (cookieStatus === "replayed") await this.endReplayed(stored.session);
-    if (cookieStatus === "wrong" || cookieStatus === "replayed") throw ended(site);
+    if (cookieStatus === "wrong" || cookieStatus === "replayed") throw endedSessionRefusal(site);
     stored = await this.checkAtProvider(stored);
     const valid_until = stored === null ? null : await this.validUntil(stored.session);
-    if (stored === null || valid_until === null) throw ended(site);
+    if (stored === null || valid_until === null) throw endedSessionRefusal(site);
     const { session } = stored;
     if (session.parent !== null) assertTerminalMay(request);
     const credential = await this.host.users.credential({
@@ -176,7 +176,7 @@ export class Sessions {
       recheck: (tx) => this.recheck(session, tx),
       passkeys: createSessionPasskeys(this.host, site, session),
     });
-    if (credential === null) throw ended(site);
+    if (credential === null) throw endedSessionRefusal(site);
     const renewed = await this.renew(stored, cookie, cookieStatus);
     return {
       credential,
@@ -253,7 +253,7 @@ export class Sessions {
     const prefix = sub === null ? loginKey(provider, "sid", sid ?? "") : loginKey(provider, "sub", sub);
     for (const { key } of await documents.list({ prefix, limit: 1000 })) {
       const document = await documents.get(key.slice(prefix.length));
-      const session = document === null ? null : opened(document);
+      const session = document === null ? null : readSession(document);
       if (session === null || (sid !== null && (session.provider?.sid ?? sid) !== sid)) continue;
       await this.end(tx, session, null, "the provider ended the login");
     }
@@ -321,9 +321,9 @@ export class Sessions {
   }
 
   /**
-   * Postpones the check, so that only one request in one process asks the provider: many providers revoke a refresh
-   * token that is used twice. Returns the session's new version; null if another request was faster, or the store
-   * cannot write.
+   * Postpones the check before it is made, so that only one request in one process contacts the provider: many
+   * providers revoke a refresh token that is used twice. Returns the session's new version; null if another request was
+   * faster, or the store cannot write.
    */
   private async claimCheck({ session, document }: StoredVersion, refresh: SealedRefresh): Promise<number | null> {
     if (session.provider === null) return null;
@@ -361,12 +361,12 @@ export class Sessions {
   }
 
   /**
-   * Returns the user's sessions, newest first. Includes expired sessions, which are stored until the user has more than
-   * `MAX_SESSIONS` sessions, but not ended sessions.
+   * Returns the user's sessions, newest first. Includes expired sessions until the user has more than `MAX_SESSIONS`
+   * sessions. Omits ended sessions.
    */
   async list(userId: string, reader: DocumentReader = this.host.documents): Promise<StoredSession[]> {
     const documents = await reader.list({ prefix: keyOf(userId), limit: 1000 });
-    return documents.map(opened).sort((a, b) => b.started_at - a.started_at);
+    return documents.map(readSession).sort((a, b) => b.started_at - a.started_at);
   }
 
   /** Returns the time of the user's last sign-in, in milliseconds; null if there was none. */
@@ -378,10 +378,13 @@ export class Sessions {
   /** Returns the session's document; null if it has ended. */
   async read(reader: DocumentReader, userId: string, id: string): Promise<StoredVersion | null> {
     const document = await reader.get(keyOf(userId, id));
-    return document === null ? null : { session: opened(document), document };
+    return document === null ? null : { session: readSession(document), document };
   }
 
-  /** Whether the session is neither ended nor expired. For a terminal, this includes the session that confirmed it. */
+  /**
+   * Returns true if the session is neither ended nor expired. For a terminal, this includes the session that confirmed
+   * it.
+   */
   async isLive(session: Pick<StoredSession, "user_id" | "id">, tx: LedgerTransaction | null): Promise<boolean> {
     return (await this.recheck(session, tx)) !== null;
   }
@@ -497,11 +500,11 @@ export class Sessions {
     return toBase64Url(this.host.vault.mac("users/session-page", utf8(canonicalText([user_id, session_id]))));
   }
 
-  /** Returns the cookies of the session of the page token. Throws MISSING_CREDENTIAL if there is none. */
+  /** Returns the session cookies to which the page token belongs. Throws MISSING_CREDENTIAL if there is none. */
   private cookiesOfPage(request: Request, site: Site): [SessionCookie, ...SessionCookie[]] {
-    const given = utf8(request.headers.get(PAGE_HEADER) ?? "");
+    const pageToken = utf8(request.headers.get(PAGE_HEADER) ?? "");
     const [cookie, ...others] = readSessionCookies(request, site).filter((each) =>
-      equalBytes(given, utf8(this.pageTokenOf(each))),
+      equalBytes(pageToken, utf8(this.pageTokenOf(each))),
     );
     if (cookie === undefined)
       throw new Refusal(
@@ -511,7 +514,7 @@ export class Sessions {
     return [cookie, ...others];
   }
 
-  /** Returns the valid cookie among the cookies of one session, or else the first one. */
+  /** Returns the valid cookie of one session; if none is valid, the first one. */
   private selectCookie(
     session: StoredSession,
     cookies: [SessionCookie, ...SessionCookie[]],
@@ -532,7 +535,7 @@ function loginPrefixes({ provider }: StoredSession): string[] {
   return [loginKey(id, "sub", sub), ...(sid === null ? [] : [loginKey(id, "sid", sid)])];
 }
 
-function opened({ value }: Document): StoredSession {
+function readSession({ value }: Document): StoredSession {
   return value as unknown as StoredSession;
 }
 
@@ -540,7 +543,7 @@ function newSecret(): string {
   return randomBytes(32).toString("base64url");
 }
 
-function ended(site: Site): Refusal {
+function endedSessionRefusal(site: Site): Refusal {
   return new Refusal("MISSING_CREDENTIAL", "your session has ended; sign in again", {
     headers: { "Set-Cookie": clearSessionCookie(site) },
   });

@@ -25,12 +25,12 @@ export async function signInWithPasskey(
   const id = readPasskeyId(response);
   const found = findUserByPasskey(await host.state(userState), id);
   const passkey = found?.passkeys.find((each) => each.id === id);
-  if (found === null || passkey === undefined || found.ended_at !== null) throw unknown();
+  if (found === null || passkey === undefined || found.ended_at !== null) throw unknownUserRefusal();
   assertNotManaged(found);
   const { counter, challenge } = await verifyAssertion(host, site, response, found, passkey, SIGN_IN_PURPOSE);
   const signedIn = await host.ledger.transact(async (tx) => {
     const user = findUserByPasskey(tx.state(userState), id);
-    if (user === null || user.ended_at !== null) throw unknown();
+    if (user === null || user.ended_at !== null) throw unknownUserRefusal();
     assertNotManaged(user);
     await useChallenge(host, tx, challenge);
     if (!(await advancePasskeyCounter(host, tx, user, { id, counter }))) return null;
@@ -73,7 +73,7 @@ export async function enrolUser(
   });
 }
 
-function unknown(): Refusal {
+function unknownUserRefusal(): Refusal {
   return new Refusal(
     ERRORS.PASSKEY_UNKNOWN,
     "no user has this passkey, or the user is deactivated; use another passkey, or ask an admin for an enrolment link",

@@ -95,23 +95,23 @@ export async function signInTerminal(
   browser: string,
 ): Promise<SignInResult> {
   const key = PREFIX + terminalChallenge(verifier);
-  if ((await host.documents.get(key)) === null) throw unconfirmed();
+  if ((await host.documents.get(key)) === null) throw unconfirmedRefusal();
   return host.ledger.transact(async (tx) => {
     const documents = host.documents.within(tx);
     const document = await documents.get(key);
-    if (document === null) throw unconfirmed();
+    if (document === null) throw unconfirmedRefusal();
     const { user_id, session_id, expires_at } = confirmationIn(document);
     const user = tx.state(userState).get(user_id);
     const isValid = expires_at > tx.now && (await sessions.isLive({ user_id, id: session_id }, tx));
-    if (!isValid || user === undefined || user.ended_at !== null) throw unconfirmed();
+    if (!isValid || user === undefined || user.ended_at !== null) throw unconfirmedRefusal();
     await documents.delete(key, document.version);
-    const how = { method: "terminal", browser, parent: session_id };
-    const session = await sessions.start(tx, user, how, site);
+    const options = { method: "terminal", browser, parent: session_id };
+    const session = await sessions.start(tx, user, options, site);
     return { user, ...session };
   });
 }
 
-function unconfirmed(): Refusal {
+function unconfirmedRefusal(): Refusal {
   return new Refusal(
     ERRORS.TERMINAL_UNCONFIRMED,
     "no one has confirmed this terminal in a browser, or the confirmation has expired",

@@ -192,9 +192,9 @@ export async function cancelOpenActions(
 ): Promise<void> {
   // Entries after a user's deactivation must not have the user as their author.
   const author = by?.key_id === user.id ? null : by;
-  const why = { by: author, comment: `the user "${user.name}", whose key submitted it, was deactivated` };
+  const reason = { by: author, comment: `the user "${user.name}", whose key submitted it, was deactivated` };
   for (const key_id of keys) {
-    while (await host.ledger.transact((tx) => host.openActionCanceller.cancelPage(tx, { key_id }, why)));
+    while (await host.ledger.transact((tx) => host.openActionCanceller.cancelPage(tx, { key_id }, reason)));
   }
 }
 
@@ -209,7 +209,7 @@ export function reactivateUser(host: CoreHost, credential: Credential, id: strin
   });
 }
 
-/** The user that an enrolment link or a recovery code belongs to. */
+/** The target of an enrolment link or a recovery code. */
 interface Enrolment {
   user: User;
   kind: "link" | "recovery_code";
@@ -333,8 +333,8 @@ async function assertNotLastAdmin(host: CoreHost, tx: LedgerTransaction, user: U
 }
 
 /**
- * Returns a function that selects the user's keys: keys that the user made, keys that the user owns, and keys that were
- * made with one of these keys.
+ * Returns a function that selects the user's keys: keys that the user created or owns, and keys that were created with
+ * one of these.
  * @param rows all keys, including those that the same batch created, which are not in the directory yet
  */
 function keysOf(host: CoreHost, { id }: User, rows: readonly KeyRow[]): (key: KeyRow) => boolean {

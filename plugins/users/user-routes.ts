@@ -77,7 +77,11 @@ function listRoutes(host: CoreHost, sessions: Sessions) {
       async handle({ body: { name, roles = [], groups = [] }, credential }) {
         const { origin } = requireSite(host);
         const { user, token } = await createUser(host, credential, { name, roles, groups });
-        return { status: 201, json: invited(user, token, origin), headers: { Location: `/v1/users/${user.id}` } };
+        return {
+          status: 201,
+          json: renderInvitation(user, token, origin),
+          headers: { Location: `/v1/users/${user.id}` },
+        };
       },
     }),
   ];
@@ -85,7 +89,7 @@ function listRoutes(host: CoreHost, sessions: Sessions) {
 
 /** Returns the routes with which callers read and manage one user. */
 function managementRoutes(host: CoreHost, sessions: Sessions) {
-  const one = { description: "The user.", schema: schema.UserRecord };
+  const response = { description: "The user.", schema: schema.UserRecord };
   const changeErrors = [ERRORS.NOT_FOUND, ERRORS.ENDED, "SCOPE_ESCALATION" as const];
   return [
     defineRoute({
@@ -110,7 +114,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions) {
       scope: "users:manage",
       params: schema.UserParams,
       body: schema.ChangeUserBody,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [...changeErrors, ERRORS.LAST_ADMIN],
       handle: async ({ params, body, credential }) => ({
         status: 200,
@@ -131,7 +135,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions) {
       async handle({ params, credential }) {
         const { origin } = requireSite(host);
         const { user, token } = await createEnrolmentLink(host, credential, params.id);
-        return { status: 201, json: invited(user, token, origin) };
+        return { status: 201, json: renderInvitation(user, token, origin) };
       },
     }),
     defineRoute({
@@ -159,7 +163,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions) {
       description: "Sessions and keys are not restored.",
       scope: "users:manage",
       params: schema.UserParams,
-      responses: { 200: one },
+      responses: { 200: response },
       errors: [ERRORS.NOT_FOUND, ERRORS.NOT_ENDED, "SCOPE_ESCALATION"],
       handle: async ({ params, credential }) => ({
         status: 200,
@@ -288,7 +292,7 @@ async function confirmOwnOrManaged(
   return caller;
 }
 
-function invited(user: User, token: string, origin: string): object {
+function renderInvitation(user: User, token: string, origin: string): object {
   // Browsers do not send the fragment to servers, so no proxy logs the token.
   const url = `${origin}/sign-in#enrol=${token}`;
   return { user: schema.renderUser(user), link: { url, expires_at: user.link?.expires_at } };

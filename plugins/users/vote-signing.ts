@@ -33,7 +33,7 @@ export function createSessionPasskeys(
     },
     options(user, challenge) {
       const allowed = passkeysForSite(user, site).map(({ id }) => id);
-      if (allowed.length === 0) throw invalid(`you have no passkey for ${site.origin}; add one first`);
+      if (allowed.length === 0) throw invalidRefusal(`you have no passkey for ${site.origin}; add one first`);
       return {
         challenge: toBase64Url(challenge),
         rpId: site.rpId,
@@ -44,23 +44,23 @@ export function createSessionPasskeys(
     async claim(nonce, challenge, response) {
       const assertion = toAssertion(response);
       const { passkey } = findPasskey(await host.state(userState), session.user_id, assertion.credential_id);
-      await accepted(() => assertChallenge(host, purpose, nonce));
+      await rejectFaults(() => assertChallenge(host, purpose, nonce));
       const fault =
         passkey.origin === site.origin
           ? findAssertionFault(assertion, { challenge, passkey }, verifyPasskeySignature)
           : `the passkey is for ${passkey.origin}`;
-      if (fault !== null) throw invalid(`the passkey's response was not accepted: ${fault}`);
+      if (fault !== null) throw invalidRefusal(`the passkey's response was not accepted: ${fault}`);
       const counter = assertionCounter(assertion);
       const isOriginal = await host.ledger.transact(async (tx) => {
         const { user } = findPasskey(tx.state(userState), session.user_id, passkey.id);
-        await accepted(() => useChallenge(host, tx, nonce));
+        await rejectFaults(() => useChallenge(host, tx, nonce));
         return advancePasskeyCounter(host, tx, user, { id: passkey.id, counter });
       });
       if (isOriginal) return assertion;
       host.log.error("signed votes were refused because the signature counter of a passkey did not increase", {
         user: session.user_id,
       });
-      throw invalid(
+      throw invalidRefusal(
         "the passkey's signature counter did not increase, so there may be a copy of it; use another passkey and remove this one",
       );
     },
@@ -70,7 +70,7 @@ export function createSessionPasskeys(
 function findPasskey(users: Users, userId: string, id: string): { user: User; passkey: Passkey } {
   const user = users.get(userId);
   const passkey = user?.passkeys.find((each) => each.id === id);
-  if (user === undefined || passkey === undefined) throw invalid("this passkey is not yours, or it was removed");
+  if (user === undefined || passkey === undefined) throw invalidRefusal("this passkey is not yours, or it was removed");
   return { user, passkey };
 }
 
@@ -78,35 +78,35 @@ function toAssertion({ id, response }: PasskeyResponse): PasskeyAssertion {
   const { authenticatorData, clientDataJSON, signature } = response;
   return {
     credential_id: id,
-    authenticator_data: normal(authenticatorData),
-    client_data_json: normal(clientDataJSON),
-    signature: normal(signature),
+    authenticator_data: assertCanonicalBase64(authenticatorData),
+    client_data_json: assertCanonicalBase64(clientDataJSON),
+    signature: assertCanonicalBase64(signature),
   };
 }
 
 /**
  * Returns the string. Throws VOTE_SIGNATURE_INVALID unless it is canonical base64url, because the ledger records it.
  */
-function normal(text: string): string {
+function assertCanonicalBase64(text: string): string {
   try {
     if (toBase64Url(fromBase64Url(text)) === text) return text;
   } catch {
     // The error is thrown below.
   }
-  throw invalid("the passkey's response is not base64url");
+  throw invalidRefusal("the passkey's response is not base64url");
 }
 
 /** Runs `work`. If it refuses the challenge, throws VOTE_SIGNATURE_INVALID instead. */
-async function accepted(work: () => void | Promise<void>): Promise<void> {
+async function rejectFaults(work: () => void | Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    if (error instanceof Refusal) throw invalid(error.message);
+    if (error instanceof Refusal) throw invalidRefusal(error.message);
     throw error;
   }
 }
 
-function invalid(detail: string): Refusal {
+function invalidRefusal(detail: string): Refusal {
   return new Refusal("VOTE_SIGNATURE_INVALID", detail);
 }
 

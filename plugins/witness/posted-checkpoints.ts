@@ -1,7 +1,7 @@
 /**
  * Posts the newest signed checkpoint to configured URLs at intervals, without delaying decisions. A receiver that
- * stores the notes can later prove which history was signed. The request has no signature of its own, because the note
- * is signed. If a receiver is unavailable, a later checkpoint covers the checkpoints that it missed.
+ * stores the notes can later prove which history was signed. The request itself is not signed, because the note is. If
+ * a receiver is unavailable, a later checkpoint covers the checkpoints that it missed.
  */
 import { type CoreHost, createRepeatingTask, type LeaderLease } from "../../src/core.ts";
 
@@ -36,7 +36,7 @@ export function createPostedCheckpoints({
    */
   const acceptedSizes = new Map<string, number>();
   const complaints = new Map<string, string>();
-  const over = new AbortController();
+  const controller = new AbortController();
 
   async function post(url: string, body: string): Promise<void> {
     const response = await fetch(url, {
@@ -45,7 +45,7 @@ export function createPostedCheckpoints({
       headers: { "Content-Type": "application/json" },
       // A redirect could lead to a host that the operator has not configured.
       redirect: "error",
-      signal: AbortSignal.any([AbortSignal.timeout(REQUEST_TIMEOUT_MS), over.signal]),
+      signal: AbortSignal.any([AbortSignal.timeout(REQUEST_TIMEOUT_MS), controller.signal]),
     });
     await response.body?.cancel();
     if (!response.ok) throw new Error(`it responded with status ${response.status}`);
@@ -65,7 +65,7 @@ export function createPostedCheckpoints({
         } catch (error) {
           const reason = error instanceof Error ? error.message : String(error);
           // Log each reason once. Omit the path of the URL, which can contain a secret.
-          if (!over.signal.aborted && complaints.get(url) !== reason)
+          if (!controller.signal.aborted && complaints.get(url) !== reason)
             log.warn("a checkpoint was not accepted; the next one will cover it", {
               host: new URL(url).host,
               error: reason,
@@ -86,7 +86,7 @@ export function createPostedCheckpoints({
     round: () => rounds.run(),
     start: () => rounds.start(),
     async stop() {
-      over.abort();
+      controller.abort();
       await rounds.stop();
       await lease.release();
     },

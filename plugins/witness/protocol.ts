@@ -19,8 +19,8 @@ export function formatAddCheckpoint({ old, proof, checkpoint }: AddCheckpointReq
 
 /** Parses the body of an add-checkpoint request. Throws NoteError("malformed"). */
 export function parseAddCheckpoint(body: string): AddCheckpointRequest {
-  const bad = (why: string): never => {
-    throw new NoteError("malformed", `the request cannot be read: ${why}`);
+  const bad = (reason: string): never => {
+    throw new NoteError("malformed", `the request cannot be read: ${reason}`);
   };
   const split = body.indexOf("\n\n");
   if (split < 0) return bad("expected a blank line before the checkpoint");

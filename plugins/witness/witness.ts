@@ -61,12 +61,16 @@ export interface Witness {
   addCheckpoint(body: string): Promise<WitnessAnswer>;
 }
 
-const text = (status: number, body: string): WitnessAnswer => ({
+const textAnswer = (status: number, body: string): WitnessAnswer => ({
   status,
   body: `${body}\n`,
   contentType: "text/plain; charset=utf-8",
 });
-const conflict = (size: number): WitnessAnswer => ({ status: 409, body: `${size}\n`, contentType: "text/x.tlog.size" });
+const conflictAnswer = (size: number): WitnessAnswer => ({
+  status: 409,
+  body: `${size}\n`,
+  contentType: "text/x.tlog.size",
+});
 
 export function createWitness({ logs, state, signer, clock, verify }: WitnessOptions): Witness {
   const turns = new Map<string, Promise<unknown>>();
@@ -77,17 +81,17 @@ export function createWitness({ logs, state, signer, clock, verify }: WitnessOpt
     request: AddCheckpointRequest,
   ): Promise<WitnessAnswer> {
     const { old, proof, checkpoint: note } = request;
-    const checkpoint = firstThatOpens(note, vkeys, verify);
-    if (checkpoint === null) return text(403, "no signature by a trusted key of this log is valid");
+    const checkpoint = openWithAnyKey(note, vkeys, verify);
+    if (checkpoint === null) return textAnswer(403, "no signature by a trusted key of this log is valid");
     const { size, root } = checkpoint;
-    if (old > size) return text(400, `the old size ${old} is larger than the checkpoint's, ${size}`);
+    if (old > size) return textAnswer(400, `the old size ${old} is larger than the checkpoint's, ${size}`);
     const last = (await state.read(origin)) ?? { size: 0, root: sha256(new Uint8Array(0)) };
-    if (old !== last.size) return conflict(last.size);
-    if (old === size && !equalBytes(root, last.root)) return conflict(last.size);
+    if (old !== last.size) return conflictAnswer(last.size);
+    if (old === size && !equalBytes(root, last.root)) return conflictAnswer(last.size);
     const claim = { first: old, second: size, firstRoot: last.root, secondRoot: root, path: proof };
     // The first checkpoint of a log does not need a proof, because there is no earlier checkpoint.
     const consistent = old === 0 ? proof.length === 0 : verifyConsistency(claim);
-    if (!consistent) return text(422, `the proof does not lead from size ${old} to size ${size}`);
+    if (!consistent) return textAnswer(422, `the proof does not lead from size ${old} to size ${size}`);
     if (size > last.size) await state.write(origin, { size, root });
     const line = formatCosignature(readNote(note).text, Math.floor(clock() / 1000), signer);
     return { status: 200, body: line, contentType: "text/plain; charset=utf-8" };
@@ -101,11 +105,11 @@ export function createWitness({ logs, state, signer, clock, verify }: WitnessOpt
         request = parseAddCheckpoint(body);
         origin = parseCheckpoint(readNote(request.checkpoint).text).origin;
       } catch (error) {
-        if (error instanceof NoteError) return text(400, error.message);
+        if (error instanceof NoteError) return textAnswer(400, error.message);
         throw error;
       }
       const vkeys = logs.filter((vkey) => parseVkey(vkey).name === origin);
-      if (vkeys.length === 0) return text(404, "this witness does not witness this log");
+      if (vkeys.length === 0) return textAnswer(404, "this witness does not witness this log");
       // Handle requests for the same log one at a time. Otherwise two requests could be checked against the same state.
       const turn = (turns.get(origin) ?? Promise.resolve()).then(() => decide(origin, vkeys, request));
       turns.set(
@@ -117,7 +121,7 @@ export function createWitness({ logs, state, signer, clock, verify }: WitnessOpt
   };
 }
 
-function firstThatOpens(
+function openWithAnyKey(
   note: string,
   vkeys: readonly string[],
   verify: VerifySignature,

@@ -68,13 +68,13 @@ export async function auditActions(audit: ActionsAudit): Promise<number> {
     const rows = await store.actions({ visibility: { all: true }, before_seq: before, limit: PAGE });
     const last = rows.at(-1);
     if (last === undefined) break;
-    await forEachConcurrently(rows, async (given) => {
+    await forEachConcurrently(rows, async (pageRow) => {
       let row: ActionRow | null = null;
       let counted = { entries: 0, votes: 0 };
-      await retryWhileFaulty(`action ${given.id}`, fault, async (report) => {
-        row = row === null ? given : await store.action(given.id);
-        if (row === null) report(`action ${given.id} disappeared from the store during the audit`);
-        else counted = await auditAction(audit, row, checkHistories, prefixFaults(`action ${given.id}`, report));
+      await retryWhileFaulty(`action ${pageRow.id}`, fault, async (report) => {
+        row = row === null ? pageRow : await store.action(pageRow.id);
+        if (row === null) report(`action ${pageRow.id} disappeared from the store during the audit`);
+        else counted = await auditAction(audit, row, checkHistories, prefixFaults(`action ${pageRow.id}`, report));
       });
       entries += counted.entries;
       votes += counted.votes;
@@ -83,7 +83,8 @@ export async function auditActions(audit: ActionsAudit): Promise<number> {
     before = last.decision_seq;
     audit.progress(Math.min(done, totals.decisions));
   }
-  // An entry that could not be read might be a decision or a vote, so compare counts only if all entries were read.
+  // A decision or a vote could be among entries that could not be read, so compare the counts only if all entries were
+  // read.
   const isRead = totals.unread === 0;
   if (done < totals.decisions || done > totals.decisions + totals.unread)
     fault(`the store has ${done} actions, but the ledger has ${totals.decisions} decisions`);
@@ -107,42 +108,42 @@ async function auditAction(
   audit: ActionsAudit,
   row: ActionRow,
   checkHistories: CheckRecordedHistories,
-  fault: ReportFault,
+  reportFault: ReportFault,
 ): Promise<{ entries: number; votes: number }> {
   const rows = await audit.store.entriesOfAction(row.id);
   const history = readActionHistory(rows);
   if (history === null) {
-    fault("its first entry is not a decision");
+    reportFault("its first entry is not a decision");
     return { entries: 0, votes: 0 };
   }
   const { first, entries, action } = history;
-  history.faults.forEach(fault);
-  checkSignedDecisions(rows, fault);
-  for (const auditor of audit.auditors) auditor.checkVotes?.(action, entries, fault);
-  reportDifferences(action, row, fault);
+  history.faults.forEach(reportFault);
+  checkSignedDecisions(rows, reportFault);
+  for (const auditor of audit.auditors) auditor.checkVotes?.(action, entries, reportFault);
+  reportDifferences(action, row, reportFault);
   for (const { seq, submitted_by } of rows)
-    if (submitted_by !== action.submitted_by) fault(`entry ${seq} is stored with a different submitter`);
+    if (submitted_by !== action.submitted_by) reportFault(`entry ${seq} is stored with a different submitter`);
   const altered = findAlteredContent(row, history);
-  if (action.erased_at !== null) checkErased(row, altered, fault);
+  if (action.erased_at !== null) checkErased(row, altered, reportFault);
   else {
-    for (const part of altered) fault(CONTENT_FAULTS[part]);
+    for (const part of altered) reportFault(CONTENT_FAULTS[part]);
     for (const part of history.erasedParts)
-      if (row[part] !== null) fault(`its ${part} was erased, but is still in the store`);
+      if (row[part] !== null) reportFault(`its ${part} was erased, but is still in the store`);
     for (const entry of entries)
       if ("facts" in entry && !pinsMatchEntry(entry, row.salt, restoreFacts(entry.facts, row.past).sources))
-        fault(`the pinned facts of entry ${entry.seq} do not match the commitment in the ledger`);
-    await checkHistories(row, fault);
+        reportFault(`the pinned facts of entry ${entry.seq} do not match the commitment in the ledger`);
+    await checkHistories(row, reportFault);
   }
-  await checkVotes(audit.store, row, history, fault);
+  await checkVotes(audit.store, row, history, reportFault);
   if (action.erased_at === null && !altered.includes("request")) {
     const request = JSON.parse(row.request) as ActionRequest;
-    checkFormat(row, request, fault);
-    checkObligations(row, request, first, fault);
-    if (!altered.includes("effective")) await checkCounted(audit, row, history, fault);
+    checkFormat(row, request, reportFault);
+    checkObligations(row, request, first, reportFault);
+    if (!altered.includes("effective")) await checkCounted(audit, row, history, reportFault);
     const { facts } = restoreEntry(first, row.past);
     const policies = (): Promise<CompiledPolicySet | null> => audit.compiled(first.policy_set);
     for (const auditor of audit.auditors)
-      await auditor.checkDecision?.({ entry: first, request, facts, policies }, fault);
+      await auditor.checkDecision?.({ entry: first, request, facts, policies }, reportFault);
   }
   const { size } = audit.totals;
   return {
@@ -152,10 +153,10 @@ async function auditAction(
 }
 
 /**
- * Checks that each signed vote refers to the newest entry that made the action pending. If the vote itself caused that
- * entry, the vote can also refer to the previous such entry.
+ * Checks that each signed vote refers to the newest request for approval of its action. If the vote itself caused that
+ * request, it can refer to the previous one.
  */
-function checkSignedDecisions(rows: readonly EntryRow[], fault: ReportFault): void {
+function checkSignedDecisions(rows: readonly EntryRow[], reportFault: ReportFault): void {
   const requests: string[] = [];
   let previous: ActionEntry | null = null;
   for (const row of rows.filter(({ type }) => !type.includes(":"))) {
@@ -163,7 +164,7 @@ function checkSignedDecisions(rows: readonly EntryRow[], fault: ReportFault): vo
     if (entry.type === "approval" && entry.gesture !== null) {
       const isOwn = previous?.type === "redecision" && previous.occasion === "vote";
       if (!requests.slice(isOwn ? -2 : -1).includes(entry.gesture.decision))
-        fault(`the signed vote of entry ${row.seq} refers to a different decision`);
+        reportFault(`the signed vote of entry ${row.seq} refers to a different decision`);
     }
     if ((entry.type === "decision" || entry.type === "redecision") && entry.status === "pending_approval")
       requests.push(toHex(row.leaf_hash));
@@ -177,21 +178,22 @@ const ERASED_COLUMNS = ["request", "past", "meta", "questions", "effective", "re
  * Checks that the store no longer contains a request or result that the ledger records as erased.
  * @param altered the parts of a rejected request that differ from the ledger
  */
-function checkErased(row: ActionRow, altered: readonly ContentPart[], fault: ReportFault): void {
+function checkErased(row: ActionRow, altered: readonly ContentPart[], reportFault: ReportFault): void {
   for (const column of ERASED_COLUMNS)
-    if (row[column] !== null && row[column] !== "") fault(`it was erased, but its ${column} is still in the store`);
+    if (row[column] !== null && row[column] !== "")
+      reportFault(`it was erased, but its ${column} is still in the store`);
   if (altered.length > 0)
-    fault("it was erased, but its request_hash, effective_hash and salt are not those that the ledger records");
+    reportFault("it was erased, but its request_hash, effective_hash and salt are not those that the ledger records");
 }
 
 /**
  * Checks that the stored request is canonical JSON, or has the client's order of members. Any other form could differ in
  * meaning.
  */
-function checkFormat(row: ActionRow, request: ActionRequest, fault: ReportFault): void {
+function checkFormat(row: ActionRow, request: ActionRequest, reportFault: ReportFault): void {
   const whole = Object.keys(request).sort().join() === REQUEST_MEMBERS.join();
   if (!whole || (row.request !== encodeRequest(request).text && row.request !== JSON.stringify(request)))
-    fault("its request is not in the format that the service writes");
+    reportFault("its request is not in the format that the service writes");
 }
 
 /** Checks that the decision changed the request exactly as its obligations require. */
@@ -199,40 +201,40 @@ function checkObligations(
   { salt }: ActionRow,
   request: ActionRequest,
   { decision, effective }: DecisionEntry,
-  fault: ReportFault,
+  reportFault: ReportFault,
 ): void {
   const obliged = applyDecisionObligations(request, decision);
   const commitment = obliged === null ? undefined : commitDigest(salt, encodeRequest(obliged).hash);
-  if (commitment !== effective) fault("its request was not changed as its obligations require");
+  if (commitment !== effective) reportFault("its request was not changed as its obligations require");
 }
 
 async function checkVotes(
   store: AuditedStore,
   row: ActionRow,
   history: ActionHistory,
-  fault: ReportFault,
+  reportFault: ReportFault,
 ): Promise<void> {
   const mayHaveVotes = row.quorum !== null || history.votes.length > 0 || store.copying === undefined;
   const stored = mayHaveVotes ? await store.approvals(row.id) : [];
   if (stored.length !== history.votes.length)
-    fault(`it has ${stored.length} votes in the store and ${history.votes.length} in the ledger`);
+    reportFault(`it has ${stored.length} votes in the store and ${history.votes.length} in the ledger`);
   for (const vote of history.votes) {
     const storedVote = stored.find(({ seq }) => seq === vote.seq);
-    if (storedVote === undefined) fault(`the vote of entry ${vote.seq} is not in the store`);
-    else reportDifferences(vote, storedVote, prefixFaults(`the vote of entry ${vote.seq}`, fault));
+    if (storedVote === undefined) reportFault(`the vote of entry ${vote.seq} is not in the store`);
+    else reportDifferences(vote, storedVote, prefixFaults(`the vote of entry ${vote.seq}`, reportFault));
   }
 }
 
 /**
- * Checks that the store has the row of each limit use of the action, and of each history that contains the action. Skips
- * expired rows, which may have been deleted. `audit-rows.ts` checks the reverse: that each stored row belongs to a
- * decision.
+ * Checks that the store has a row for each limit use of the action and for each history that contains it. Skips rows
+ * that have expired, because they may have been deleted. `audit-rows.ts` checks the reverse: that each stored row
+ * belongs to a decision.
  */
 async function checkCounted(
   { store: { copying }, totals, compiled }: ActionsAudit,
   row: ActionRow,
   history: ActionHistory,
-  fault: ReportFault,
+  reportFault: ReportFault,
 ): Promise<void> {
   const request = effectiveRequest(row);
   const set = copying === undefined ? null : await compiled(findCountingPolicies(history));
@@ -241,8 +243,8 @@ async function checkCounted(
   const isCurrent = ({ until }: { until: number }): boolean => until + USE_RETENTION_MS > totals.latest;
   for (const use of uses.filter(isCurrent))
     if ((await readCountedRow(copying, "limit_uses", use)) === null)
-      fault(`its use of the limit "${use.limit_name}" of "${use.policy}" is not in the store`);
-  for (const place of places.filter(isCurrent))
-    if ((await readCountedRow(copying, "past_actions", place)) === null)
-      fault(`it is missing from the history of the policy "${place.policy}"`);
+      reportFault(`its use of the limit "${use.limit_name}" of "${use.policy}" is not in the store`);
+  for (const membership of places.filter(isCurrent))
+    if ((await readCountedRow(copying, "past_actions", membership)) === null)
+      reportFault(`it is missing from the history of the policy "${membership.policy}"`);
 }

@@ -63,24 +63,24 @@ interface RowsAudit {
   seals: RowSeals | null;
 }
 
-export async function auditRows(audit: RowsAudit, copying: StorageCopying, fault: ReportFault): Promise<void> {
-  await checkEachRow(copying, "limit_uses", fault, (row, report) =>
+export async function auditRows(audit: RowsAudit, copying: StorageCopying, reportFault: ReportFault): Promise<void> {
+  await checkEachRow(copying, "limit_uses", reportFault, (row, report) =>
     checkCounted(audit, row as unknown as LimitUseRow, prefixFaults("a use of a limit", report)),
   );
-  await checkEachRow(copying, "past_actions", fault, (row, report) =>
+  await checkEachRow(copying, "past_actions", reportFault, (row, report) =>
     checkCounted(audit, row as unknown as PastActionRef, prefixFaults("an action of a history", report)),
   );
-  await checkEachRow(copying, "idempotency", fault, (row, report) =>
+  await checkEachRow(copying, "idempotency", reportFault, (row, report) =>
     checkIdempotency(audit, row as unknown as IdempotencyRow, prefixFaults("an idempotency key", report)),
   );
-  await checkEachRow(copying, "deliveries", fault, (row, report) =>
+  await checkEachRow(copying, "deliveries", reportFault, (row, report) =>
     checkDelivery(audit, row as unknown as DeliveryRow, prefixFaults(`the message ${String(row["id"])}`, report)),
   );
-  await checkEachRow(copying, "meta", fault, (row, report) => checkMeta(audit, row, report));
+  await checkEachRow(copying, "meta", reportFault, (row, report) => checkMeta(audit, row, report));
   const { seals } = audit;
   if (seals === null) return;
   for (const table of SEALED_TABLES)
-    await checkEachRow(copying, table, fault, async (row, report) => {
+    await checkEachRow(copying, table, reportFault, async (row, report) => {
       if (!seals.matches(table, row as never))
         report(`${describeSealedRow(table, row as never)} was changed outside the service: its seal does not match`);
     });
@@ -95,10 +95,10 @@ const describeCounter = (row: CountedRow): string =>
  * Checks a stored row that decisions count. Recomputes the action's rows from its request, entries and policies, and
  * reports differences. If the request was erased, checks only the time.
  */
-async function checkCounted({ store, policies }: RowsAudit, row: CountedRow, fault: ReportFault): Promise<void> {
+async function checkCounted({ store, policies }: RowsAudit, row: CountedRow, reportFault: ReportFault): Promise<void> {
   const action = await store.action(row.action_id);
-  if (action === null) return fault(`there is no action ${row.action_id}`);
-  const report = prefixFaults(`action ${row.action_id}`, fault);
+  if (action === null) return reportFault(`there is no action ${row.action_id}`);
+  const report = prefixFaults(`action ${row.action_id}`, reportFault);
   const history = readActionHistory(await store.entriesOfAction(action.id));
   if (history === null) return report("its first entry is not a decision");
   const set = await policies.compiled(findCountingPolicies(history));
@@ -112,7 +112,7 @@ async function checkCounted({ store, policies }: RowsAudit, row: CountedRow, fau
   }
   const { uses, places } = recomputeCountedRows(set, request, history, action.past);
   const counter = describeCounter(row);
-  const recorded = [...uses, ...places].filter((one) => describeCounter(one) === counter);
+  const recorded = [...uses, ...places].filter((candidate) => describeCounter(candidate) === counter);
   const expected = recorded.find(({ subject }) => subject === row.subject) ?? recorded[0];
   if (expected === undefined) report(`it does not count for ${counter}`);
   else reportDifferences(expected, row, report);
@@ -122,10 +122,10 @@ async function checkCounted({ store, policies }: RowsAudit, row: CountedRow, fau
 async function checkIdempotency(
   { store, policies, states, created }: RowsAudit,
   row: IdempotencyRow,
-  fault: ReportFault,
+  reportFault: ReportFault,
 ): Promise<void> {
   const { key_id, route, resource_id, created_at } = row;
-  const report = prefixFaults(`${route} ${resource_id}`, fault);
+  const report = prefixFaults(`${route} ${resource_id}`, reportFault);
   // Returns, for each core route, the values that the row's columns must have; null if the resource does not exist.
   const recordedBy: Record<string, () => Promise<object | null>> = {
     "POST /v1/actions": async () => {
@@ -160,41 +160,43 @@ function creationOf(row: { created_by: string | null; created_at: number } | nul
 /**
  * Checks that a delivery refers to an existing entry and its action, and that the entry causes messages of this kind.
  */
-async function checkDelivery({ store, notices }: RowsAudit, row: DeliveryRow, fault: ReportFault): Promise<void> {
+async function checkDelivery({ store, notices }: RowsAudit, row: DeliveryRow, reportFault: ReportFault): Promise<void> {
   const [entry] = await store.entries(row.seq, row.seq + 1);
-  if (entry === undefined) return fault(`there is no entry ${row.seq}`);
-  reportDifferences({ action_id: entry.action_id, created_at: entry.created_at }, row, fault);
+  if (entry === undefined) return reportFault(`there is no entry ${row.seq}`);
+  reportDifferences({ action_id: entry.action_id, created_at: entry.created_at }, row, reportFault);
   const notice = notices.find(({ name }) => name === row.kind);
   if (notice !== undefined) {
-    if (entry.type !== notice.entry) fault(`entry ${row.seq} does not cause a message of kind ${row.kind}`);
+    if (entry.type !== notice.entry) reportFault(`entry ${row.seq} does not cause a message of kind ${row.kind}`);
     return;
   }
   if (!(CORE_DELIVERY_KINDS as readonly string[]).includes(row.kind))
-    fault(`the message kind ${row.kind} does not exist`);
+    reportFault(`the message kind ${row.kind} does not exist`);
   if (row.kind === "event") return;
   const body = decodeEntry<DecisionEntry | ApprovalEntry | RedecisionEntry | ExecutionEntry>(entry.bytes);
   const { type, status } = body;
   if (row.kind === "outcome_unknown") {
-    if (type !== "execution" || status !== "unknown") fault(`entry ${row.seq} does not make an outcome unknown`);
+    if (type !== "execution" || status !== "unknown") reportFault(`entry ${row.seq} does not make an outcome unknown`);
     return;
   }
   if (row.kind === "break_glass") {
-    if (type !== "approval" || !(body as ApprovalEntry).break_glass) fault(`entry ${row.seq} is no emergency approval`);
+    if (type !== "approval" || !(body as ApprovalEntry).break_glass)
+      reportFault(`entry ${row.seq} is no emergency approval`);
     return;
   }
   const asks = (type === "decision" || type === "redecision") && status === "pending_approval";
-  const over = (type === "redecision" && status === "denied") || (type === "approval" && status !== "pending_approval");
-  if (row.kind === "approval_closed" ? !over : !asks)
-    fault(`entry ${row.seq} does not cause a message of kind ${row.kind}`);
+  const isOver =
+    (type === "redecision" && status === "denied") || (type === "approval" && status !== "pending_approval");
+  if (row.kind === "approval_closed" ? !isOver : !asks)
+    reportFault(`entry ${row.seq} does not cause a message of kind ${row.kind}`);
 }
 
 async function checkMeta(
   { store, policies, auditors, keys, verify }: RowsAudit,
   row: CopiedRow,
-  fault: ReportFault,
+  reportFault: ReportFault,
 ): Promise<void> {
   const [name, value] = [String(row["name"]), String(row["value"])];
-  const report = prefixFaults(`the fact ${name}`, fault);
+  const report = prefixFaults(`the fact ${name}`, reportFault);
   for (const auditor of auditors) {
     const found = auditor.findFactFault?.(name);
     if (found === undefined) continue;

@@ -117,7 +117,7 @@ async function readOrigin(store: AuditedStore, vkey: string | undefined): Promis
 function checkCurrent(
   { entries, faults }: TablesAudit,
   subject: string,
-  check: (fault: ReportFault) => Promise<void>,
+  check: (reportFault: ReportFault) => Promise<void>,
 ): Promise<void> {
   return retryWhileFaulty(subject, createFaultCollector(faults), check, () => entries.catchUp());
 }

@@ -40,11 +40,11 @@ export interface RecordedRows extends Partial<CountedRows> {
   fault: string | null;
   /** Whether the policies of the decision have limits, histories or effect keys. */
   mayCount: boolean;
-  /** Whether the entries record everything that a history shows of the action. */
+  /** Whether the entries record every fact about the action that a history contains. */
   isAsRecorded?: boolean;
 }
 
-/** Columns that entries determine, and that a history shows or later decisions count. */
+/** Columns whose values follow from entries, and that histories contain or limits count. */
 const RECORDED = [
   "agent_id",
   "tool",
@@ -62,7 +62,7 @@ const RECORDED = [
 /** The content from which the counted rows of an action are recomputed. */
 export const DECIDED_CONTENT = ["request", "request_hash", "effective", "past"] as const;
 
-/** Whether the status, the other columns of `RECORDED` and the result of an action equal its entries. */
+/** Returns true if the status, the other columns of `RECORDED` and the result of an action equal its entries. */
 export function hasRecordedState(row: ActionRow, history: ActionHistory): boolean {
   const recorded = Object.fromEntries(RECORDED.map((column) => [column, history.action[column]]));
   if (findDifferingColumns(recorded, row).length > 0) return false;
@@ -102,7 +102,11 @@ export function recomputeCountedRows(
         return { policy, limit_name: limit, subject, action_id, at: usedAt, amount, until };
       },
     ),
-    places: recomputeMemberships(set, request, basis, decidedAt, at).map((place) => ({ ...place, action_id, at })),
+    places: recomputeMemberships(set, request, basis, decidedAt, at).map((membership) => ({
+      ...membership,
+      action_id,
+      at,
+    })),
   };
 }
 
@@ -131,7 +135,7 @@ export async function recomputeRows(
   return { recorded, ...recomputeCountedRows(set, request, history, row.past), fault: null, mayCount, isAsRecorded };
 }
 
-/** Whether a decision can have uses of limits, or places in histories. */
+/** Returns true if a decision can have uses of limits, or places in histories. */
 export function mayHaveCountedRows(set: CompiledPolicySet, { facts }: Pick<DecisionEntry, "facts">): boolean {
   return set.hasLimits || mayHaveMemberships(set) || facts.grant !== undefined || facts.authority !== undefined;
 }
@@ -145,5 +149,5 @@ export async function readCountedRow(
   const { action_id, subject } = row;
   // The primary keys end with the action's id. So the row follows the key in which the id lacks its last digit.
   const stored = await copying.read(table, { ...row, action_id: action_id.slice(0, -1) }, ROWS_PER_PREFIX);
-  return stored.find((one) => one["action_id"] === action_id && one["subject"] === subject) ?? null;
+  return stored.find((candidate) => candidate["action_id"] === action_id && candidate["subject"] === subject) ?? null;
 }

@@ -55,10 +55,10 @@ export class DirectoryAuditor {
     }
   }
 
-  async check(fault: ReportFault): Promise<void> {
+  async check(reportFault: ReportFault): Promise<void> {
     this.warningTexts = [];
-    const each = (what: string, check: (id: string, fault: ReportFault) => Promise<void>) => (id: string) =>
-      reportUnreadableData(`${what} ${id}`, fault, () => check(id, prefixFaults(`${what} ${id}`, fault)));
+    const each = (noun: string, check: (id: string, reportFault: ReportFault) => Promise<void>) => (id: string) =>
+      reportUnreadableData(`${noun} ${id}`, reportFault, () => check(id, prefixFaults(`${noun} ${id}`, reportFault)));
     await forEachConcurrently(
       this.keyRows.keys(),
       each("the API key", (id, report) => this.checkKey(id, report)),
@@ -68,17 +68,17 @@ export class DirectoryAuditor {
       each("the agent", (id, report) => this.checkAgent(id, report)),
     );
     for (const { id } of await this.store.keys())
-      if (!this.keyRows.has(id)) fault(`the API key ${id} is in the store but not in the ledger`);
+      if (!this.keyRows.has(id)) reportFault(`the API key ${id} is in the store but not in the ledger`);
     for (let before: number | undefined; ;) {
       const rows = await this.store.agents({ limit: PAGE, ...(before === undefined ? {} : { before_seq: before }) });
       for (const { id } of rows)
-        if (!this.agentRows.has(id)) fault(`the agent ${id} is in the store but not in the ledger`);
+        if (!this.agentRows.has(id)) reportFault(`the agent ${id} is in the store but not in the ledger`);
       before = rows.at(-1)?.registered_seq;
       if (before === undefined) return;
     }
   }
 
-  /** Returns observations that are not faults, such as a key that may approve and has no owner. */
+  /** Returns observations that are not faults, such as a key without an owner that may approve. */
   warnings(): readonly string[] {
     return this.warningTexts;
   }
@@ -97,10 +97,10 @@ export class DirectoryAuditor {
     return decodeEntry<T>(row.bytes);
   }
 
-  private async checkKey(id: string, fault: ReportFault): Promise<void> {
+  private async checkKey(id: string, reportFault: ReportFault): Promise<void> {
     const trail = this.keyRows.get(id) as { created: number; revoked_at: number | null };
     const row = await this.store.key(id);
-    if (row === null) return fault("it is in the ledger but not in the store");
+    if (row === null) return reportFault("it is in the ledger but not in the store");
     const { key, by, at } = await this.entryAt<ApiKeyEntry>(trail.created);
     const recorded = {
       name: key.name,
@@ -113,7 +113,7 @@ export class DirectoryAuditor {
       created_at: parseEntryTime(at),
       revoked_at: trail.revoked_at,
     };
-    reportDifferences(recorded, row, fault);
+    reportDifferences(recorded, row, reportFault);
     // Only the first key of the store has no creator: the service created it, with all scopes.
     const isFirstKey = by === null && id === this.keyRows.keys().next().value;
     if (!isFirstKey && trail.revoked_at === null && (recorded.expires_at ?? Infinity) > Date.now()) this.warn(key);
@@ -128,10 +128,10 @@ export class DirectoryAuditor {
       this.warningTexts.push(`${key} has the owner ${JSON.stringify(owner)}, who is not a user`);
   }
 
-  private async checkAgent(id: string, fault: ReportFault): Promise<void> {
+  private async checkAgent(id: string, reportFault: ReportFault): Promise<void> {
     const trail = this.agentRows.get(id) as { registered: number; last: number; suspended_at: number | null };
     const row = await this.store.agent(id);
-    if (row === null) return fault("it is in the ledger but not in the store");
+    if (row === null) return reportFault("it is in the ledger but not in the store");
     const first = await this.entryAt<AgentEntry>(trail.registered);
     const { at, agent } = await this.entryAt<AgentEntry>(trail.last);
     const recorded = {
@@ -146,8 +146,8 @@ export class DirectoryAuditor {
       created_at: parseEntryTime(first.at),
       updated_at: parseEntryTime(at),
     };
-    reportDifferences(recorded, row, fault);
+    reportDifferences(recorded, row, reportFault);
     if (sha256Hex(utf8(row.metadata)) !== agent["metadata"])
-      fault("its metadata does not match its digest in the ledger");
+      reportFault("its metadata does not match its digest in the ledger");
   }
 }

@@ -20,10 +20,7 @@ export class ExpectedRows {
   readonly policies: PoliciesAuditor;
   readonly signing: KeysAuditor;
   readonly totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
-  /**
-   * Number of entries of the types that every process follows, such as changes of keys and agents. Each of these
-   * entries raises the head's epoch.
-   */
+  /** Number of entries that raised the head's epoch, such as changes of keys and agents. */
   changes = 0;
   /** Number of actions whose requests were erased. */
   erased = 0;
@@ -45,7 +42,7 @@ export class ExpectedRows {
     features: AuditedFeatures,
     signing: KeysAuditor,
     origin: string,
-    fault: ReportFault,
+    reportFault: ReportFault,
   ) {
     this.features = features;
     this.known = new Set(features.entryTypes);
@@ -53,7 +50,7 @@ export class ExpectedRows {
     this.states = States.initial([...DIRECTORY_FOLDS, ...features.folds]);
     this.store = store;
     this.signing = signing;
-    this.fault = fault;
+    this.fault = reportFault;
     this.directory = new DirectoryAuditor(store);
     this.policies = new PoliciesAuditor(store);
     this.origin = origin;
@@ -134,10 +131,11 @@ export class ExpectedRows {
     const at = parseEntryTime(String(body["at"]));
     if (at !== row.created_at) this.fault(`entry ${row.seq} is stored with a different time than it contains`);
     this.totals.latest = Math.max(this.totals.latest, at);
-    // Only a feature that is not loaded knows whether it folds its own type, so accept its mark.
+    // Only a feature that is loaded can tell whether it folds its own entry type. Accept the mark of all other
+    // features.
     const isFollowed = this.known.has(row.type) ? this.states.follows(row.type) : row.followed;
     if (isFollowed) this.changes++;
-    // A process that starts reads only followed entries, so it would not apply a followed entry without this mark.
+    // At startup, a process reads only entries with this mark. Without it, the process would miss the change.
     if (row.followed !== isFollowed)
       this.fault(`entry ${row.seq} is ${row.followed ? "" : "not "}marked as one that every process reads`);
     // Rows of votes, starts and results contain the submitter of the decision. The audit of actions compares that

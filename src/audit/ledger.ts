@@ -97,26 +97,26 @@ async function checkEntries(
   from: number,
   { size, root: expected, policy_set: active }: LedgerHead,
   { onEntry, onUnread, progress }: Pick<AuditOptions, "onEntry" | "onUnread" | "progress">,
-  fault: ReportFault,
+  reportFault: ReportFault,
 ): Promise<number> {
   let edge: Uint8Array[] = [];
   let next = from;
-  // Digest of the active policy set, which each decision and each change of policies contains. Undefined while it is
-  // unknown: when the audit starts in the middle of the ledger, and after an entry that could not be read.
+  // Digest of the active policy set according to the last decision or change of policies. Undefined while it is
+  // unknown: at the start of an audit of only the newest entries, and after an unreadable entry.
   let set: unknown = from === 0 ? null : undefined;
   while (next < size) {
-    const rows = await pageOf(reader, next, Math.min(size, next + PAGE), fault);
+    const rows = await pageOf(reader, next, Math.min(size, next + PAGE), reportFault);
     if (rows.length === 0) {
-      fault(`entry ${next} is missing`);
+      reportFault(`entry ${next} is missing`);
       return next - from;
     }
     for (const row of rows) {
       if (row.seq !== next) {
-        fault(`entry ${next} is missing`);
+        reportFault(`entry ${next} is missing`);
         return next - from;
       }
       if ("bytes" in row) {
-        const body = checkEntry(row, fault);
+        const body = checkEntry(row, reportFault);
         if (row.type === "policy_set" || row.type === "decision") set = body?.["policy_set"];
         onEntry?.(row, body);
       } else {
@@ -132,10 +132,10 @@ async function checkEntries(
   if (from === 0) {
     const root = size === 0 ? EMPTY_ROOT : rootFromEdge(edge);
     if (!equalBytes(root, expected))
-      fault(`the entries hash to the root ${toHex(root)}, which differs from the head's root`);
+      reportFault(`the entries hash to the root ${toHex(root)}, which differs from the head's root`);
   }
   if (set !== undefined && set !== active) {
-    fault(
+    reportFault(
       `the head's policy set ${active ?? "(none)"} differs from the one that the entries activated, ${typeof set === "string" ? set : "(none)"}`,
     );
   }
@@ -150,14 +150,14 @@ async function pageOf(
   reader: StorageReader,
   from: number,
   to: number,
-  fault: ReportFault,
+  reportFault: ReportFault,
 ): Promise<(EntryRow | Pick<EntryRow, "seq" | "leaf_hash">)[]> {
-  let because: string;
+  let reason: string;
   try {
     return await reader.entries(from, to);
   } catch (error) {
     if (!(error instanceof StorageError && error.kind === "corrupt")) throw error;
-    because = error.message;
+    reason = error.message;
   }
   const rows: (EntryRow | Pick<EntryRow, "seq" | "leaf_hash">)[] = [];
   let unread = 0;
@@ -169,7 +169,7 @@ async function pageOf(
     rows.push(one?.[0] ?? { seq, leaf_hash });
     if (one === null) unread++;
   }
-  fault(`${unread} of the entries ${from} to ${to - 1} cannot be read: ${because}`);
+  reportFault(`${unread} of the entries ${from} to ${to - 1} cannot be read: ${reason}`);
   return rows;
 }
 
@@ -177,25 +177,25 @@ async function pageOf(
  * Reports the faults of an entry. Returns its decoded content; null if the bytes do not match the leaf hash or are not
  * a JSON object.
  */
-function checkEntry(row: EntryRow, fault: ReportFault): Record<string, unknown> | null {
+function checkEntry(row: EntryRow, reportFault: ReportFault): Record<string, unknown> | null {
   if (!equalBytes(hashLeaf(row.bytes), row.leaf_hash)) {
-    fault(`entry ${row.seq} was altered: its bytes do not hash to its leaf hash ${toHex(row.leaf_hash)}`);
+    reportFault(`entry ${row.seq} was altered: its bytes do not hash to its leaf hash ${toHex(row.leaf_hash)}`);
     return null;
   }
   if (row.bytes.length > MAX_ENTRY_BYTES)
-    fault(`entry ${row.seq} has ${row.bytes.length} bytes; the maximum is ${MAX_ENTRY_BYTES}`);
+    reportFault(`entry ${row.seq} has ${row.bytes.length} bytes; the maximum is ${MAX_ENTRY_BYTES}`);
   const body = objectOf(row.bytes);
   if (body === null) {
-    fault(`entry ${row.seq} is not a JSON object`);
+    reportFault(`entry ${row.seq} is not a JSON object`);
     return null;
   }
-  if (body["seq"] !== row.seq) fault(`entry ${row.seq} contains the sequence number ${String(body["seq"])}`);
+  if (body["seq"] !== row.seq) reportFault(`entry ${row.seq} contains the sequence number ${String(body["seq"])}`);
   if (body["type"] !== row.type)
-    fault(`entry ${row.seq} is stored with the type ${row.type} but contains the type ${String(body["type"])}`);
+    reportFault(`entry ${row.seq} is stored with the type ${row.type} but contains the type ${String(body["type"])}`);
   if ((body["action_id"] ?? null) !== row.action_id)
-    fault(`entry ${row.seq} is stored with a different action than it contains`);
+    reportFault(`entry ${row.seq} is stored with a different action than it contains`);
   if ((body["agent_id"] ?? null) !== row.agent_id)
-    fault(`entry ${row.seq} is stored with a different agent than it contains`);
+    reportFault(`entry ${row.seq} is stored with a different agent than it contains`);
   return body;
 }
 
@@ -210,14 +210,14 @@ function objectOf(bytes: Uint8Array): Record<string, unknown> | null {
   }
 }
 
-async function checkTiles(reader: StorageReader, from: number, size: number, fault: ReportFault): Promise<void> {
+async function checkTiles(reader: StorageReader, from: number, size: number, reportFault: ReportFault): Promise<void> {
   // Start at the beginning of the tile that contains `from`, because a tile can only be checked as a whole. The hashes
   // of the entries before `from` are compared; the entries themselves are not read.
   const first = Math.floor(from / TILE_WIDTH) * TILE_WIDTH;
   for (const { level, index } of tilesBetween(first, size)) {
     const tile = await reader.tile(level, index);
     if (tile === null || tile.hashes.length !== TILE_WIDTH * 32) {
-      fault(`tile ${level}/${index} is missing or has a wrong size`);
+      reportFault(`tile ${level}/${index} is missing or has a wrong size`);
       continue;
     }
     const at = index * TILE_WIDTH;
@@ -226,29 +226,33 @@ async function checkTiles(reader: StorageReader, from: number, size: number, fau
         ? await reader.leafHashes(at, at + TILE_WIDTH)
         : await reader.tileRoots(level - 1, at, at + TILE_WIDTH);
     const wrong = below.findIndex((hash, i) => !equalBytes(hash, tile.hashes.subarray(i * 32, i * 32 + 32)));
-    if (below.length !== TILE_WIDTH || wrong >= 0) fault(`tile ${level}/${index} does not match the hashes below it`);
-    if (!equalBytes(rootOfTile(tile.hashes), tile.root)) fault(`tile ${level}/${index} does not hash to its root`);
+    if (below.length !== TILE_WIDTH || wrong >= 0)
+      reportFault(`tile ${level}/${index} does not match the hashes below it`);
+    if (!equalBytes(rootOfTile(tile.hashes), tile.root))
+      reportFault(`tile ${level}/${index} does not hash to its root`);
   }
 }
 
-async function checkHead(reader: StorageReader, head: LedgerHead, fault: ReportFault): Promise<void> {
+async function checkHead(reader: StorageReader, head: LedgerHead, reportFault: ReportFault): Promise<void> {
   const proofs = createProofReader(reader);
   const nodes = edgeNodes(head.size);
   if (head.edge.length !== nodes.length) {
-    fault(`the head's right edge has ${head.edge.length} hashes, a tree of size ${head.size} has ${nodes.length}`);
+    reportFault(
+      `the head's right edge has ${head.edge.length} hashes, a tree of size ${head.size} has ${nodes.length}`,
+    );
     return;
   }
   try {
     for (const [i, { level, index }] of nodes.entries()) {
       if (!equalBytes(await proofs.node(level, index), head.edge[i] as Uint8Array)) {
-        fault(`the tree's right edge at level ${level}, index ${index} differs from the head`);
+        reportFault(`the tree's right edge at level ${level}, index ${index} differs from the head`);
       }
     }
   } catch (error) {
-    fault(`the tree's right edge cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    reportFault(`the tree's right edge cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
   const root = head.size === 0 ? EMPTY_ROOT : rootFromEdge(head.edge);
-  if (!equalBytes(root, head.root)) fault("the head's root does not match its right edge");
+  if (!equalBytes(root, head.root)) reportFault("the head's root does not match its right edge");
 }
 
 /**
@@ -258,29 +262,31 @@ async function checkHead(reader: StorageReader, head: LedgerHead, fault: ReportF
 async function checkCheckpoint(
   reader: StorageReader,
   { keys, verify, allowUnsigned }: { keys: LogKeys; verify: Vault["verify"]; allowUnsigned: boolean },
-  fault: ReportFault,
+  reportFault: ReportFault,
 ): Promise<number | null> {
   const stored = await reader.checkpoint();
   const head = await reader.head();
   if (stored === null) {
     // An empty log has no stored signature. The service stores its first signature together with the first entries.
     if (head.size > 0 && !allowUnsigned)
-      fault(`the store has ${head.size} entries but no signed checkpoint: the checkpoint was removed`);
+      reportFault(`the store has ${head.size} entries but no signed checkpoint: the checkpoint was removed`);
     return null;
   }
   try {
     const checkpoint = openLogCheckpoint(stored.note, keys, verify);
     if (checkpoint.size !== stored.size)
-      fault(`the stored checkpoint has size ${checkpoint.size} but is stored as size ${stored.size}`);
+      reportFault(`the stored checkpoint has size ${checkpoint.size} but is stored as size ${stored.size}`);
     else if (checkpoint.size > head.size)
-      fault(
+      reportFault(
         `the head (size ${head.size}) is behind the newest signed checkpoint (size ${checkpoint.size}): entries were lost or an older copy of the store was restored`,
       );
     else if (!equalBytes(await createProofReader(reader).rootAt(checkpoint.size), checkpoint.root))
-      fault(`the ledger does not contain the tree that was signed at size ${checkpoint.size}`);
+      reportFault(`the ledger does not contain the tree that was signed at size ${checkpoint.size}`);
     else return checkpoint.size;
   } catch (error) {
-    fault(`the newest signed checkpoint cannot be used: ${error instanceof Error ? error.message : String(error)}`);
+    reportFault(
+      `the newest signed checkpoint cannot be used: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
   return null;
 }

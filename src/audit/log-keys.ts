@@ -15,11 +15,10 @@ export interface KeysAuditor {
   /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier entries. */
   fold(row: Pick<EntryRow, "seq" | "type">, body: EntryBody): void;
   /**
-   * Returns the log's keys as of the entry that was applied last. If the log never changed its key, this is only the
-   * pinned key.
+   * Returns the log's keys as of the entry that was applied last: only the pinned key if the log never changed its key.
    */
   logKeys(): LogKeys;
-  check(fault: ReportFault): Promise<void>;
+  check(reportFault: ReportFault): Promise<void>;
 }
 
 type NumberedEntry<Entry> = Entry & { seq: number };
@@ -30,12 +29,13 @@ export function createKeysAuditor(store: AuditedStore, pin: string | null, verif
   const permitEntries: NumberedEntry<PermitKeyEntry>[] = [];
   let logKeys: LogKeys = { first: pin ?? "", changes: [] };
 
-  async function checkLogKeys(fault: ReportFault): Promise<void> {
+  async function checkLogKeys(reportFault: ReportFault): Promise<void> {
     if (pin === null) return;
-    if (!listVkeys(logKeys).includes(pin)) fault(`${pin} is not a key of the log; its first key is ${logKeys.first}`);
+    if (!listVkeys(logKeys).includes(pin))
+      reportFault(`${pin} is not a key of the log; its first key is ${logKeys.first}`);
     const proofs = createProofReader(store);
     for (const entry of logEntries) {
-      const report = prefixFaults(`the change of the log's key at ${entry.seq}`, fault);
+      const report = prefixFaults(`the change of the log's key at ${entry.seq}`, reportFault);
       await reportUnreadableData("the handover", report, async () => {
         const { size, root } = openHandover(entry, verify);
         if (!equalBytes(await proofs.rootAt(size), root))
@@ -46,12 +46,12 @@ export function createKeysAuditor(store: AuditedStore, pin: string | null, verif
     }
   }
 
-  async function checkPermitKeys(fault: ReportFault): Promise<void> {
+  async function checkPermitKeys(reportFault: ReportFault): Promise<void> {
     const ofLog = new Set(pin === null ? [] : listVkeys(logKeys).map((vkey) => toHex(parseVkey(vkey).publicKey)));
     let present = (await store.meta("permit_key")) ?? permitEntries[0]?.previous;
     const had = new Set([present]);
     for (const { seq, at, public_key, previous, previous_until } of permitEntries) {
-      const report = prefixFaults(`the change of the permit key at ${seq}`, fault);
+      const report = prefixFaults(`the change of the permit key at ${seq}`, reportFault);
       if (previous !== present) report(`it replaces the key ${previous}, but permits were signed with ${present}`);
       if (had.has(public_key)) report("the new key had already signed permits");
       if (parseEntryTime(previous_until) < parseEntryTime(at))
@@ -60,7 +60,7 @@ export function createKeysAuditor(store: AuditedStore, pin: string | null, verif
       present = public_key;
     }
     for (const key of had)
-      if (key !== undefined && ofLog.has(key)) fault(`permits are signed with ${key}, which is a key of the log`);
+      if (key !== undefined && ofLog.has(key)) reportFault(`permits are signed with ${key}, which is a key of the log`);
   }
 
   return {
@@ -69,7 +69,7 @@ export function createKeysAuditor(store: AuditedStore, pin: string | null, verif
       if (type !== "log_key") return;
       const entry = { ...(body as unknown as LogKeyEntry), seq };
       logEntries.push(entry);
-      // The pinned key may be newer than the log's first key, so read the first key from the first change of keys.
+      // The pinned key might be a successor of the log's first key, so take the first key from the first key change.
       if (pin !== null && logEntries.length === 1) logKeys = { first: entry.previous, changes: [] };
       if (pin !== null) logKeys = appendLogKey(logKeys, entry, verify);
     },

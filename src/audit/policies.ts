@@ -56,8 +56,8 @@ export class PoliciesAuditor {
     for (const change of changes) this.applyChange(change, parseEntryTime(at), by?.key_id ?? null);
   }
 
-  async check(fault: ReportFault, progress: (done: number, total: number) => void): Promise<void> {
-    const members = await this.checkSets(fault, progress);
+  async check(reportFault: ReportFault, progress: (done: number, total: number) => void): Promise<void> {
+    const members = await this.checkSets(reportFault, progress);
     const { policy_set } = await this.store.head();
     const document = policy_set === null ? null : await this.documentOf(policy_set);
     if (policy_set !== null && document === null) return;
@@ -65,14 +65,15 @@ export class PoliciesAuditor {
     const rows = await this.store.policies();
     for (const row of rows) {
       const subject = `the policy ${row.name}`;
-      await reportUnreadableData(subject, fault, () =>
-        this.checkPolicy(row, active.get(row.name) ?? null, members, prefixFaults(subject, fault)),
+      await reportUnreadableData(subject, reportFault, () =>
+        this.checkPolicy(row, active.get(row.name) ?? null, members, prefixFaults(subject, reportFault)),
       );
     }
     const [ids, names] = [new Set(rows.map(({ id }) => id)), new Set(rows.map(({ name }) => name))];
     for (const [id, { last }] of this.policies)
-      if (!ids.has(id)) fault(`the policy ${last.name} is in the ledger but not in the store`);
-    for (const name of active.keys()) if (!names.has(name)) fault(`the policy ${name} is active but not in the store`);
+      if (!ids.has(id)) reportFault(`the policy ${last.name} is in the ledger but not in the store`);
+    for (const name of active.keys())
+      if (!names.has(name)) reportFault(`the policy ${name} is active but not in the store`);
   }
 
   /** Returns null if the stored set is missing or altered. */
@@ -117,18 +118,18 @@ export class PoliciesAuditor {
 
   /** Checks all policy sets. Resolves to the digests of the sets' policies, keyed by name and version. */
   private async checkSets(
-    fault: ReportFault,
+    reportFault: ReportFault,
     progress: (done: number, total: number) => void,
   ): Promise<Map<string, string>> {
     const members = new Map<string, string>();
     let done = 0;
     for (const [digest, set] of this.sets) {
-      await reportUnreadableData(`the policy set ${digest}`, fault, async () => {
+      await reportUnreadableData(`the policy set ${digest}`, reportFault, async () => {
         const row = await this.store.policySet(digest);
-        if (row === null) return fault(`the policy set ${digest} made decisions but is not in the store`);
+        if (row === null) return reportFault(`the policy set ${digest} made decisions but is not in the store`);
         if (sha256Hex(utf8(row.document)) !== digest)
-          return fault(`the policy set ${digest} was altered: its document has a different digest`);
-        reportDifferences({ created_at: set.created_at }, row, prefixFaults(`the policy set ${digest}`, fault));
+          return reportFault(`the policy set ${digest} was altered: its document has a different digest`);
+        reportDifferences({ created_at: set.created_at }, row, prefixFaults(`the policy set ${digest}`, reportFault));
         const { policies: listed } = JSON.parse(row.document) as PolicySetDocument;
         for (const { policy, version, definition } of listed) {
           const name = memberKey(policy, version);
@@ -139,7 +140,7 @@ export class PoliciesAuditor {
     }
     const count = await this.store.copying?.count("policy_sets");
     if (count !== undefined && count > this.sets.size)
-      fault(`the store has ${count} policy sets, but the ledger has ${this.sets.size}`);
+      reportFault(`the store has ${count} policy sets, but the ledger has ${this.sets.size}`);
     return members;
   }
 
@@ -147,20 +148,20 @@ export class PoliciesAuditor {
     row: PolicyRow,
     active: number | null,
     members: ReadonlyMap<string, string>,
-    fault: ReportFault,
+    reportFault: ReportFault,
   ): Promise<void> {
     const history = this.policies.get(row.id);
-    if (history === undefined) return fault("it is in the store but not in the ledger");
+    if (history === undefined) return reportFault("it is in the store but not in the ledger");
     const { last, created_at, updated_at } = history;
     const { name, managed_by, version: latest_version, deleted } = last;
     const deleted_at = deleted ? updated_at : null;
     const recorded = { name, managed_by, latest_version, active_version: active, created_at, updated_at, deleted_at };
-    reportDifferences(recorded, row, fault);
+    reportDifferences(recorded, row, reportFault);
     const versions = await this.store.policyVersions(row.id);
     if (versions.length !== row.latest_version)
-      fault(`it has ${versions.length} versions, but its latest version is ${row.latest_version}`);
+      reportFault(`it has ${versions.length} versions, but its latest version is ${row.latest_version}`);
     for (const version of versions) {
-      const report = prefixFaults(`version ${version.version}`, fault);
+      const report = prefixFaults(`version ${version.version}`, reportFault);
       const entry = history.versions.get(version.version);
       if (entry === undefined) report("it is in the store but not in the ledger");
       else reportDifferences(entry, version, report);
@@ -171,7 +172,8 @@ export class PoliciesAuditor {
         report("its YAML states a different policy");
     }
     for (const version of history.versions.keys())
-      if (!versions.some((stored) => stored.version === version)) fault(`its version ${version} is not in the store`);
+      if (!versions.some((stored) => stored.version === version))
+        reportFault(`its version ${version} is not in the store`);
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Compares the past actions that decisions read with the actions themselves. A decision reads the rows of past actions
- * without comparing them with entries, so someone could change a row, let a decision read it, and change it back.
+ * Compares the past actions that decisions read with the actions themselves. A decision trusts the rows of past
+ * actions. Without this check, someone could change a row, let a decision read it, and change it back.
  */
 import type { ActionRow } from "../contract/storage.ts";
 import { decodeSaltedFacts } from "../domain/salted-facts.ts";
@@ -16,7 +16,7 @@ const MAX_REMEMBERED = 10_000;
 type ActionNames = Pick<ActionRow, "agent_id" | "tool" | "operation">;
 
 /** Reports past actions in a row whose agent, tool or operation differs from the stored action with the same id. */
-export type CheckRecordedHistories = (row: Pick<ActionRow, "past">, fault: ReportFault) => Promise<void>;
+export type CheckRecordedHistories = (row: Pick<ActionRow, "past">, reportFault: ReportFault) => Promise<void>;
 
 /** Returns the check for one audit. `auditActions` compares each action's own row with its entries. */
 export function createRecordedHistoriesCheck(store: Pick<AuditedStore, "action">): CheckRecordedHistories {
@@ -51,6 +51,8 @@ export function createRecordedHistoriesCheck(store: Pick<AuditedStore, "action">
 function listPastActions(past: string | null): PastAction[] {
   const actions = decodeSaltedFacts(past).flatMap(({ history = [] }) => history.flatMap((fact) => fact.actions));
   return [
-    ...new Map(actions.map((one) => [JSON.stringify([one.id, one.agent, one.tool, one.operation]), one])).values(),
+    ...new Map(
+      actions.map((action) => [JSON.stringify([action.id, action.agent, action.tool, action.operation]), action]),
+    ).values(),
   ];
 }

@@ -7,7 +7,7 @@ import {
   type StorageReader,
 } from "../contract/storage.ts";
 
-/** A store to audit. Without `copying`, the audit skips tables whose rows no method of `StorageReader` returns. */
+/** A store to audit. Without `copying`, the audit skips the tables that only `copying` can read. */
 export type AuditedStore = StorageReader & { readonly copying?: StorageCopying; inspect?(): Promise<string[]> };
 export type ReportFault = (message: string) => void;
 
@@ -24,33 +24,33 @@ const MAX_FAULTS = 20;
 /** Returns a function that adds faults to the list, up to `MAX_FAULTS`. */
 export function createFaultCollector(into: string[]): ReportFault {
   let count = 0;
-  return (what) => {
-    if (count++ < MAX_FAULTS) into.push(what);
+  return (message) => {
+    if (count++ < MAX_FAULTS) into.push(message);
   };
 }
 
 /** Reports data that cannot be read or decoded as a fault. If the store is unavailable, rethrows the error instead. */
 export async function reportUnreadableData(
   subject: string,
-  fault: ReportFault,
+  reportFault: ReportFault,
   work: () => Promise<void>,
 ): Promise<void> {
   try {
     await work();
   } catch (error) {
     if (error instanceof StorageError && error.kind !== "corrupt" && error.kind !== "invalid") throw error;
-    fault(`${subject} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    reportFault(`${subject} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 
 /**
- * Runs a check up to `MAX_ATTEMPTS` times until it finds no faults, and reports the faults of the last attempt. Calls
+ * Runs a check until it finds no faults, at most `MAX_ATTEMPTS` times. Reports the faults of the last attempt. Calls
  * `before` before each attempt.
  */
 export async function retryWhileFaulty(
   subject: string,
-  fault: ReportFault,
-  check: (fault: ReportFault) => Promise<void>,
+  reportFault: ReportFault,
+  check: (reportFault: ReportFault) => Promise<void>,
   before: () => Promise<void> = () => Promise.resolve(),
 ): Promise<void> {
   for (let attempt = 1; ; attempt++) {
@@ -60,7 +60,7 @@ export async function retryWhileFaulty(
       await before();
       await check(report);
     });
-    if (faults.length === 0 || attempt === MAX_ATTEMPTS) return faults.forEach(fault);
+    if (faults.length === 0 || attempt === MAX_ATTEMPTS) return faults.forEach(reportFault);
   }
 }
 
@@ -84,8 +84,8 @@ const printBigInt = (_: string, value: unknown): unknown => (typeof value === "b
 export async function checkEachRow(
   copying: StorageCopying,
   table: CopiedTable,
-  fault: ReportFault,
-  check: (row: CopiedRow, fault: ReportFault) => Promise<void>,
+  reportFault: ReportFault,
+  check: (row: CopiedRow, reportFault: ReportFault) => Promise<void>,
 ): Promise<void> {
   let after: CopiedRow | null = null;
   // A damaged index can return the same rows in a cycle. Brent's algorithm detects a cycle and stores only one
@@ -95,14 +95,15 @@ export async function checkEachRow(
     const rows: CopiedRow[] = await copying.read(table, after, PAGE);
     if (rows.length === 0) return;
     const position = JSON.stringify(rows.at(-1), printBigInt);
-    if (position === anchor) return fault(`an index of ${table} is damaged: it leads back to rows that were read`);
+    if (position === anchor)
+      return reportFault(`an index of ${table} is damaged: it leads back to rows that were read`);
     if ((page & (page - 1)) === 0) anchor = position;
     const start: CopiedRow | null = after;
-    const places = rows.map((row, i) => ({ row, before: i === 0 ? start : (rows[i - 1] ?? null) }));
-    await forEachConcurrently(places, async ({ row, before }) => {
+    const rowsWithPrevious = rows.map((row, i) => ({ row, before: i === 0 ? start : (rows[i - 1] ?? null) }));
+    await forEachConcurrently(rowsWithPrevious, async ({ row, before }) => {
       let current: CopiedRow | null = row;
       let first = true;
-      await retryWhileFaulty(`a row of ${table}`, fault, async (report) => {
+      await retryWhileFaulty(`a row of ${table}`, reportFault, async (report) => {
         if (!first) current = ((await copying.read(table, before, 1))[0] ?? null) as CopiedRow | null;
         first = false;
         if (current !== null) await check(current, report);
@@ -113,16 +114,16 @@ export async function checkEachRow(
 }
 
 /** Returns a function that prefixes the reported faults with the subject. */
-export function prefixFaults(what: string, fault: ReportFault): ReportFault {
-  return (message) => fault(`${what}: ${message}`);
+export function prefixFaults(prefix: string, reportFault: ReportFault): ReportFault {
+  return (message) => reportFault(`${prefix}: ${message}`);
 }
 
 /** Reports each column of `recorded` that differs in `row`. Skips columns that are undefined in `recorded`. */
-export function reportDifferences(recorded: object, row: object, fault: ReportFault): void {
+export function reportDifferences(recorded: object, row: object, reportFault: ReportFault): void {
   for (const [column, value] of Object.entries(recorded)) {
     const stored = (row as EntryBody)[column];
     if (value === undefined || isSameValue(value, stored)) continue;
-    fault(`its ${column} is ${clipValue(stored)} in the store and ${clipValue(value)} in the ledger`);
+    reportFault(`its ${column} is ${clipValue(stored)} in the store and ${clipValue(value)} in the ledger`);
   }
 }
 

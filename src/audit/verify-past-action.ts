@@ -1,6 +1,6 @@
 /**
- * Compares an action of a history with its ledger entries. Someone who can write to the database can add an action to a
- * history, or change what the history shows of the action. Without the comparison, a rule could then allow too much.
+ * Compares an action of a history with its ledger entries. Without this comparison, someone who can write to the
+ * database could add or change an action of a history, so that a rule allows too much.
  */
 import {
   type CountedRows,
@@ -22,8 +22,8 @@ import { findAlteredContent } from "../domain/recorded-content.ts";
 import { parseEntryTime } from "../domain/time.ts";
 
 /**
- * Returns the rows of the action that decisions count. Returns null if its row differs from its entries, or if the
- * entries do not place the action in this history at the time `past.at`.
+ * Returns the rows that limits and histories count for the action. Returns null if the action's row differs from its
+ * entries, or if the action was not in this history at the time `past.at` according to its entries.
  * @param compiled returns the policy set with this digest; null if it is not stored
  */
 export async function verifyPastAction(
@@ -60,9 +60,12 @@ function readOwnHistory(id: string, entries: readonly EntryRow[]): ActionHistory
 const isPlaced = (
   { policy, basis, subject }: HistorySpan,
   { places }: { places: readonly Pick<HistorySpan, "policy" | "basis" | "subject">[] },
-): boolean => places.some((place) => place.policy === policy && place.basis === basis && place.subject === subject);
+): boolean =>
+  places.some(
+    (membership) => membership.policy === policy && membership.basis === basis && membership.subject === subject,
+  );
 
-/** The owner of an erased action is unknown if it was part of the request. */
+/** The owner of an erased action is unknown if the erased request contained it. */
 function verifyErased(
   span: HistorySpan,
   row: ActionRow,
@@ -72,7 +75,7 @@ function verifyErased(
   const { id: action_id } = row;
   const { policy, basis, subject } = span;
   const at = findHistoryTime(history);
-  // The expiry is not known without the request.
+  // The expiry was part of the erased request.
   const found = { uses: [], places: [{ policy, basis, subject, action_id, at, until: Number.MAX_SAFE_INTEGER }] };
   if (row.request !== "" || row.effective !== null || row.result !== null) return null;
   const entry = history.edit?.entry ?? history.first;
@@ -80,7 +83,7 @@ function verifyErased(
   const { agent_id, tool, operation } = row;
   const names = { agent_id, tool, operation, params: {}, context: {} };
   const { authority } = entry.facts;
-  // The facts about the delegators were erased. The entry still contains those that can own a history.
+  // The facts about the delegators were erased, but the entry still names those that can own a history.
   const delegators = authority?.fault === null ? authority.links.map(namesOfDelegator) : [];
   const decided = { ...entry, facts: { ...entry.facts, delegators } };
   return isPlaced(span, { places: recomputeMemberships(set, names, decided, parseEntryTime(entry.at), at) })

@@ -29,9 +29,9 @@ export interface Output {
   out(text: string): void;
   /** Writes everything else to standard error. */
   err(text: string): void;
-  /** Whether standard output is a terminal that displays colours. */
+  /** Whether standard output is a terminal that supports colours. */
   readonly fancy: boolean;
-  /** Whether standard error is a terminal, so that a line of progress can be overwritten. */
+  /** Whether standard error is a terminal, on which a progress line can be overwritten. */
   readonly watched: boolean;
 }
 
@@ -106,9 +106,9 @@ export function runSubcommand(
   if (name !== undefined && Object.hasOwn(subcommands, name)) return (subcommands[name] as Subcommand).run(args, io);
   const names = Object.keys(subcommands);
   const suggestion = name === undefined ? null : findSimilarName(name, names);
-  const known = [...words, ...names];
+  const knownWords = [...words, ...names];
   throw usageError(
-    `${name === undefined ? `assent ${command} needs a subcommand` : `assent ${command} has no subcommand "${name}"`}; use ${known.slice(0, -1).join(", ")} or ${known.at(-1)}${suggestion === null ? "" : `; did you mean "${suggestion}"?`}`,
+    `${name === undefined ? `assent ${command} needs a subcommand` : `assent ${command} has no subcommand "${name}"`}; use ${knownWords.slice(0, -1).join(", ")} or ${knownWords.at(-1)}${suggestion === null ? "" : `; did you mean "${suggestion}"?`}`,
   );
 }
 
@@ -151,12 +151,12 @@ export function parsePort(text: string): number {
  */
 export function parseChoice<const T extends string>(
   flag: string,
-  given: string | undefined,
+  flagText: string | undefined,
   words: readonly [T, ...T[]],
 ): T {
-  const choice = given === undefined ? words[0] : words.find((word) => word === given);
+  const choice = flagText === undefined ? words[0] : words.find((word) => word === flagText);
   if (choice === undefined)
-    throw usageError(`${flag} must be ${words.slice(0, -1).join(", ")} or ${words.at(-1)}; got "${given}"`);
+    throw usageError(`${flag} must be ${words.slice(0, -1).join(", ")} or ${words.at(-1)}; got "${flagText}"`);
   return choice;
 }
 

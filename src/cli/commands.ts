@@ -97,7 +97,7 @@ export async function findBuiltIn(name: string): Promise<CommandEntry | null> {
   return Object.hasOwn(features, name) ? loadEntry(features[name] as () => Promise<{ default?: unknown }>) : null;
 }
 
-/** Returns the entries of the built-in commands, in the order of the list of commands. */
+/** Returns the built-in commands, in the order in which `assent --help` lists them. */
 export async function listEntries(): Promise<[name: string, entry: CommandEntry][]> {
   const features = Object.entries(listBuiltInCommands()).map(async ([name, load]): Promise<[string, CommandEntry]> => [
     name,
@@ -113,7 +113,7 @@ async function loadEntry(load: () => Promise<{ default?: unknown }>): Promise<Co
   return (await load()).default as CommandEntry;
 }
 
-/** Loads the built-in commands and the commands of the configured plugins, in the order of the list of commands. */
+/** Loads the built-in commands and those of configured plugins, in the order in which `assent --help` lists them. */
 export async function allCommands(): Promise<ReadonlyMap<string, ListedCommand>> {
   const loaded = (await listEntries()).map(async ([name, { summary, load }]): Promise<[string, ListedCommand]> => [
     name,
@@ -137,8 +137,8 @@ export async function loadPluginCommands(): Promise<{
 }
 
 /**
- * Whether the configuration can name plugins, without loading the code that reads it: false if there is no configuration
- * file, or if it does not contain the word `plugins`.
+ * Returns whether the configuration might name plugins: true if the configuration file contains the word `plugins`.
+ * Does not load the code that reads it.
  */
 function namesPlugins(file: string = process.env["ASSENT_CONFIG"] || "assent.yaml"): boolean {
   try {

@@ -70,7 +70,7 @@ examples:
 
 /** Copies every table and verifies the copy. Resolves to the number of entries. Rejects with CommandError. */
 async function copyStore(source: Storage, target: Storage, io: Output): Promise<number> {
-  const [read, write] = [copyingOf(source), copyingOf(target)];
+  const [read, write] = [requireCopying(source), requireCopying(target)];
   const head = await source.head();
   const state = JSON.stringify({
     vkey: await source.meta("log_vkey"),
@@ -138,7 +138,10 @@ async function assertSame(
   });
   if (from.size !== to.size || !equalBytes(from.root, to.root)) faults.push("the heads differ");
   for (const table of COPIED_TABLES) {
-    const [sourceRows, copiedRows] = [await copyingOf(source).count(table), await copyingOf(target).count(table)];
+    const [sourceRows, copiedRows] = [
+      await requireCopying(source).count(table),
+      await requireCopying(target).count(table),
+    ];
     // The target has one additional row in `meta`, which marks the copy as unfinished.
     if (
       copiedRows - (table === "meta" ? 1 : 0) !==
@@ -149,7 +152,7 @@ async function assertSame(
   if (faults.length > 0) throw new CommandError(`the copy differs from the source: ${faults.join("; ")}`);
 }
 
-function copyingOf(storage: Storage): StorageCopying {
+function requireCopying(storage: Storage): StorageCopying {
   if (storage.copying === undefined) throw new CommandError(`${storage.name} cannot be copied`);
   return storage.copying;
 }

@@ -127,8 +127,8 @@ export function findAvailableKey(url: string): string | null {
 }
 
 /**
- * Returns the key for one command. Asks for it on the terminal if no key is known. A command that needs `privileges`
- * (votes, keys, stops) ignores the stored key, because a stored key cannot have privileges.
+ * Returns the key for one command. Asks for it on the terminal if no key is known. Ignores the key that `assent login`
+ * stored if the command needs `privileges` (votes, stops, keys), because a stored key cannot have them.
  */
 export async function requireKey(url: string, privileges: boolean): Promise<string> {
   const apiKey = privileges ? process.env["ASSENT_API_KEY"] || null : findAvailableKey(url);

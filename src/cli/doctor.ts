@@ -32,7 +32,7 @@ const EXPIRES_SOON_MS = 7 * 86_400_000;
 
 export interface Finding {
   check: string;
-  /** `note` is information that is not a problem, for example that a check was skipped. */
+  /** `note`: information that is not a problem, such as a skipped check. */
   state: "ok" | "problem" | "note";
   text: string;
   /** Advice on how to fix the problem. */

@@ -19,7 +19,7 @@ export function chooseKeyOutput(word: string | undefined, env: Record<string, st
 
 export function showFirstKeys(
   io: Output,
-  place: Place,
+  output: Place,
   { url, data, console, origin }: { url: string; data: string; console: boolean; origin: string | null },
   keys: FirstKeys,
 ): void {
@@ -30,7 +30,7 @@ export function showFirstKeys(
       ? `To sign in as the first admin, set ASSENT_PUBLIC_URL to the https address at which people reach the service, and open this page there once, within 24 hours: ${page}`
       : `Sign in as the first admin: open this link once, within 24 hours, and create a passkey:\n\n  ${origin}${page}`;
   const lines = [`export ASSENT_URL=${url}`, `export ADMIN_KEY=${keys.admin}`, `export AGENT_KEY=${keys.agent}`];
-  if (place === "print") {
+  if (output === "print") {
     io.out(`\nThis store is new. These two keys are shown once; keep them:\n`);
     io.out(lines.map((line) => `  ${line}`).join("\n"));
   } else {
@@ -43,7 +43,7 @@ export function showFirstKeys(
       `\nThis store is new. Its two keys are in ${path}, readable only by this user. Save them, and delete the file.`,
     );
   }
-  if (keys.link !== null && place === "print") io.out(`\n${signIn}`);
+  if (keys.link !== null && output === "print") io.out(`\n${signIn}`);
   io.out(`${console ? `\nThe console is at ${origin ?? url}/: sign in there with ADMIN_KEY.\n` : ""}
 An agent submits with its key. This one is the key of "${FIRST_AGENT}"; each other agent gets one of its own:
 

@@ -75,7 +75,10 @@ async function storageFault(folder: string): Promise<string | null> {
   }
 }
 
-/** Whether the working folder contains no files of Assent, and no variable sets a value outside `server`. */
+/**
+ * Returns true if the working folder contains no files of Assent, and no environment variable configures anything but
+ * `server`.
+ */
 export function isWorkingFolderUninitialized(env: Record<string, string | undefined>): boolean {
   const isConfigured = ENVIRONMENT_VARIABLES.some(({ name, path }) => path[0] !== "server" && (env[name] ?? "") !== "");
   if (isConfigured || (env["ASSENT_CONFIG"] ?? "") !== "") return false;
@@ -117,7 +120,7 @@ async function write(folder: string): Promise<string[]> {
 
 async function contents(): Promise<Map<string, string>> {
   const files = new Map([["assent.yaml", CONFIG]]);
-  for (const name of (await readdir(POLICIES)).filter((one) => one.endsWith(".yaml")).sort()) {
+  for (const name of (await readdir(POLICIES)).filter((candidate) => candidate.endsWith(".yaml")).sort()) {
     const schema: EditorSchema = name.endsWith("_test.yaml") ? "policy-test" : "policy";
     const text = (await readFile(join(POLICIES, name), "utf8")).replace(SCHEMA_LINE, "");
     files.set(`policies/${name}`, `# yaml-language-server: $schema=../.assent/${schema}.schema.json\n${text}`);

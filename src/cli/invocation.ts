@@ -46,7 +46,8 @@ export function programArguments(): string[] {
 }
 
 /**
- * Whether the file is in a package manager's temporary cache. Once the file is deleted, programs that start it fail.
+ * Returns true if the file is in a package manager's temporary cache. Once the file is deleted, programs that start it
+ * fail.
  * @example
  * isTemporaryInstall("/home/ada/.npm/_npx/1/node_modules/assent/bin/assent.mjs"); // true
  */

@@ -17,7 +17,10 @@ export async function main(args: string[]): Promise<void> {
   process.exitCode = exit === EXIT_CODES.ok && lost() ? EXIT_CODES.failure : exit;
 }
 
-/** Reports the first failed write, for example to a file on a full disk. Returns a function that tells whether one failed. */
+/**
+ * Reports the first failed write, such as one to a full disk. Returns a function that returns true after a failed
+ * write.
+ */
 function reportLostOutput(io: Output): () => boolean {
   let isLost = false;
   for (const [name, stream] of [
@@ -25,7 +28,7 @@ function reportLostOutput(io: Output): () => boolean {
     ["standard error", process.stderr],
   ] as const)
     stream.on("error", (error: NodeJS.ErrnoException) => {
-      // The reader of a pipe, such as `head -1`, has exited. No failed write may end a running service.
+      // The reader of a pipe, such as `head -1`, has exited. A failed write must not end a running service.
       if (error.code === "EPIPE" || isLost) return;
       isLost = true;
       process.exitCode ||= EXIT_CODES.failure;
@@ -48,8 +51,8 @@ export async function run(args: string[], io: Output): Promise<number> {
       return EXIT_CODES.ok;
     }
     if (name === undefined || name === "help" || name === "--help" || name === "-h") {
-      const about = rest[0];
-      io.out(about === undefined ? await overview() : helpOf(await find(about), rest.slice(1)));
+      const commandName = rest[0];
+      io.out(commandName === undefined ? await overview() : helpOf(await find(commandName), rest.slice(1)));
       return name === undefined ? EXIT_CODES.usage : EXIT_CODES.ok;
     }
     const end = rest.indexOf("--");
@@ -97,7 +100,7 @@ async function find(name: string, args: readonly string[] = []): Promise<Command
   );
 }
 
-/** Loads its module only for a message, because the list of commands does not need it. */
+/** Loads `invocation.ts` only for a message, because the list of commands does not need it. */
 const thisProgram = async (): Promise<string> => (await import("./invocation.ts")).programCommand();
 
 async function overview(): Promise<string> {

@@ -78,8 +78,8 @@ const PRINCIPAL = /^(?:user|key):([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})$/
 const MAX_IDS = 100;
 
 /**
- * Returns a response for people to read: each member that is a principal has the name of the user or key instead, if the
- * key of this command can read names.
+ * Returns a response for people to read: replaces principals with the names of users and keys, if this command's key
+ * can read them.
  * @example
  * const shown = await withNames(service, stop);
  */
@@ -179,7 +179,7 @@ const decodeText = (bytes: Uint8Array): string => new TextDecoder().decode(bytes
  * @example
  * const subject = await readSecretFlag(values.subject);
  */
-export async function readSecretFlag(given: string): Promise<string> {
-  const text = await readTextFlag(given, (plain) => plain);
-  return text === given ? text : text.replace(/\r?\n$/, "");
+export async function readSecretFlag(flag: string): Promise<string> {
+  const text = await readTextFlag(flag, (plain) => plain);
+  return text === flag ? text : text.replace(/\r?\n$/, "");
 }

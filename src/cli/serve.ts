@@ -34,7 +34,7 @@ export async function runServe(args: string[], io: Output): Promise<number> {
     ...(values.host === undefined ? {} : { ASSENT_HOST: values.host }),
     ...(values.port === undefined ? {} : { ASSENT_PORT: values.port }),
   };
-  const place = chooseKeyOutput(values["first-keys"], env);
+  const keyOutput = chooseKeyOutput(values["first-keys"], env);
   if (values.config === undefined && isWorkingFolderUninitialized(env)) {
     await assertStorageUsable(loadServeConfig(env, undefined));
     await initializeWorkingFolder(io);
@@ -63,10 +63,10 @@ export async function runServe(args: string[], io: Output): Promise<number> {
   runtime.listensAt(listening.port);
   prepareForRequests();
   const origin = runtime.host.origin();
-  const about = { url: listening.url, data: config.data, console: runtime.hasHomePage, origin };
+  const fields = { url: listening.url, data: config.data, console: runtime.hasHomePage, origin };
   try {
     // Create the keys only after the server listens. A failed start would otherwise store keys that no one has seen.
-    await runtime.createFirstKeys((keys) => showFirstKeys(io, place, about, keys));
+    await runtime.createFirstKeys((keys) => showFirstKeys(io, keyOutput, fields, keys));
   } catch (error) {
     await listening.stop();
     await runtime.stop();

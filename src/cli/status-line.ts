@@ -11,15 +11,15 @@ const UPDATE_INTERVAL_MS = 100;
 export async function withStatusLine<T>(io: Output, work: (say: (text: string) => void) => Promise<T>): Promise<T> {
   if (!io.watched) return work(() => undefined);
   let last = -Infinity;
-  let shown = false;
+  let isDisplayed = false;
   try {
     return await work((text) => {
       if (performance.now() - last < UPDATE_INTERVAL_MS) return;
       process.stderr.write(`\r\u001b[K${text}`);
       last = performance.now();
-      shown = true;
+      isDisplayed = true;
     });
   } finally {
-    if (shown) process.stderr.write("\r\u001b[K");
+    if (isDisplayed) process.stderr.write("\r\u001b[K");
   }
 }

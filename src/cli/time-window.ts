@@ -17,7 +17,7 @@ export function parseTimeWindow(values: { from?: string | undefined; to?: string
   return { from, to };
 }
 
-function parseTime(flag: string, given: string | undefined, now: number): number {
-  if (given === undefined) throw usageError(`--${flag} is required`);
-  return parsePast(`--${flag}`, given, now);
+function parseTime(flag: string, text: string | undefined, now: number): number {
+  if (text === undefined) throw usageError(`--${flag} is required`);
+  return parsePast(`--${flag}`, text, now);
 }

@@ -29,8 +29,8 @@ export interface Verified {
   /** The key that signed the checkpoint: the pinned key or its successor. */
   vkey: string;
   /**
-   * Successors of the pinned key, each authorized by the key before it. If there are any, the reader should pin `vkey`
-   * from now on.
+   * Keys that replaced the pinned key, each authorized by the previous key. If there are any, the reader should pin
+   * `vkey` from now on.
    */
   moved: { vkey: string; index: number; previous_until: string }[];
   /**
@@ -44,7 +44,7 @@ export interface Verified {
   request: ActionRequest | null;
 }
 
-/** What a feature adds to `assent verify`: a check of the entries that it knows. */
+/** A check that a feature adds to `assent verify` for entries of its types. */
 export interface EntryCheck {
   /** Names of options with a value, and their lines in the help text. */
   options: readonly string[];
@@ -101,7 +101,7 @@ examples:
       const vkey = (await readTextFlag(values.key, (key) => key)).trim();
       const proof = await readTextFlag(file === "-" ? "-" : `@${file}`, (text) => text);
       const entry = values.entry === undefined ? null : await entryIn(values.entry);
-      const witnesses = await Promise.all((values.witness ?? []).map((given) => readTextFlag(given, (key) => key)));
+      const witnesses = await Promise.all((values.witness ?? []).map((flag) => readTextFlag(flag, (key) => key)));
       const verified = verifyProofText(
         proof,
         vkey,
@@ -200,7 +200,7 @@ function checkText(proof: string, vkey: string, entry: Uint8Array | null): Unwit
   };
 }
 
-function checkJson(text: string, vkey: string, given: Uint8Array | null): Unwitnessed {
+function checkJson(text: string, vkey: string, entryHash: Uint8Array | null): Unwitnessed {
   const proof = JSON.parse(text) as {
     leaf: string;
     leaf_hash: string;
@@ -210,7 +210,7 @@ function checkJson(text: string, vkey: string, given: Uint8Array | null): Unwitn
     log_keys?: LogKeyProof[];
     opening?: { salt: string | null; request: string | null } | null;
   };
-  const entry = given ?? fromBase64(proof.leaf);
+  const entry = entryHash ?? fromBase64(proof.leaf);
   const leafHash = hashLeaf(entry);
   if (!equalBytes(leafHash, fromHex(proof.leaf_hash)))
     throw new ProofError("the entry's bytes do not hash to leaf_hash: the entry was altered");

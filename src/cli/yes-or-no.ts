@@ -3,7 +3,7 @@ import { createInterface } from "node:readline/promises";
 import type { Output } from "./command.ts";
 
 /**
- * Whether a person can answer: standard input and standard error must be terminals.
+ * Returns true if a person can answer: standard input and standard error must be terminals.
  * @example
  * if (canAsk(io) && !(await askYesOrNo("approve this request?"))) return EXIT_CODES.failure;
  */
@@ -26,7 +26,7 @@ export async function askYesOrNo(question: string): Promise<boolean> {
 }
 
 /**
- * Whether the answer is `y` or `yes`.
+ * Returns true if the answer is `y` or `yes`.
  * @example
  * isYes(" Y"); // true
  */

@@ -46,14 +46,14 @@ export function createIdempotencySweep(options: IdempotencySweepOptions): Idempo
     let forgotten = 0;
     while (!stopped && (await lease.isLeader())) {
       const rows = await storage.idempotencyBefore(options.clock() - options.keepMs, passed, PAGE);
-      const over: IdempotencyRow[] = [];
-      for (const row of rows) if (!(await stays(row))) over.push(row);
-      if (over.length > 0)
+      const expired: IdempotencyRow[] = [];
+      for (const row of rows) if (!(await stays(row))) expired.push(row);
+      if (expired.length > 0)
         await ledger.transact(async (tx) => {
-          for (const { key_id, route, idempotency_key } of over)
+          for (const { key_id, route, idempotency_key } of expired)
             await tx.deleteIdempotency(key_id, route, idempotency_key);
         });
-      forgotten += over.length;
+      forgotten += expired.length;
       passed = rows.at(-1) ?? passed;
       if (rows.length < PAGE) break;
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));

@@ -18,8 +18,7 @@ const [SHORT, LONG] = [20, 50];
 /** Idle time of the ledger after which the update starts. Milliseconds. */
 const DELAY_MS = 1000;
 /**
- * Starts immediately if this number of entries is not processed yet, because analytics count unprocessed actions row by
- * row.
+ * Backlog, in entries, at which a run starts immediately. Analytics count actions that are not in the sums row by row.
  */
 const MAX_BACKLOG = 20_000;
 const PAUSE_MS = 20;
@@ -36,7 +35,7 @@ export interface SumUpdaterOptions {
   upkeep: NonNullable<Storage["upkeep"]>;
   ledger: Pick<Ledger, "onGrowth">;
   log: Logger;
-  /** Lease that ensures that only one process per store updates the sums. */
+  /** Lease that limits this job to one process per store. */
   lease: LeaderLease;
 }
 

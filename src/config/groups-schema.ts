@@ -3,12 +3,12 @@ import { type Static, Type } from "@sinclair/typebox";
 import { memberKey } from "../domain/groups.ts";
 import { REFERENCE_FORMS } from "../domain/person-reference.ts";
 
-const Patterns = (what: string) =>
+const Patterns = (noun: string) =>
   Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 256 }), {
       minItems: 1,
       maxItems: 200,
-      description: `Globs of the ${what} that the members can see and approve. Default: all.`,
+      description: `Globs of the ${noun} that the members can see and approve. Default: all.`,
     }),
   );
 

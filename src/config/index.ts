@@ -53,7 +53,10 @@ function takeSections(given: Record<string, unknown>, describe: (pointer: string
   return sections;
 }
 
-/** Whether a plugin could have this name. The name of a plugin that is loaded by path is known only once it is loaded. */
+/**
+ * Returns true if a plugin could have this name. The name of a plugin that is loaded by path is known only once it is
+ * loaded.
+ */
 function mayBePlugin(name: string, { plugins }: { plugins?: unknown }): boolean {
   const named = Array.isArray(plugins)
     ? plugins.map((item: string | { name?: unknown } | null) => (typeof item === "string" ? item : item?.name))
@@ -116,7 +119,7 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
   if (another !== undefined)
     faults.push({ origin: path, ...another.locate(""), message: "the file has a second document; write one" });
   if (faults.length > 0) throw new ConfigError(faults);
-  const place = (pointer: string): SourcePosition => yaml?.locate(pointer, { key: true }) ?? { line: 1, column: 1 };
+  const locate = (pointer: string): SourcePosition => yaml?.locate(pointer, { key: true }) ?? { line: 1, column: 1 };
   if (yaml !== undefined)
     expandVariables(yaml.document, env, (offset, message) =>
       faults.push({ origin: path, ...yaml.place(offset), message }),
@@ -127,11 +130,11 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
       { origin: path, line: 1, column: 1, message: "expected keys such as `server:` at the top" },
     ]);
   const sections = takeSections(given as Record<string, unknown>, (pointer, message) =>
-    describeFault({ origin: path, ...place(pointer), message: `${pointer}: ${message}` }),
+    describeFault({ origin: path, ...locate(pointer), message: `${pointer}: ${message}` }),
   );
   for (const [name, { pointer }] of sections)
     if (!mayBePlugin(name, given as { plugins?: unknown }))
-      faults.push({ origin: path, ...place(pointer), message: `${pointer}: ${describeUnknownKey(name)}` });
+      faults.push({ origin: path, ...locate(pointer), message: `${pointer}: ${describeUnknownKey(name)}` });
   const fromEnvironment = applyEnvironment(given as Record<string, unknown>, env);
   const config = Value.Default(ConfigSchema, given);
   for (const fault of Value.Errors(ConfigSchema, config)) {
@@ -139,7 +142,7 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
     const isReported = faults.some((f) => f.message.startsWith(`${fault.path}: `));
     if (isReported) continue;
     const at =
-      variable === undefined ? { origin: path, ...place(fault.path) } : { origin: variable, line: null, column: null };
+      variable === undefined ? { origin: path, ...locate(fault.path) } : { origin: variable, line: null, column: null };
     faults.push({
       ...at,
       message: `${fault.path}: ${explainFault(fault, siblingNames(ConfigSchema as TSchema, fault.path))}`,
@@ -162,7 +165,7 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
     throw new ConfigError(
       peopleFaults.map(({ pointer, message }) => ({
         origin: path,
-        ...place(pointer),
+        ...locate(pointer),
         message: `${pointer}: ${message}`,
       })),
     );
@@ -274,7 +277,11 @@ function readText(path: string, required: boolean): string | null {
  * Expands `${NAME}` and `${NAME:-default}` in scalar values. `$${` is an escaped `${`. Runs after the YAML is parsed,
  * so that a variable's value cannot inject YAML.
  */
-function expandVariables(document: Document, env: Environment, fault: (offset: number, message: string) => void): void {
+function expandVariables(
+  document: Document,
+  env: Environment,
+  reportFault: (offset: number, message: string) => void,
+): void {
   visit(document, {
     Scalar(key, node) {
       if (key === "key" || typeof node.value !== "string" || !node.value.includes("${")) return;
@@ -286,7 +293,7 @@ function expandVariables(document: Document, env: Environment, fault: (offset: n
           const value = env[name];
           if (value !== undefined && value !== "") return value;
           if (fallback !== undefined) return fallback;
-          fault(
+          reportFault(
             node.range?.[0] ?? 0,
             `the environment variable ${name} is not set; set it, or write \${${name}:-default}`,
           );

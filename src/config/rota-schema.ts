@@ -39,24 +39,25 @@ export const RotaSchema = Type.Record(
 
 /** Returns the rotas, keyed by name, and faults that the schema cannot detect, each with its RFC 6901 pointer. */
 export function readRotas(
-  given: Static<typeof RotaSchema>,
+  definition: Static<typeof RotaSchema>,
   groups: Readonly<Record<string, unknown>>,
 ): { rotas: Map<string, Rota>; faults: { pointer: string; message: string }[] } {
   const rotas = new Map<string, Rota>();
   const faults: { pointer: string; message: string }[] = [];
-  for (const [name, { members, every, start, time_zone: zone }] of Object.entries(given)) {
-    const fault = (key: string, message: string): void => void faults.push({ pointer: `/rota/${name}${key}`, message });
+  for (const [name, { members, every, start, time_zone: zone }] of Object.entries(definition)) {
+    const reportFault = (key: string, message: string): void =>
+      void faults.push({ pointer: `/rota/${name}${key}`, message });
     for (const [i, member] of members.entries())
       if (referenceKey(member) === null)
-        fault(`/members/${i}`, `"${member}" identifies no one; give ${REFERENCE_FORMS}`);
+        reportFault(`/members/${i}`, `"${member}" identifies no one; give ${REFERENCE_FORMS}`);
     const every_ms = parseDuration(every);
     const first = parseLocalTime(start);
     if (Object.hasOwn(groups, name))
-      fault("", "a group has the same name, so rules could not distinguish them; rename one");
+      reportFault("", "a group has the same name, so rules could not distinguish them; rename one");
     if (every_ms === null || every_ms < MIN_SHIFT_MS || every_ms > MAX_SHIFT_MS)
-      fault("/every", `"${every}" is not a duration from 1h to 366d, such as 12h or 7d`);
-    else if (first === null) fault("/start", `"${start}" is not a local time such as 2026-01-05T09:00`);
-    else if (!isTimeZone(zone)) fault("/time_zone", `"${zone}" is not a time zone such as Europe/Berlin`);
+      reportFault("/every", `"${every}" is not a duration from 1h to 366d, such as 12h or 7d`);
+    else if (first === null) reportFault("/start", `"${start}" is not a local time such as 2026-01-05T09:00`);
+    else if (!isTimeZone(zone)) reportFault("/time_zone", `"${zone}" is not a time zone such as Europe/Berlin`);
     else rotas.set(name, { members, every_ms, start: first, zone });
   }
   return { rotas, faults };

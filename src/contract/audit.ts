@@ -31,8 +31,8 @@ export interface AuditedDecision {
 }
 
 /**
- * Checks what the states of a feature cannot state, such as an entry that should not exist beside an earlier one. One
- * auditor is created for each audit, so it may remember entries.
+ * Checks rules of a feature that its folds cannot express, such as that no entry may follow a certain other entry. Each
+ * audit creates its own auditor, so the auditor may keep state.
  */
 export interface FeatureAuditor {
   /**
@@ -41,7 +41,7 @@ export interface FeatureAuditor {
    */
   check?(entry: EntryBody & { seq: number }, states: AuditStates): void;
   /**
-   * Returns the key that submitted what an entry of the feature without an action records, so that the key can read the
+   * Returns the key that submitted the subject of an entry that belongs to no action, so that this key can read the
    * entry: the second argument of `tx.record`. Null for all other entries.
    */
   submitterOf?(entry: EntryBody): string | null;
@@ -49,27 +49,30 @@ export interface FeatureAuditor {
   checkVotes?(
     action: Pick<DecisionEntry, "agent_id" | "tool" | "operation">,
     entries: readonly EntryBody[],
-    fault: ReportFault,
+    reportFault: ReportFault,
   ): void;
   /** Called for each action whose request is not erased, after all entries were checked. */
-  checkDecision?(decision: AuditedDecision, fault: ReportFault): Promise<void>;
+  checkDecision?(decision: AuditedDecision, reportFault: ReportFault): Promise<void>;
   /** Called after all actions were checked. */
-  finish?(fault: ReportFault): void;
+  finish?(reportFault: ReportFault): void;
   /**
-   * Compares what the feature stores besides its states with the entries that `check` got. Called after the newest
-   * entry, and again if it reports a fault while entries are added.
+   * Compares the rows and documents of a feature with the entries that `check` received. Called after the newest entry,
+   * and again if it reports a fault while entries are added.
    */
-  compare?(store: FeatureStore, fault: ReportFault, states: StatesReader): Promise<void>;
+  compare?(store: FeatureStore, reportFault: ReportFault, states: StatesReader): Promise<void>;
   /**
    * Returns observations that are not faults. The audit reports at most 20 of each feature.
    * @param now the current time, or that of the newest entry if it is later. Milliseconds
    */
   warnings?(now: number): readonly string[];
-  /** Returns the fault of a row of `meta` by its name; null if the row may exist, undefined if it is of no concern. */
+  /**
+   * Checks a row of `meta` by its name. Returns its fault; null if the row may exist; undefined if another feature owns
+   * it.
+   */
   findFactFault?(name: string): string | null | undefined;
   /**
-   * For each idempotent route of the feature, returns who created a resource and when; null if the route did not create
-   * it. `states` are those after the newest entry.
+   * For each idempotent route of the feature, returns when and by whom a resource was created; null if the route did
+   * not create it. `states` are those after the newest entry.
    */
   readonly created?: Readonly<Record<string, (states: StatesReader, id: string) => Creation | null>>;
 }

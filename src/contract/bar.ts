@@ -12,20 +12,23 @@ export interface BarSource {
   /** The error of requests for an action that a bar denies. Its code is the `reason_code` of decisions. */
   readonly error: ErrorKind;
   /**
-   * Returns the bars that cover an action now. Called under the ledger's lock for every decision, so it must be fast.
-   * The decision records the bar that decided, so a replay does not call this function.
+   * Returns the bars (denials above all policies, such as a stop) that cover an action now. Called under the ledger's
+   * lock for every decision, so it must be fast. The decision records the bar that decided, so a replay does not call
+   * this function.
    */
   find(states: StatesReader, target: BarTarget): readonly Bar[];
   /**
-   * Returns the first bar that was placed after the entry `seq` and covers the target, even if the bar has ended since.
-   * Permissions that were given earlier end with it. Null if there is none.
+   * Returns the first bar that was placed after the entry `seq` and covers the target, even if that bar has ended. Such
+   * a bar ends permissions that were given before it. Null if there is none.
    */
   placedAfter(states: StatesReader, target: BarTarget, seq: number): PlacedBar | null;
-  /** Returns what a bar covers if the entry places one; otherwise null. */
+  /**
+   * Returns a function that tests whether the new bar of this entry covers a target; null if the entry places no bar.
+   */
   coverageOf(entry: EntryBody): BarCoverage | null;
 }
 
-/** Returns true if a bar covers the target and the answers of one of the policies. */
+/** Returns true if the bar covers the target, or an answer of one of the policies about it. */
 export type BarCoverage = (target: BarTarget, policies: readonly string[]) => boolean;
 
 export interface PlacedBar {

@@ -48,8 +48,8 @@ export interface Keys {
   /** Returns all keys with this name as recorded in the ledger. As current as `recordedKey`. */
   recordedKeysNamed(name: string): RecordedKey[];
   /**
-   * Returns true if a key has no owner who is a user. Returns false until the first user has enrolled, because until
-   * then each key stands for a person. As current as `recordedKey`.
+   * Returns true if no user owns the key. Returns false until the first user has enrolled, because until then each key
+   * stands for a person. As current as `recordedKey`.
    */
   isUnknownOwner(owner: string | null): boolean;
   /**
@@ -103,9 +103,9 @@ export interface LeaderLease {
 /** The groups of the configuration. */
 export interface Groups {
   /**
-   * Returns the groups of a user, a key without an owner, or an agent: those that the configuration assigns, and those of
-   * the user's entry. Sorted.
-   * @param users the users of the same moment, which determine to whom the members of the configuration refer
+   * Returns the groups of a user, a key without an owner, or an agent: those that the configuration assigns, and those
+   * of the user's entry. Sorted.
+   * @param users the users at the same time, to resolve the members that the configuration lists
    */
   of(principal: string, users: Users): readonly string[];
   /**
@@ -181,7 +181,7 @@ export interface VerifiedSession {
   valid_until: number;
   /**
    * Reads the session again. Resolves to its new `valid_until`; null if it has ended. With `tx`, reads under the
-   * ledger's lock. Without it, also asks the session's identity provider if that check is due.
+   * ledger's lock. Without `tx`, also verifies the session with its identity provider when that is due.
    */
   recheck(tx: LedgerTransaction | null): Promise<number | null>;
   passkeys: SessionPasskeys;
@@ -221,8 +221,7 @@ export interface FactSourceCounts {
 export interface FactSources {
   list(): readonly Pick<FactSource, "name" | "inputs">[];
   /**
-   * Returns the cached result of a call, which can be a fault; null if there is no result that is recent enough for a
-   * decision.
+   * Returns the cached result of a call (a value or a fault); null if no result is recent enough for a decision.
    * @param keyId the key whose request needs the facts. Absent for votes and the service's own work, which are queued
    * separately
    * @param since when the decision began, by `performance.now()`. A value that was read more than the source's maximum
@@ -237,8 +236,8 @@ export interface FactSources {
    */
   read(calls: readonly FactCall[], keyId?: string | null, since?: number): Promise<FactResult[]>;
   /**
-   * Expires the cached results that an action may have changed: those of these calls, and those with an input that is
-   * one of these values.
+   * Expires cached results that an action may have changed: those of `calls`, and those that have one of `subjects` as
+   * an input.
    */
   expire(calls: readonly FactCall[], subjects: readonly (string | number | boolean)[]): void;
   counts(): readonly (FactSourceCounts & { source: string })[];
@@ -310,9 +309,9 @@ export interface CoreHost extends Host {
   readonly reactions: readonly Reaction[];
   /** The conditions of features for approving and starting actions. */
   readonly guard: Guard<CoreHost>;
-  /** What an approval can also do; null if it can do nothing else. */
+  /** Declares what else an approval can do, such as create a grant; null if no plugin adds anything. */
   readonly voteAddition: VoteAddition<CoreHost> | null;
-  /** How one person can approve without the other approvers; null if no one can. */
+  /** Declares how one person can approve without the other approvers; null if no plugin allows it. */
   readonly soleApproval: SoleApproval | null;
   /** Returns the trace of the running request; null if it is not traced. */
   trace(): RequestTrace | null;

@@ -18,8 +18,8 @@ export interface SourceEvent {
   /** Id of the action that the agent or its credential attached to the effect; null if they attached no id. */
   readonly action_id: string | null;
   /**
-   * Id that several events share if the source recorded one operation with several events. Such events count once if
-   * the mapping reads the same operation and parameters from them.
+   * Id shared by several events if the source records one operation as several events. They count once if the mapping
+   * reads the same operation and parameters from each of them.
    */
   readonly part_of?: string;
   /** The record of the log, from which mappings read values. */
@@ -31,7 +31,7 @@ export interface EffectMapping {
   readonly event: string;
   readonly tool: string;
   readonly operation: string;
-  /** For each parameter of the action, the JSON pointer of its value in the record. At least one. */
+  /** JSON pointers into the record, one for each parameter of the action. At least one. */
   readonly params: Readonly<Record<string, string>>;
 }
 

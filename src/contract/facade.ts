@@ -18,8 +18,8 @@ export interface Facade {
   /** Whether the key can also be the HTTP Basic password, for callers that can be configured only with a URL. */
   acceptsBasicAuth?: boolean;
   /**
-   * True if the facade verifies its callers itself, for example by a signature over the body. Its calls to the API then
-   * have no key, so they can use only routes that do not require a key.
+   * True if the facade verifies its callers itself, for example by a signature over the body. The facade then calls the
+   * API without a key, so it can use only routes that require none.
    */
   verifiesCallers?: true;
   /** Maximum body size in bytes. Default: the configured limit. */

@@ -31,12 +31,12 @@ export interface FactSource {
   /** Maximum number of concurrent reads. Default: 32. At most 32. */
   readonly maxConcurrent?: number;
   /**
-   * Makes one attempt to read. Returns null if there is no record for the inputs: the fact is then null if its schema
-   * accepts null, and otherwise has the fault `not_found`. To report this fault in any case, reject with an error whose
-   * `code` is `NOT_FOUND`. Rejects with another error if the attempt fails. Must end soon after `signal` aborts,
-   * because a read that does not end occupies one of the `maxConcurrent` slots of its source. Agents control the
-   * `inputs`: never insert them into SQL, a command, or the host of an address. The service logs errors, so they must
-   * not contain inputs.
+   * Reads the source once. Resolves to null if there is no record for the inputs. The fact is then null if its schema
+   * accepts null; otherwise it has the fault `not_found`. Reject with an error whose `code` is `NOT_FOUND` to report
+   * this fault even if the schema accepts null. Rejects with another error if the attempt fails. Must end soon after
+   * `signal` aborts, because a read that does not end occupies one of the `maxConcurrent` slots of its source. Agents
+   * control the `inputs`: never insert them into SQL, a command, or the host of an address. The service logs errors, so
+   * they must not contain inputs.
    * @example
    * read: async ({ id }, signal) => (await lookUp(String(id), signal)) ?? null,
    */

@@ -11,7 +11,10 @@ export interface Guard<Host = never> {
   readonly approvalErrors: readonly ErrorKind[];
   /** The errors of `selectApprovals`. */
   readonly startErrors: readonly ErrorKind[];
-  /** Returns why people cannot approve this action alone; null if they can. They can always reject it. */
+  /**
+   * Returns a refusal if people cannot approve this action by itself, for example because it is part of a plan; null if
+   * they can. They can always reject it.
+   */
   findApprovalBlock(action: ActionRow): Refusal | null;
   /**
    * Returns the approvals that count for a start or a permit. Throws a refusal if the action cannot start now. Called

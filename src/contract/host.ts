@@ -39,9 +39,9 @@ export interface Credential {
   readonly roles?: readonly string[];
   readonly visibility: Visibility;
   /**
-   * The limits of the groups of the user or key, of the owner and all creators of a key, and of the agent of a bound
-   * key. They apply to administration, whatever the scopes are. Unlike `visibility`, they do not include what delegators
-   * can see.
+   * Limits on what the caller may administer, whatever its scopes: those of the groups of the user or key, of the owner
+   * and all creators of a key, and of the agent of a bound key. Unlike `visibility`, they do not include what
+   * delegators can see.
    */
   readonly limits: GroupVisibility;
   /** The session of a user who signed in. Absent for API keys and for agents that authenticate with a token. */
@@ -55,7 +55,10 @@ export interface Credential {
 export interface Session {
   readonly id: string;
   readonly user: User;
-  /** Whether the session belongs to a terminal. Such a session must not give emergency approvals or permissions for later actions. */
+  /**
+   * Whether the session belongs to a terminal. Such a session cannot give emergency approvals or permissions for later
+   * actions.
+   */
   readonly terminal: boolean;
   /** The actions that the user can see without delegations. */
   readonly visibility: Visibility;
@@ -187,8 +190,8 @@ export interface Host {
   /** Returns the time in milliseconds since the epoch. Not earlier than the time of the last ledger entry. */
   clock(): number;
   /**
-   * Returns this machine's time of day in milliseconds since the epoch. Use it for times that other systems state or
-   * check. `clock` can be ahead of it, because an entry of a machine with a fast clock can be.
+   * Returns this machine's time of day in milliseconds since the epoch. Use it for times that other systems set or
+   * check. `clock` can be ahead of it, because another machine with a fast clock might have recorded an entry.
    */
   timeOfDay(): number;
   /** Returns a new UUIDv7. */
@@ -237,5 +240,5 @@ export interface Host {
   /** Errors that plugins define. */
   readonly errors: readonly ErrorKind[];
   /** Returns every route as one OpenAPI 3.1 document. Available after start. */
-  openapi(about: ApiDescription): Record<string, unknown>;
+  openapi(description: ApiDescription): Record<string, unknown>;
 }

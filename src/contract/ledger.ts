@@ -30,7 +30,7 @@ export interface AgentFacts extends Pick<Facts, "agent" | "require_registered_ag
   attributes: Pick<Attributes, "agent_groups" | "agent_metadata">;
 }
 
-/** The states that plugins fold from the ledger, at one size of the ledger, the bars that follow from them, and the time. */
+/** The states of folds and the bars at one size of the ledger, and the time. */
 export type Snapshot = Pick<LedgerTransaction, keyof StatesReader | "barFacts" | "placedBar">;
 
 /** The transaction that a job uses. Reads return the writes of all earlier jobs in the batch. */
@@ -42,7 +42,7 @@ export interface LedgerTransaction extends Omit<
   readonly now: number;
   /** The active policy set, read under the ledger's lock. */
   readonly activePolicies: ActivePolicies;
-  /** Seals rows, and compares rows with their seals. */
+  /** Computes and verifies seals of rows. */
   readonly seals: RowSeals;
   /**
    * Canonicalises, numbers and hashes an entry, and adds it to the batch. If a fold reads entries of this type, the
@@ -66,8 +66,8 @@ export interface LedgerTransaction extends Omit<
   /** Reads the agent's facts for a decision under the lock. */
   agentFacts(agentId: string): Promise<AgentFacts>;
   /**
-   * Returns true if a number of rows is below `limit`. Each additional row must have a ledger entry, so that the number
-   * usually is not counted again.
+   * Returns true if there are fewer than `limit` rows. Each added row must have a ledger entry, because the count is
+   * cached between entries.
    * @param name identifies what is counted
    * @param count returns the number, or any number that is not below the limit
    */
@@ -81,8 +81,8 @@ export interface LedgerTransaction extends Omit<
   /** Activates this policy set when the batch commits. The job must also record an entry. */
   activatePolicySet(digest: string): Promise<void>;
   /**
-   * Increases the epoch, so that every process reads the credentials of its open streams and waits again. For a change
-   * that no fold reads, such as the end of a session. The job must also record an entry.
+   * Increases the epoch, so that every process re-reads the credentials of its open streams and waiting requests. Use
+   * it for a change that no fold reads, such as the end of a session. The job must also record an entry.
    */
   increaseEpoch(): void;
 }
@@ -104,8 +104,8 @@ export type UrgentJob<T> = (tx: Omit<LedgerTransaction, "activePolicies">) => Pr
  */
 export class PreparationRequired extends Error {
   readonly prepare: () => void | Promise<void>;
-  constructor(what: string, prepare: () => void | Promise<void>) {
-    super(`${what} must be prepared before the ledger's lock is acquired`);
+  constructor(preparation: string, prepare: () => void | Promise<void>) {
+    super(`${preparation} must be prepared before the ledger's lock is acquired`);
     this.name = "PreparationRequired";
     this.prepare = prepare;
   }

@@ -30,11 +30,11 @@ export interface NoticeKind<Options extends TObject = TObject> {
 export interface Notice {
   /** The subject, in one line. */
   title: string;
-  /** Two sentences: what happened, and what it means. */
+  /** Two sentences: the event and its meaning. */
   opening: string;
   /** Names and values, the most important first. */
   facts: readonly (readonly [name: string, value: string])[];
-  /** What the message is about. A later message with the same topic can replace it on a screen. */
+  /** Subject of the message. A later message with the same topic can replace it on a screen. */
   topic: string;
   /** Page of the console, such as `#/coverage`; empty for the first page. */
   page: string;

@@ -29,8 +29,7 @@ export interface MessageAction {
   names: Readonly<Record<string, string>>;
   request_hash: string;
   /**
-   * What the action does, in the words of the policy, in one line that is safe to display; null if the rule has no
-   * preview.
+   * One line that describes the action in the words of the policy, safe to display; null if the rule has no preview.
    */
   preview: string | null;
   /** JSON pointers of the members of `params` and `context` to display first. */
@@ -49,7 +48,7 @@ export interface MessageAction {
   pins?: readonly { path: string; value: unknown; current?: unknown; state: string }[];
   /** Questions of approvers to the agent, and its answers. */
   questions: readonly { asked_by: string; question: string; answer: string | null }[];
-  /** What an approval can also allow, in one line each that is safe to display. The approval page offers it. */
+  /** Permissions that the approver can add to the approval on its page, one line each, safe to display. */
   offers: readonly string[];
   /** Number of people who must approve. */
   quorum: number;
@@ -117,8 +116,8 @@ export interface ClosedMessage extends MessageBase {
   person: string | null;
   action: MessageAction;
   /**
-   * The reference that the notifier returned for the approval request, so that it can update the request's message in
-   * place. Null if the notifier returned none, and unless `kind` is `approval_closed`.
+   * The reference that the notifier returned for the approval request, with which it can update that message. Null if
+   * the notifier returned none, and unless `kind` is `approval_closed`.
    */
   reference: string | null;
 }
@@ -167,9 +166,9 @@ export interface Notifier {
   readonly name: string;
   readonly feeds?: readonly Feed[];
   /**
-   * Validates a `to` of the configuration at startup. Returns an error message, or null if it is valid. If `owner` refers
-   * to a user, messages to this address contain a link that votes as that person. No one else must be able to read them.
-   * `owner` is null for an address that several people read.
+   * Validates a `to` of the configuration at startup. Returns an error message, or null if it is valid. If `owner`
+   * refers to a user, messages to this address contain a link that votes as this user, so no one else must be able to
+   * read them. `owner` is null for an address that several people read.
    */
   check?(to: string, owner: string | null): string | null;
   /**

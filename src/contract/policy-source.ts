@@ -13,7 +13,10 @@ export type SourceLocation = Readonly<Record<string, string>>;
 export interface UnloadedFile {
   /** Path relative to the source's folder. */
   file: string;
-  /** Why it is not loaded: its ending, a dot before its name or folder, or its place in a subfolder or next to the folder. */
+  /**
+   * Why the source does not load the file: its extension, a leading dot of its name or folder, or its place in a
+   * subfolder or next to the folder.
+   */
   reason: "ending" | "hidden" | "subfolder" | "beside";
 }
 
@@ -28,7 +31,7 @@ export interface PolicyBundle {
 export interface PolicySourceState {
   /** Name of the source. */
   name: string;
-  /** Whether the source's policies are the baseline. */
+  /** Whether `offered` was accepted. If not, `applied` stays in effect. */
   baseline: boolean;
   /** The `source` of the newest `PolicyBundle`, such as kind and commit; empty if unknown. */
   source: Readonly<Record<string, string>>;

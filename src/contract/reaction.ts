@@ -1,6 +1,6 @@
 /**
- * What features record when an action fails, a person's trust ends, or policies change, in the transaction that records
- * it.
+ * Reactions of features to a failed action, a person who loses trust, or a change of policies, in the transaction that
+ * records it.
  */
 import type { Actor } from "../domain/entries.ts";
 import type { PolicySetDocument, RecordedFacts } from "../domain/policy/policy-types.ts";
@@ -17,13 +17,16 @@ export type ReactionTransaction = Pick<LedgerTransaction, "record" | "now" | "st
 export interface Reaction {
   /** The result of the action was reported. Called before `actionFailed`. */
   resultReported?(tx: LedgerTransaction, action: ActionRow, result: ActionOutcome): Promise<void>;
-  /** No result of the action was reported in time, so its outcome is unknown. `facts` are those of its first decision. */
+  /**
+   * Called when no result was reported in time, so that the outcome is unknown. `facts` are those of the action's first
+   * decision.
+   */
   resultMissing?(tx: LedgerTransaction, action: ActionRow, facts: RecordedFacts): Promise<void>;
   /** A bar was placed. */
   barPlaced?(tx: ReactionTransaction, bar: NewBar): void;
   /**
-   * Policies are about to be activated over the API; `edits` contains them by name. Throws a `Refusal` with one of
-   * `activationErrors` if they must not be. Policies of sources are not checked, because people review them there.
+   * Called before policies are activated over the API; `edits` contains them by name. Throws a `Refusal` with one of
+   * `activationErrors` to prevent it. Not called for policies of sources, because people review them there.
    */
   activatingPolicies?(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyActivation>): void;
   readonly activationErrors?: readonly ErrorKind[];

@@ -18,7 +18,7 @@ export function defineRecord<Name extends string, Fields extends TProperties>(
   name: Name,
   fields: Fields,
 ): RecordSchema<Name, Fields> {
-  const title = `${name.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Entry`;
+  const title = `${name.replace(/(?:^|_)([a-z])/g, (_, character: string) => character.toUpperCase())}Entry`;
   const every = {
     type: Type.Literal(name),
     v: Type.Literal(1, { description: "Version of the entry type." }),

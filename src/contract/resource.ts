@@ -53,8 +53,8 @@ export interface RequestContext<
   releaseQueueSlot(): void;
   /**
    * Runs work that waits for another system, without the queue slot, so that a slow system cannot fill the queue.
-   * Enters the queue again after the work. Throws OVERLOADED if the queue is full when the work ends. If the request
-   * has no slot, only runs the work.
+   * Acquires a slot again after the work. Throws OVERLOADED if the queue is then full. Without a slot, only runs the
+   * work.
    */
   withoutQueueSlot<T>(work: () => Promise<T>): Promise<T>;
   /**
@@ -76,7 +76,7 @@ export interface Reply {
   /** Ends early if the caller's credential ends or its rights change. */
   stream?: ReadableStream<Uint8Array>;
   /** Returns the last text of a `stream` that ends early. Without it, such a stream fails. */
-  farewell?(why: string): string;
+  farewell?(reason: string): string;
 }
 
 export interface ResponseSpec {
@@ -134,9 +134,7 @@ export interface Route {
   /** Whether the handler reads the `Idempotency-Key` header. For the documentation. */
   idempotent?: boolean;
   responses: Record<number, ResponseSpec>;
-  /**
-   * Media type of the errors that the handler returns itself, in the form of another protocol. For the documentation.
-   */
+  /** Media type of the handler's own errors if the route speaks another protocol. For the documentation. */
   errorContentType?: string;
   /** Errors of the handler, in addition to the core's errors (src/http/core-errors.ts). */
   errors?: readonly (ErrorCode | ErrorKind)[];

@@ -1,6 +1,6 @@
 /**
- * Lets one person approve an action without its other approvers: the member `break_glass` of a vote's body. The entry of
- * the vote says that it was given alone, and another person reviews it later.
+ * Lets one person approve an action without its other approvers (the member `break_glass` of a vote's body). The vote's
+ * entry records this, and another person reviews it later.
  */
 import type { TBoolean } from "@sinclair/typebox";
 import type { Actor } from "../domain/entries.ts";
@@ -17,10 +17,10 @@ export interface SoleApproval {
   readonly body: TBoolean;
   /** Errors of a vote with this member. */
   readonly errors: readonly ErrorKind[];
-  /** Throws VALIDATION_FAILED unless a vote with these members can be an approval without other approvers. */
+  /** Throws VALIDATION_FAILED unless a vote with these members can be a sole approval. */
   assertForm(vote: { approve: boolean; reason?: string; grant?: unknown }): void;
   /**
-   * Returns why the voter may not approve without the other approvers; null if they may.
+   * Returns a refusal if the voter cannot approve alone; null if they can.
    * @param caller null for a vote by link
    * @param self why the voter is the person behind the agent; null if they are not
    */

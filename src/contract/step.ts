@@ -23,8 +23,8 @@ export interface DecisionStep {
     subject: Pick<ActionRow, "agent_id"> & Pick<Facts, "session">,
   ): Pick<Facts, "labels" | "suggested">;
   /**
-   * Returns true if whoever runs the action must let the service inspect its output before the agent gets it. The
-   * action's record then has `inspect`.
+   * Returns true if the client that runs the action must let the service inspect the output before the agent receives
+   * it. The action's record then has `inspect`.
    */
   inspectsOutput?(
     policies: CompiledPolicySet,
@@ -42,12 +42,12 @@ export interface DecisionStep {
    */
   relax?(action: RelaxableAction): AsyncIterable<StepFacts> | null;
   /**
-   * Throws a `Refusal` if the submission must not be recorded. Otherwise, returns a function that records entries after
-   * the decision; null if there are none. Called under the ledger's lock for each submission that requires approval, and
-   * also for the keys of its delegators, for which nothing is recorded.
+   * Checks a submission that requires approval. Throws a `Refusal` if it must not be recorded. Otherwise returns a
+   * function that records entries after the decision, or null. Called under the ledger's lock, also for the keys of the
+   * submission's delegators, for which nothing is recorded.
    */
   tighten?(tx: LedgerTransaction, submission: ApprovalSubmission): Promise<(() => void) | null>;
-  /** What is created for the start of an action. At most one step has it. */
+  /** Creates something, such as a credential, for the start of an action. At most one step has it. */
   readonly preparation?: StartPreparation;
 }
 
@@ -66,7 +66,7 @@ export interface StartPreparation<Needed = unknown, Prepared = unknown> {
   /** Can take seconds. Rejects with a `Refusal`. */
   create(needed: Needed): Promise<Prepared>;
   record(tx: LedgerTransaction, action: ActionRow, caller: Credential, prepared: Prepared): Promise<void>;
-  /** Removes what no caller gets, because the start was not recorded. Never rejects. */
+  /** Removes a prepared value that no caller receives because the start was not recorded. Never rejects. */
   discard(prepared: Prepared): Promise<void>;
   /** Returns the member `credential` of the response. */
   render(prepared: Prepared): { issuer: string; expires_at: string; secret: JsonObject };

@@ -27,11 +27,11 @@ export interface VoteAddition<Host = never> {
   readTerms(body: unknown): VoteGrantTerms;
   /** Records the grant. The entry of the vote follows. Throws a refusal if the rules do not allow it. */
   record(host: Host, tx: LedgerTransaction, caller: Grantor, action: ActionRow, grant: VotedGrant): void;
-  /** Returns the grant as its own route returns it. */
+  /** Returns the grant in the form in which its own route returns it. */
   render(host: Host, id: string): Promise<JsonObject>;
   /**
-   * Returns what the approval page offers with an approval of a pending action: the scope in CEL, and one line that is
-   * safe to display.
+   * Returns the grants that the approval page of a pending action offers: their scope in CEL, and one line that is safe
+   * to display.
    * @param approval what the newest decision requires
    */
   listOffers(

@@ -1,4 +1,6 @@
-/** The authority of an action, as its row and its permits name it. What the authority covers is in the decision's facts. */
+/**
+ * The authority of an action, in the form that its row and its permits contain. The decision's facts contain its terms.
+ */
 import { canonicalText } from "./canonical.ts";
 import type { JsonValue } from "./json.ts";
 import type { AuthorityLink, Facts } from "./policy/policy-types.ts";

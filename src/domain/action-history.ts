@@ -42,7 +42,7 @@ export type ActionEntry = (
   seq: number;
 };
 
-/** Whether the decision made the action pending. */
+/** Returns true if the decision made the action pending. */
 export function isRequestForApproval(entry: ActionEntry): entry is (DecisionEntry | RedecisionEntry) & { seq: number } {
   return (entry.type === "decision" || entry.type === "redecision") && entry.status === "pending_approval";
 }
@@ -190,8 +190,7 @@ export interface ActionHistory {
   /** Whether the action was ever allowed or approved. */
   mayHaveRun: boolean;
   /**
-   * Time of the last start, or of the last redecision that did not deny the action. Milliseconds; null if there was
-   * neither.
+   * Time of the last start, or of the last redecision that did not deny the action. Milliseconds; null without either.
    */
   confirmedAt: number | null;
   /** Whether the action still counts against limits. */
@@ -508,8 +507,8 @@ function applyExecution(history: ActionHistory, { phase, by, pins, result, usage
 }
 
 /**
- * Checks the outcome of an approving vote. The action's entries do not say which principals share a vote, so each vote
- * counts for its own principal only. It is a fault if these votes do not satisfy the approval.
+ * Checks the outcome of an approving vote. Counts each vote for its own principal only, because the entries do not
+ * record which principals share a vote. Reports a fault if these votes do not satisfy the approval.
  */
 function applyApproval(history: ActionHistory, entry: ApprovalEntry & { seq: number }, at: number): void {
   const { by, groups, independent, self_approval: self, break_glass } = entry;
@@ -543,7 +542,7 @@ function findBreakGlassFault({ verdict, status, comment, self_approval, delegati
   return delegation === null ? null : "uses a delegation";
 }
 
-/** Returns true if an action that ended in this state did not run, and so does not count against limits. */
+/** Returns true for a status of an action that ended without running, and so does not count against limits. */
 function endsWithoutRunning(status: ActionStatus): boolean {
   return status === "denied" || status === "expired" || status === "cancelled";
 }

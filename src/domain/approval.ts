@@ -8,8 +8,8 @@ interface KeyIdentity {
 }
 
 /**
- * Why an approver counts as the submitter of the action. `unknown_owner`: the voter and the submitter might be the same
- * person, because the voting key has no owner, or the submitting key has an owner who is not a user.
+ * Why the service treats an approver as the submitter of the action. `unknown_owner`: the voter and the submitter might
+ * be the same person, because the voting key has no owner, or the submitting key has an owner who is not a user.
  */
 export type SelfRelation = "same_key" | "same_agent" | "same_owner" | "same_maker" | "unknown_owner";
 

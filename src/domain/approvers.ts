@@ -37,7 +37,7 @@ interface ApproverStage {
   notify?: string[];
 }
 
-/** The people that one rule requires. */
+/** Votes that one rule requires, in stages. */
 export interface ApproverPlan {
   /** Whether members of the requester's groups do not count. */
   exclude_requester_groups: boolean;

@@ -66,8 +66,8 @@ export interface VerifierKey {
  * matches.
  */
 export function parseVkey(text: string, type = ED25519): VerifierKey {
-  const bad = (why: string): never => {
-    throw new NoteError("bad_key", `"${text.slice(0, 200)}" is not a verifier key: ${why}`);
+  const bad = (reason: string): never => {
+    throw new NoteError("bad_key", `"${text.slice(0, 200)}" is not a verifier key: ${reason}`);
   };
   const [name, hex, ...rest] = text.split("+");
   const encoded = rest.join("+");
@@ -201,8 +201,8 @@ export function formatCheckpoint({ origin, size, root }: Checkpoint): string {
  */
 export function parseCheckpoint(text: string): Checkpoint {
   const [origin, decimal, encoded, ...rest] = text.split("\n");
-  const bad = (why: string): never => {
-    throw new NoteError("bad_checkpoint", `the checkpoint cannot be read: ${why}`);
+  const bad = (reason: string): never => {
+    throw new NoteError("bad_checkpoint", `the checkpoint cannot be read: ${reason}`);
   };
   if (
     origin === undefined ||

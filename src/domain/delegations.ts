@@ -87,8 +87,8 @@ const notEnded = new WeakMap<Delegations, ReadonlyMap<string, Delegation[]>>();
 
 /** Returns the delegations to this user without a recorded end, oldest first. Searches ended ones once for each change. */
 function listNotEnded(delegations: Delegations, to: string): readonly Delegation[] {
-  const known = notEnded.get(delegations);
-  if (known !== undefined) return known.get(to) ?? [];
+  const cached = notEnded.get(delegations);
+  if (cached !== undefined) return cached.get(to) ?? [];
   const byUser = new Map<string, Delegation[]>();
   for (const delegation of delegations.values()) {
     if (delegation.ended !== null) continue;

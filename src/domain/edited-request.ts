@@ -65,7 +65,8 @@ export function effectiveRequestHash({
 }
 
 /**
- * Returns the request that may run; null if it was erased. Throws SyntaxError if the service did not write the row.
+ * Returns the request that may run; null if it was erased. Throws SyntaxError if the row was not written by the
+ * service.
  * @example
  * const request = effectiveRequest(row); // with the parameters that an approver changed
  */
@@ -100,11 +101,12 @@ export function combineEditableParameters(lists: readonly (readonly EditablePara
 }
 
 function combineBounds(path: string, all: readonly EditableParameter[]): EditableParameter {
-  const given = <T>(values: readonly (T | undefined)[]): T[] => values.filter((value) => value !== undefined);
-  const mins = given(all.map(({ min }) => min));
-  const maxes = given(all.map(({ max }) => max));
-  const lengths = given(all.map(({ max_length }) => max_length));
-  const [values, ...more] = given(all.map(({ one_of }) => one_of));
+  const withoutUndefined = <T>(values: readonly (T | undefined)[]): T[] =>
+    values.filter((value) => value !== undefined);
+  const mins = withoutUndefined(all.map(({ min }) => min));
+  const maxes = withoutUndefined(all.map(({ max }) => max));
+  const lengths = withoutUndefined(all.map(({ max_length }) => max_length));
+  const [values, ...more] = withoutUndefined(all.map(({ one_of }) => one_of));
   return {
     ...(maxes.length === 0 ? {} : { max: Math.min(...maxes) }),
     ...(lengths.length === 0 ? {} : { max_length: Math.min(...lengths) }),

@@ -1,7 +1,7 @@
 /**
- * What remains of an erased request while its rejection is in force, so that an erasure does not lift the rejection. The
- * row then has keyed digests in place of the hashes of the request, and a new salt. Without the service's secret, no one
- * can test guesses of the request against them.
+ * Digests that remain of an erased request while its rejection is in force, so that an erasure does not lift the
+ * rejection. The row then has keyed digests in place of the hashes of the request, and a new salt. Only someone with
+ * the service's secret can test guesses of the request against them.
  */
 import { commitDigest } from "./request.ts";
 
@@ -20,7 +20,7 @@ export function commitRejectionDigests({ request_hash, effective_hash, salt }: R
   );
 }
 
-/** Whether the row of an erased action has the digests that its entries record. */
+/** Returns true if the row of an erased action has the digests that its entries record. */
 export function matchesRejectionDigests(recorded: readonly string[], row: RejectionDigests): boolean {
   if (recorded.length === 0) return row.request_hash === "" && row.salt === "" && row.effective_hash === null;
   try {

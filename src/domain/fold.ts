@@ -1,6 +1,6 @@
 /**
- * State that every process computes from ledger entries and keeps in memory. No row of the store holds it, so a writer
- * of the database can neither add to it nor take from it.
+ * State that every process computes from ledger entries and keeps in memory. No table contains it, so someone who can
+ * write to the database cannot change it.
  */
 import type { EntryBody } from "./entries.ts";
 
@@ -17,8 +17,8 @@ export interface Fold<State> {
   readonly name: string;
   readonly initial: State;
   /**
-   * For each type of entry, returns the state after the entry. Must not change the given state, because requests that
-   * are running still use it. Throws RangeError if the entry contradicts earlier entries.
+   * Functions keyed by entry type. Each returns the state after the entry. It must not change the given state, because
+   * running requests still use it. Throws RangeError if the entry contradicts earlier entries.
    */
   readonly on: Readonly<Record<string, Apply<State>>>;
 }

@@ -34,9 +34,8 @@ export interface GroupSubject {
 }
 
 /**
- * Returns true if the limits include the agent and the tool. An unknown agent is included only if the limits do not
- * restrict agents, and an unknown tool only if they do not restrict tools.
- *
+ * Returns true if the limits include the agent and the tool. Limits on agents exclude an unknown agent, and limits on
+ * tools exclude an unknown tool.
  * @example isWithinLimits({ agents: ["billing-*"], tools: null }, { agent_id: "billing-1", tool: "stripe" }) // true
  */
 export function isWithinLimits({ agents, tools, also, ...bound }: GroupLimits, subject: GroupSubject): boolean {

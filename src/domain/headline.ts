@@ -32,9 +32,9 @@ const MAX_AMOUNT = 40;
 const MAX_LENGTH = 80;
 
 /**
- * Returns the parameter that best distinguishes an action from similar actions. It is the first parameter, in the order
- * of `rankParameters`, that is in `shown_first` or has a string, number or boolean as its value. Returns null if there
- * is none.
+ * Returns the parameter that best distinguishes an action from similar actions: the first one, in the order of
+ * `rankParameters`, that is in `shown_first` or whose value is a string, number or boolean. Returns null if there is
+ * none.
  * @example
  * findHeadline({ params: { paths: ["a"], amount: 120, currency: "EUR" } }); // { name: "amount", value: "120 EUR" }
  */
@@ -57,8 +57,9 @@ function withUnit(params: Record<string, unknown>, name: string): string {
 }
 
 /**
- * Returns the currency or the unit of an amount, which another member of the same object states: `refund_currency`,
- * `currency`, `refund_unit` or `unit` for `refund_amount`. Returns null if the member is no amount, or if none states it.
+ * Returns the currency or unit of an amount, from another member of the same object. For `refund_amount`, this is
+ * `refund_currency`, `currency`, `refund_unit` or `unit`. Returns null if the member is not an amount, or if no such
+ * member exists.
  * @example
  * findUnit({ amount: 120, currency: "EUR" }, "amount"); // "EUR"
  */
@@ -74,9 +75,9 @@ export function findUnit(members: Readonly<Record<string, unknown>>, name: strin
     ["currency", CURRENCY],
     ["unit", UNIT],
   ] as const)
-    for (const wanted of prefix === "" ? [kind] : [`${prefix} ${kind}`, kind])
+    for (const candidate of prefix === "" ? [kind] : [`${prefix} ${kind}`, kind])
       for (const [other, unit] of Object.entries(members))
-        if (splitName(other).join(" ") === wanted && typeof unit === "string" && pattern.test(unit)) return unit;
+        if (splitName(other).join(" ") === candidate && typeof unit === "string" && pattern.test(unit)) return unit;
   return null;
 }
 
@@ -98,13 +99,13 @@ export function rankParameters({ params, shown_first: first = [] }: Described): 
   const named = first.flatMap((pointer) => parameterOf(pointer) ?? []);
   return Object.entries(params)
     .map(([name, value]) => {
-      const place = named.indexOf(name);
+      const index = named.indexOf(name);
       const amount = isAmountValue(value) ? amountRank(name) : Infinity;
       return {
         name,
-        isNamed: place >= 0,
+        isNamed: index >= 0,
         isAmount: amount < Infinity,
-        rank: place >= 0 ? place : named.length + amount,
+        rank: index >= 0 ? index : named.length + amount,
       };
     })
     .sort((a, b) => (a.rank === b.rank ? 0 : a.rank - b.rank))
@@ -117,16 +118,16 @@ export function rankParameters({ params, shown_first: first = [] }: Described): 
  */
 function amountRank(name: string): number {
   const words = splitName(name);
-  const place = AMOUNTS.findIndex((amount) => words.includes(amount));
-  if (place < 0) return Infinity;
-  return words.length === 1 ? place : place + AMOUNTS.length;
+  const index = AMOUNTS.findIndex((amount) => words.includes(amount));
+  if (index < 0) return Infinity;
+  return words.length === 1 ? index : index + AMOUNTS.length;
 }
 
 function isAmountValue(value: unknown): boolean {
   return typeof value === "number" || (typeof value === "string" && value.length <= MAX_AMOUNT && /\d/.test(value));
 }
 
-/** Returns the parameter to which a pointer refers or into which it points; null for a member of the context. */
+/** Returns the parameter that contains the member at a pointer; null for a member of the context. */
 function parameterOf(pointer: string): string | null {
   if (!pointer.startsWith(ROOT)) return null;
   const [token = ""] = pointer.slice(ROOT.length).split("/");

@@ -8,7 +8,10 @@ import { sha256Hex } from "./hash.ts";
 import { hasHiddenCharacters } from "./text.ts";
 import { readJson, UnreadableRequest } from "./json-body.ts";
 
-/** The action for a request. Gateways and the egress proxy submit equal actions, so that they can share policies. */
+/**
+ * The action that represents an HTTP request. Gateways and the egress proxy submit equal actions, so that they can
+ * share policies.
+ */
 export interface HttpAction {
   agent_id: string;
   tool: string;
@@ -41,7 +44,7 @@ const HOST = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::[1-9]\d{0,4}
  * headers can be complete, so every header with one of these words in its name is refused.
  */
 const OVERRIDE = /(?:^|-)(?:method|ur[il]|path|prefix|script|override|rewrite|destinationurl)(?:-|$)/;
-/** Headers of CORS, MCP and htmx that `OVERRIDE` matches although they change neither the method nor the path. */
+/** Headers of CORS, MCP and htmx that match `OVERRIDE` but change neither the method nor the path. */
 const HARMLESS: readonly string[] = ["access-control-request-method", "mcp-method", "hx-current-url"];
 /** Headers that upgrade the connection. Later messages on the connection would not need a decision. */
 const UPGRADES = ["upgrade", "x-forwarded-upgrade", "sec-websocket-key", "http2-settings"] as const;
@@ -106,8 +109,8 @@ const TRANSLATED =
   /^\[(?:::(?:ffff:0:)?[\da-f]+:[\da-f]+|::(?!1?\])[\da-f]*|::ffff:0:[\da-f]*|64:ff9b:[\da-f:]*|2002:[\da-f:]*|2001:(?::|0:)[\da-f:]*|[\da-f:]*:5efe:[\da-f]+:[\da-f]+)\]/;
 
 /**
- * Returns the host in lowercase, without a default port and with an address in its usual form, so that a rule for a host
- * covers all its spellings. Throws UnreadableRequest for a host that no URL has.
+ * Returns the host in lowercase, without a default port and with an address in its usual form, so that a rule for a
+ * host covers all its spellings. Throws UnreadableRequest for a host that is not valid in a URL.
  */
 function plainHost(host: string): string {
   if (!URL.canParse(`http://${host}`)) throw new UnreadableRequest("the gateway did not send a valid host");

@@ -2,8 +2,8 @@
 import { decodeUtf8, isJsonObject, parseJson, type JsonLimits, type JsonObject, type JsonValue } from "./json.ts";
 
 /**
- * Thrown for a request that a facade cannot read, or that can be interpreted in different ways. There is no decision on
- * such a request.
+ * Thrown for a request that a facade cannot read, or that programs could interpret in different ways. The service makes
+ * no decision on such a request.
  */
 export class UnreadableRequest extends Error {}
 

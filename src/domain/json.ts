@@ -122,14 +122,14 @@ export function checkJson(
   let level: Level | null = null;
   const pointer = (): string =>
     levels.map((l) => (l.wantsKey ? "" : `/${escapePointerToken(String(l.keyOrIndex))}`)).join("");
-  const fault = (code: JsonFaultCode, message: string, offset: number): void => {
+  const reportFault = (code: JsonFaultCode, message: string, offset: number): void => {
     const [top] = levels;
     const member = top === undefined || top.keys === null || top.wantsKey ? "" : String(top.keyOrIndex);
     if (isHarmless?.(code, member, levels.length) !== true) throw new JsonFault(code, message, pointer(), offset);
   };
 
   const tooMany = (offset: number): void =>
-    fault("TOO_MANY_VALUES", `the text has more than ${maxValues} values; send fewer members and items`, offset);
+    reportFault("TOO_MANY_VALUES", `the text has more than ${maxValues} values; send fewer members and items`, offset);
 
   for (let i = 0; i < text.length; i++) {
     const c = text.charCodeAt(i);
@@ -145,23 +145,23 @@ export function checkJson(
         } else if (s >= 0xd800 && s <= 0xdfff) {
           const next = text.charCodeAt(i + 1);
           if (s < 0xdc00 && next >= 0xdc00 && next <= 0xdfff) i++;
-          else fault("LONE_SURROGATE", "a string contains half of a surrogate pair", i);
+          else reportFault("LONE_SURROGATE", "a string contains half of a surrogate pair", i);
         }
       }
       if (i >= text.length) return;
       const value = escaped ? unescape(text.slice(start, i + 1)) : null;
       if (value !== null && hasLoneSurrogate(value))
-        fault("LONE_SURROGATE", "a string contains half of a surrogate pair", start);
+        reportFault("LONE_SURROGATE", "a string contains half of a surrogate pair", start);
       if (level !== null && level.keys !== null && level.wantsKey) {
         const key = value ?? text.slice(start + 1, i);
         level.keyOrIndex = key;
         level.wantsKey = false;
         if (level.keys.has(key))
-          fault("DUPLICATE_KEY", `the key ${JSON.stringify(clip(key))} appears twice in one object`, start);
+          reportFault("DUPLICATE_KEY", `the key ${JSON.stringify(clip(key))} appears twice in one object`, start);
         level.keys.add(key);
       }
     } else if (c === 0x7b || c === 0x5b) {
-      if (levels.length >= maxDepth) fault("TOO_DEEP", `the text nests deeper than ${maxDepth} levels`, i);
+      if (levels.length >= maxDepth) reportFault("TOO_DEEP", `the text nests deeper than ${maxDepth} levels`, i);
       level =
         c === 0x7b
           ? { keys: new Set(), keyOrIndex: "", wantsKey: true }
@@ -181,7 +181,11 @@ export function checkJson(
       const token = text.slice(start, i);
       i--;
       if (!isExact(token))
-        fault("UNSAFE_INTEGER", `the number ${clip(token)} cannot be represented exactly; send it as a string`, start);
+        reportFault(
+          "UNSAFE_INTEGER",
+          `the number ${clip(token)} cannot be represented exactly; send it as a string`,
+          start,
+        );
     }
   }
 }
@@ -213,15 +217,15 @@ function isExact(token: string): boolean {
   return /^-?\d+$/.test(token) ? Number.isSafeInteger(value) : keepsValue(token);
 }
 
-/** Between these bounds, a double is at most one part in 2^53 away from the decimal number that it stands for. */
+/** Between these bounds, a double differs from its decimal number by at most one part in 2^53. */
 const LEAST_PRECISE = 2 ** -1022;
 const MOST_PRECISE = 2 ** 53;
 /** Maximum number of digits that `toPrecision` can print. */
 const MAX_DIGITS = 100;
 
 /**
- * Returns true if a decimal number keeps its value as a double. Digits after the 16th can be lost. But the number must
- * not overflow or underflow, and if it is beyond 2^53 or close to 0, the double must print as the number again.
+ * Returns true if a decimal number keeps its value as a double. Digits after the 16th may be lost. The number must not
+ * overflow or underflow. If it is beyond 2^53 or close to 0, the double must print as the same number.
  * @example
  * keepsValue("0.1"); // true
  * keepsValue("1e-400"); // false, because the double is 0

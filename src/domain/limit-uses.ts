@@ -55,12 +55,15 @@ export interface LimitUse extends MatchedLimit {
   at: number;
 }
 
-/** Returns the name under which reported amounts are counted without reserves. It cannot be a policy's name. */
+/**
+ * Returns the name under which reported amounts are counted, apart from reserved amounts. It cannot be the name of a
+ * policy.
+ */
 export const reportedUsePolicy = (policy: string): string => `reported:${policy}`;
 
 /**
- * Replaces the reserved amount by the reported one, which counts at the time of the report: otherwise, a report after
- * the end of the decision's window would count in no current window. Keeps the reserve if the amount was not reported.
+ * Replaces the reserved amount with the reported amount. The reported amount counts from the time of the report,
+ * because otherwise a late report would count in no current window. Retains the reserved amount if none was reported.
  */
 function applyUsage(use: LimitUse, reported: ReportedUsage | null): LimitUse[] {
   if (use.usage === undefined || reported === null || !Object.hasOwn(reported.amounts, use.usage.name)) return [use];
@@ -72,8 +75,8 @@ function applyUsage(use: LimitUse, reported: ReportedUsage | null): LimitUse[] {
 }
 
 /**
- * Returns the uses that a decision counts: of limits, of the grant that allowed the action, and of its authority and the
- * delegators' limits. A limit that applies to several of them with the same subject counts once.
+ * Returns the uses that a decision counts: of limits, of the grant that allowed the action, and of its authority and
+ * the delegators' limits. A limit that applies to several of these with the same subject counts once.
  * @param needs the limits that apply
  */
 export function listUses(
@@ -83,11 +86,11 @@ export function listUses(
 ): readonly MatchedLimit[] {
   const limits = selectCountedLimits(decision, needs);
   const use = grant === undefined ? null : computeGrantUse(grant, evaluation);
-  const own = use === null ? limits : [...limits, use];
+  const uses = use === null ? limits : [...limits, use];
   const delegated = decision.effect === "deny" ? [] : selectCountedLimits(decision, listAuthorityUses(evaluation));
-  if (delegated.length === 0) return own;
+  if (delegated.length === 0) return uses;
   const keyOf = ({ policy, limit, subject }: MatchedLimit): string => JSON.stringify([policy, limit, subject]);
-  return [...new Map([...delegated, ...own].map((each) => [keyOf(each), each])).values()];
+  return [...new Map([...delegated, ...uses].map((each) => [keyOf(each), each])).values()];
 }
 
 /**

@@ -17,8 +17,8 @@ function isLoopbackName(hostname: string): boolean {
 }
 
 /**
- * Returns true if browsers open the URL at a loopback address and port of this machine on which a service with this
- * host and port does not listen, so that another program can.
+ * Returns true if another local program could receive what a browser sends to the URL: it has a loopback address and a
+ * port on which a service with this host and port does not listen.
  */
 export function isOpenToOthers(url: string, { host, port }: { host: string; port: number }): boolean {
   const { protocol, hostname, port: urlPort } = new URL(url);
@@ -52,7 +52,7 @@ export function siteOrigin(
 
 /**
  * Returns the address at `origin` of a page that a browser requested under another name of this machine, such as
- * `http://127.0.0.1:8000/`. Returns null if the browser does not have to go elsewhere.
+ * `http://127.0.0.1:8000/`. Returns null if no redirect is needed.
  */
 export function addressAtSite(origin: string | null, request: Request): string | null {
   if (origin === null || !/\btext\/html\b/.test(request.headers.get("accept") ?? "")) return null;

@@ -42,7 +42,7 @@ export function foldName(name: string): string {
 
 /** Characters whose upper and lower case do not give the simple case folding. */
 const FOLDED: Readonly<Record<string, string>> = {
-  // The i without a dot is not an i.
+  // Keep the dotless i distinct from i.
   "\u0131": "\u0131",
   "\u1fd3": "\u0390",
   "\u1fe3": "\u03b0",

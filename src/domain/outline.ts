@@ -27,7 +27,7 @@ interface OutlineMember {
 interface OutlineOptions {
   /** Maximum number of lines of the whole value. If this and `each` are Infinity, nothing is collapsed. */
   lines?: number;
-  /** Maximum number of lines of one member. */
+  /** Maximum number of lines for each member. */
   each?: number;
   /** JSON pointers of the members to display first at their level, in this order. */
   first?: readonly string[];
@@ -39,7 +39,7 @@ interface OutlineOptions {
 
 /** Characters in a line. A longer string without line feeds counts as several lines. */
 export const LINE_LENGTH = 100;
-/** Maximum number of lines of a value, however often a reader expands it. */
+/** Maximum number of lines of a value, even if a reader expands it fully. */
 export const MAX_LINES = 1000;
 /** Maximum depth that is rendered with a line per member. A phone screen has no room for more levels. */
 const MAX_DEPTH = 6;
@@ -93,12 +93,12 @@ export function outline(
     // First give each member one line. Then give short members all their lines before long members get more.
     const extras = new Map<string, number>();
     let spare = room - drawn.length;
-    const wanted = drawn.map(({ name, pointer: at }) => ({
+    const requestedLines = drawn.map(({ name, pointer: at }) => ({
       name,
       all: linesOf(valueOf(name)),
       most: each + unfoldedIn(at),
     }));
-    for (const { name, all: lines, most } of wanted.sort((a, b) => a.all - b.all)) {
+    for (const { name, all: lines, most } of requestedLines.sort((a, b) => a.all - b.all)) {
       // A button that hides a single line takes as much room as the line.
       const extra = Math.min(spare, (lines <= most + 1 ? lines : most) - 1);
       extras.set(name, extra);

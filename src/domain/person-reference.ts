@@ -50,8 +50,8 @@ type Referred = ReadonlyMap<string, readonly User[]>;
 const indexes = new WeakMap<Users, Referred>();
 
 function indexOf(users: Users): Referred {
-  const known = indexes.get(users);
-  if (known !== undefined) return known;
+  const cached = indexes.get(users);
+  if (cached !== undefined) return cached;
   const index = new Map<string, User[]>();
   for (const user of users.values())
     for (const key of keysOfUser(user)) index.set(key, [...(index.get(key) ?? []), user]);
@@ -60,8 +60,8 @@ function indexOf(users: Users): Referred {
 }
 
 /**
- * Returns the references that refer to this user and to no one else, in the form of `referenceKey`. An address that two
- * active users have refers to neither of them.
+ * Returns the references that identify only this user, in the form of `referenceKey`. An address that two active users
+ * share identifies neither of them.
  */
 export function listReferences(users: Users, user: User): string[] {
   const index = indexOf(users);

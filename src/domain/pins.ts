@@ -20,7 +20,7 @@ export const factOfPin = (path: string): string => path.split(".")[1] ?? "";
 export function readPins(pins: readonly Pin[], sources: readonly SourceFact[] = []): PinnedValue[] {
   return pins.map(({ path, policy }) => {
     const [, name, ...members] = path.split(".");
-    const fact = sources.find((one) => one.policy === policy && one.name === name && one.fault === null);
+    const fact = sources.find((source) => source.policy === policy && source.name === name && source.fault === null);
     let value: JsonValue | undefined = fact?.value;
     for (const member of members)
       value = isJsonObject(value) && Object.hasOwn(value, member) ? value[member] : undefined;

@@ -1,6 +1,6 @@
 /**
- * Principals: the ids for which votes count. A principal is `user:<id>` for a user in a session or with a key or link of
- * theirs, and `key:<id>` for a key without an owner. Names are never principals, because people choose their names.
+ * Principals: the ids for which votes count. A principal is `user:<id>` for a user who uses a session, or their own key
+ * or link, and `key:<id>` for a key without an owner. Names are never principals, because people choose their names.
  */
 
 const USER_PREFIX = "user:";

@@ -53,7 +53,7 @@ export function decodeQuestions(text: string | null): StoredQuestion[] {
     typeof value?.salt === "string" && typeof value.text === "string";
   const isWhole =
     Array.isArray(questions) &&
-    questions.every((one) => isText(one.question) && (one.answer === null || isText(one.answer)));
+    questions.every((question) => isText(question.question) && (question.answer === null || isText(question.answer)));
   if (!isWhole) throw new SyntaxError("the row's questions are not what the service writes");
   return questions;
 }
@@ -63,10 +63,10 @@ export function decodeQuestions(text: string | null): StoredQuestion[] {
  * string.
  */
 export function commitQuestions(text: string | null): RecordedQuestion[] {
-  return decodeQuestions(text).map((one) => ({
-    ...one,
-    question: commitQuestionText(one.question),
-    answer: one.answer === null ? null : commitQuestionText(one.answer),
+  return decodeQuestions(text).map((item) => ({
+    ...item,
+    question: commitQuestionText(item.question),
+    answer: item.answer === null ? null : commitQuestionText(item.answer),
   }));
 }
 
@@ -80,8 +80,8 @@ export function matchesRecordedQuestions(recorded: readonly RecordedQuestion[], 
 }
 
 /**
- * Returns the digest of the questions and answers that votes contain: SHA-256 of `assent-questions/1`, a line feed and
- * the canonical JSON of `[[question, answer], …]` with the commitments. Null if there are no questions.
+ * Returns the digest of the questions and answers, which votes contain: SHA-256 of `assent-questions/1`, a line feed
+ * and the canonical JSON of `[[question, answer], …]` with the commitments. Null if there are no questions.
  * @example
  * questionsDigest([]); // null
  */

@@ -54,7 +54,7 @@ export function findAlteredContent(
   return parts.filter((part) => !erased.includes(part) && !isTrue(() => MATCHES[part](row, history)));
 }
 
-/** Whether the stored request matches its request hash. */
+/** Returns true if the stored request matches its request hash. */
 export function hasRecordedRequest({
   request,
   request_hash,

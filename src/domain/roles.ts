@@ -36,8 +36,9 @@ export function scopesOfRoles(roles: readonly string[]): CoreScope[] {
 const PERSONAL_SCOPES: readonly Scope[] = ["approvals:decide", "approvals:break_glass", "grants:write"];
 
 /**
- * Returns true if a key of an owner can have the scope. A key of a person has only the scopes of the person, besides
- * those of every agent. A key that is bound to an agent can have others, but can vote and grant only if the person can.
+ * Returns true if a key of an owner can have the scope. A person's key can have the scopes of the person and those of
+ * the preset `agent`. A key that is bound to an agent can have more scopes, but those to vote and to create grants only
+ * if the person has them.
  * @param may returns true if the owner has a scope
  */
 export function ownerAllows(may: (scope: Scope) => boolean, agentId: string | null, scope: Scope): boolean {

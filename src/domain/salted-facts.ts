@@ -116,7 +116,7 @@ export function restoreEntry<Entry extends { facts: RecordedFacts }>(entry: Entr
 
 /** Returns the values that match the commitment; null if `past` does not contain them. */
 export function findFactsByCommitment(commitment: string, past: string | null): SaltedFacts | null {
-  return decodeSaltedFacts(past).find((one) => commitmentOf(one) === commitment) ?? null;
+  return decodeSaltedFacts(past).find((candidate) => commitmentOf(candidate) === commitment) ?? null;
 }
 
 /** Returns true if `past` contains exactly the values of these commitments, in the same order. */
@@ -124,7 +124,7 @@ export function factsMatchCommitments(commitments: readonly string[], past: stri
   const pasts = decodeSaltedFacts(past);
   if (pasts.length === 0 && past !== null) return false;
   const expected = [...new Set(commitments)];
-  return pasts.length === expected.length && pasts.every((one, i) => commitmentOf(one) === expected[i]);
+  return pasts.length === expected.length && pasts.every((past, i) => commitmentOf(past) === expected[i]);
 }
 
 /** Returns the commitment; null if the salt is invalid. */

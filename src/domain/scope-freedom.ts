@@ -1,7 +1,8 @@
 /**
- * Finds what a scope, a condition on later requests, leaves free. A member of the request is fixed only if the scope compares it with a
- * constant by `==`, and new members are excluded only if the scope also fixes how many there are. Everything else
- * counts as free, so no one can mistake a loose condition for a narrow one.
+ * Finds the members of later requests that a scope does not constrain. A scope is a condition on later requests. A
+ * member counts as fixed only if the scope compares it with a constant by `==`, and new members count as excluded only
+ * if the scope fixes their number. Everything else counts as free, so no one can mistake a loose condition for a narrow
+ * one.
  */
 import { celMember, REQUEST_PARTS, type RequestPart } from "./policy/condition/cel-literal.ts";
 import { parseExpression } from "./policy/condition/cel-parse.ts";
@@ -10,7 +11,7 @@ import { findPathsRead, findRequestPath } from "./policy/condition/condition-mem
 
 const COMPARISONS = ["_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in"];
 
-/** What a scope says about the parameters or the context. */
+/** The members of the parameters or of the context that a scope constrains. */
 interface PartScope {
   /** Members that the scope reads. */
   read: Set<string>;
@@ -22,8 +23,8 @@ interface PartScope {
 }
 
 /**
- * Returns the members that later requests may change, in CEL: such as `params.amount`, and `params.*` or `context.*`
- * if they may have members that are not in the list. An empty list means that only equal requests are covered.
+ * Returns the members that later requests may change, in CEL, such as `params.amount`. Includes `params.*` or
+ * `context.*` if later requests may have additional members. An empty list means that only equal requests are covered.
  * @param scope null covers every request. The scope must be valid
  * @param request a request that the scope is about, whose members are listed by name; null if there is none
  */

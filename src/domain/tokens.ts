@@ -11,7 +11,7 @@
 import { canonicalBytes } from "./canonical.ts";
 import { equalBytes, fromBase64Url, sha256Hex, toBase64Url } from "./hash.ts";
 
-/** How a kind of token starts, and a text that its HMAC covers, so that no other kind has the same HMAC. */
+/** The prefix of a kind of token, and a text that its HMAC covers, so that no two kinds have the same HMAC. */
 export interface TokenForm {
   readonly prefix: string;
   readonly domain: string;
@@ -88,8 +88,8 @@ export type TokenCheckResult = "ok" | "malformed" | "altered" | "other_action" |
 export function checkToken(kind: TokenKind, token: string, expected: TokenClaims, mac: ComputeMac): TokenCheckResult {
   const parts = decodeToken(kind, token);
   if (parts === null) return "malformed";
-  // Return this fault without verifying the MAC, because the request hash of the other action is unknown here. Either
-  // way, the token is rejected.
+  // The request hash of the other action is not known here, so return this fault without verifying the MAC. The token
+  // is rejected in any case.
   if (parts.action_id !== expected.action_id) return "other_action";
   const claimed: TokenClaims = {
     action_id: parts.action_id,

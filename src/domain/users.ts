@@ -28,9 +28,13 @@ const LINK_MS = 24 * 3_600_000;
 
 /**
  * Returns a user who cannot sign in yet.
- * @param about the members that are already known
+ * @param profile the members that are already known
  */
-export function newUser(id: string, now: number, about: Pick<User, "name" | "roles" | "groups"> & Partial<User>): User {
+export function newUser(
+  id: string,
+  now: number,
+  profile: Pick<User, "name" | "roles" | "groups"> & Partial<User>,
+): User {
   return {
     id,
     identities: [],
@@ -42,7 +46,7 @@ export function newUser(id: string, now: number, about: Pick<User, "name" | "rol
     email: null,
     created_at: toRfc3339(now),
     ended_at: null,
-    ...about,
+    ...profile,
   };
 }
 

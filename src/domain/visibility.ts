@@ -27,8 +27,8 @@ export function canSee(
 }
 
 /**
- * Returns true if the credential can see the agent. For a credential that sees only its own submissions, which can name
- * any agent, the limits of its groups apply.
+ * Returns true if the credential can see the agent. If the credential sees only its own submissions, which can name any
+ * agent, the limits of its groups apply.
  */
 export function canSeeAgent({ visibility, limits }: AgentReader, agentId: string): boolean {
   if ("agent_id" in visibility) return visibility.agent_id === agentId;
@@ -64,18 +64,18 @@ export function intersectVisibility(a: GroupVisibility, b: GroupVisibility): Gro
   return { within: a.within.flatMap((limits) => b.within.map((other) => intersectLimits(limits, other))) };
 }
 
-/** All actions, but no entry without an action, which only a credential without limits sees. */
+/** All actions, but no entry without an action, because only a credential without limits sees those. */
 const ALL_ACTIONS: GroupLimits = { agents: ["*"], tools: null };
 
 /**
- * Returns the union of the user's own visibility and the actions that delegators let the user see. The user still has
- * limits: a delegator without limits lends only the sight of all actions, not of entries without an action.
+ * Returns the union of the user's own visibility and of the actions that delegators let the user see. A delegator
+ * without limits adds all actions, but not entries without an action.
  */
 export function extendVisibility(
-  own: Visibility,
+  ownVisibility: Visibility,
   delegators: readonly { readonly visibility: GroupVisibility }[],
 ): Visibility {
-  if (!("within" in own)) return own;
+  if (!("within" in ownVisibility)) return ownVisibility;
   const lent = delegators.flatMap(({ visibility }) => ("all" in visibility ? [ALL_ACTIONS] : visibility.within));
-  return { within: [...own.within, ...lent] };
+  return { within: [...ownVisibility.within, ...lent] };
 }

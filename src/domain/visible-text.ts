@@ -13,7 +13,7 @@ export interface TextPart {
  * page elements.
  */
 const MAX_MARKS = 40;
-/** Maximum number of letters that the mark of a word mentions. */
+/** Maximum number of letters that a word's mark lists. */
 const MAX_NAMED = 3;
 
 const NAMES: Readonly<Record<number, string>> = {
@@ -59,9 +59,9 @@ const LIKE_LATIN = [
   { name: "Greek", letter: /\p{Script=Greek}/u, like: /^[ονυαικρχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ]$/u },
 ];
 
-function scriptOf(letter: string): string {
-  if (EAST_ASIAN.test(letter)) return "Latin";
-  return SCRIPTS.find((script) => script.letter.test(letter))?.name ?? "another script";
+function scriptOf(character: string): string {
+  if (EAST_ASIAN.test(character)) return "Latin";
+  return SCRIPTS.find((script) => script.letter.test(character))?.name ?? "another script";
 }
 
 /** Matches hidden characters, and combining marks that are stacked so high that they cover their neighbours. */
@@ -97,8 +97,7 @@ export function markText(text: string, { lines = false }: { lines?: boolean } = 
 }
 
 /**
- * Returns the string as one line in which every mark is written as text, such as `[U+202E]` or `pаypal [Cyrillic а
- * U+0430]`.
+ * Returns the string as one line, with every mark as text, such as `[U+202E]` or `pаypal [Cyrillic а U+0430]`.
  * @example
  * renderMarkedText("a\u202eb"); // "a[U+202E]b"
  */
@@ -123,13 +122,13 @@ function nameOf(hidden: string): string {
 }
 
 /**
- * Returns the scripts of `LIKE_LATIN` in which the text is written: those with a letter in the text that does not
- * resemble a Latin letter. Words in these scripts are not imitations.
+ * Returns the scripts of `LIKE_LATIN` that the text itself uses: those with a letter in the text that does not resemble
+ * a Latin letter. Words in these scripts are not imitations.
  */
 function findProseScripts(text: string): ReadonlySet<string> {
-  const letters = new Set(text.match(/\p{L}/gu) ?? []);
+  const characters = new Set(text.match(/\p{L}/gu) ?? []);
   return new Set(
-    LIKE_LATIN.filter(({ letter, like }) => [...letters].some((l) => letter.test(l) && !like.test(l))).map(
+    LIKE_LATIN.filter(({ letter, like }) => [...characters].some((l) => letter.test(l) && !like.test(l))).map(
       ({ name }) => name,
     ),
   );
@@ -159,7 +158,7 @@ function findImitation(word: string, prose: ReadonlySet<string>): string | null 
       .join(", ");
   const [[script, letters] = ["", []]] = scripts;
   const imitated = LIKE_LATIN.find(({ name }) => name === script);
-  if (imitated === undefined || prose.has(script) || !letters.every((letter) => imitated.like.test(letter)))
+  if (imitated === undefined || prose.has(script) || !letters.every((character) => imitated.like.test(character)))
     return null;
   return `${script} letters that look like Latin`;
 }
@@ -167,13 +166,13 @@ function findImitation(word: string, prose: ReadonlySet<string>): string | null 
 /** Groups letters by script. East Asian scripts count as Latin, with which they are commonly mixed. */
 export function groupByScript(characters: Iterable<string>): Map<string, string[]> {
   const scripts = new Map<string, string[]>();
-  for (const letter of characters)
-    if (/(?!\p{Script=Common})\p{L}/u.test(letter))
-      scripts.set(scriptOf(letter), [...(scripts.get(scriptOf(letter)) ?? []), letter]);
+  for (const character of characters)
+    if (/(?!\p{Script=Common})\p{L}/u.test(character))
+      scripts.set(scriptOf(character), [...(scripts.get(scriptOf(character)) ?? []), character]);
   return scripts;
 }
 
 function list(letters: readonly string[]): string {
-  const named = letters.slice(0, MAX_NAMED).map((letter) => `${letter} ${formatCodePoint(letter)}`);
+  const named = letters.slice(0, MAX_NAMED).map((character) => `${character} ${formatCodePoint(character)}`);
   return `${named.join(", ")}${letters.length > MAX_NAMED ? ", …" : ""}`;
 }

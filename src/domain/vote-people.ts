@@ -37,8 +37,8 @@ export function listKeyMakers(id: string, keyOf: KeyOf): RecordedKey[] {
 }
 
 /**
- * Principal of votes by a key without an owner, once people sign in. Anyone can be using the key, so its vote counts as
- * if one of the other voters had cast it.
+ * Principal of votes by a key without an owner, after the first user has enrolled. Anyone can be using the key, so its
+ * vote counts as a vote of one of the other voters.
  */
 export const UNKNOWN_PERSON = "unknown";
 

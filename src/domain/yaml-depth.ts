@@ -11,8 +11,8 @@ interface ExceededBound {
 const MARKS = ["\u0002", "\u001f", "\u0018"];
 
 /**
- * Returns the first bound that the YAML exceeds; null if it exceeds none. Counts block collections by column, so that
- * `- - -` counts as three. Does not count a list that is in the column of its key, so the real depth is at most twice
+ * Returns the first bound that the YAML exceeds; null if it exceeds none. Counts block collections by column, so `- -
+ * -` counts as three. Does not count a list that starts in the column of its key, so the real depth is at most twice
  * the counted depth.
  */
 export function findExceededBound(text: string, maxDepth: number, maxDocuments: number): ExceededBound | null {

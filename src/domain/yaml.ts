@@ -57,7 +57,7 @@ export const MAX_DOCUMENTS = 2_000;
 
 /**
  * Characters that YAML does not permit in a file, line breaks that some readers and editors ignore, and marks that
- * reorder a line. With them, a comment for one reader is a rule for another.
+ * reorder a line. With them, two readers can disagree on what is a comment.
  */
 const UNSAFE_CHARACTER =
   /\r(?!\n)|[^\t\n\r\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ufefe\uff00-\ufffd\u{10000}-\u{10ffff}]/u;
@@ -84,43 +84,43 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
   const lines = new LineCounter();
   const values: YamlValue[] = [];
   const faults: YamlFault[] = [];
-  const place = (offset: number): SourcePosition => {
+  const positionAt = (offset: number): SourcePosition => {
     const { line, col } = lines.linePos(offset);
     return { line, column: col };
   };
-  const fault = (offset: number, message: string): void => void faults.push({ ...place(offset), message });
+  const reportFault = (offset: number, message: string): void => void faults.push({ ...positionAt(offset), message });
   const unreadable = findUnreadableText(text);
   if (unreadable !== null) {
     // Count the lines here, because the parser has not run.
     lines.addNewLine(0);
     for (let at = text.indexOf("\n"); at >= 0 && at < unreadable.offset; at = text.indexOf("\n", at + 1))
       lines.addNewLine(at + 1);
-    fault(unreadable.offset, unreadable.message);
+    reportFault(unreadable.offset, unreadable.message);
     return { values, faults };
   }
-  for (const document of parse(text, lines, fault)) {
+  for (const document of parse(text, lines, reportFault)) {
     // A warning means an unknown tag, so the value is unknown. Report only the first problem, because it can cause the
     // later ones.
     const [wrong] = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0]);
     if (wrong !== undefined) {
-      fault(wrong.pos[0], explainYamlError(wrong) + quotingHint(text, wrong));
+      reportFault(wrong.pos[0], explainYamlError(wrong) + quotingHint(text, wrong));
       continue;
     }
     if (document.contents === null) continue;
     if (isScalar(document.contents) && document.contents.value === null) continue;
     const documentFaults = findNonJsonFaults(document);
-    for (const { offset, message } of documentFaults) fault(offset, message);
+    for (const { offset, message } of documentFaults) reportFault(offset, message);
     if (documentFaults.length > 0) continue;
     try {
       const value = JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: MAX_UNFOLDING }))) as JsonValue;
       values.push({
         value,
         document,
-        place,
-        locate: (pointer, at = {}) => place(offsetOf(document, text, pointer, at)),
+        place: positionAt,
+        locate: (pointer, at = {}) => positionAt(offsetOf(document, text, pointer, at)),
       });
     } catch {
-      fault(
+      reportFault(
         document.contents.range?.[0] ?? 0,
         `aliases unfold to more than ${MAX_UNFOLDING} times their number of nodes; write the values out`,
       );
@@ -150,17 +150,17 @@ function findUnreadableText(text: string): { offset: number; message: string } |
 }
 
 /**
- * Parses without stack traces and source excerpts, because a file can cause one error per character. Reports
- * directives, which can declare another version of YAML or give tags another meaning, and parses nothing then.
+ * Parses without stack traces and source excerpts, because a file can cause one error per character. Reports directives
+ * and then parses nothing, because a directive can declare another version of YAML or redefine tags.
  */
-function parse(text: string, lines: LineCounter, fault: (offset: number, message: string) => void): Document[] {
+function parse(text: string, lines: LineCounter, reportFault: (offset: number, message: string) => void): Document[] {
   const depth = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;
   try {
     const tokens = [...new Parser(lines.addNewLine).parse(text)];
     const directives = tokens.filter(({ type }) => type === "directive");
     for (const { offset, source } of directives as CST.Directive[])
-      fault(offset, `files are YAML 1.2 without directives; remove the line "${source}"`);
+      reportFault(offset, `files are YAML 1.2 without directives; remove the line "${source}"`);
     return directives.length > 0 ? [] : [...new Composer(YAML_OPTIONS).compose(tokens)];
   } finally {
     Error.stackTraceLimit = depth;
@@ -172,7 +172,7 @@ function findNonJsonFaults(document: Document): { offset: number; message: strin
   // An alias refers to the last anchor with its name. `resolve` would walk the document for each alias.
   const anchors = new Map<string, Node>();
   let aliases = 0;
-  const fault = (node: Node | null, message: string): void => {
+  const reportFault = (node: Node | null, message: string): void => {
     faults.push({ offset: node?.range?.[0] ?? 0, message });
   };
   const remember = (node: Node): void => {
@@ -181,32 +181,32 @@ function findNonJsonFaults(document: Document): { offset: number; message: strin
   visit(document, {
     Node(_, node, path) {
       remember(node);
-      if (isMap(node)) for (const key of findRepeatedKeys(node)) fault(key, "map keys must be unique");
+      if (isMap(node)) for (const key of findRepeatedKeys(node)) reportFault(key, "map keys must be unique");
       if (path.filter(isCollection).length < MAX_JSON_DEPTH || !isCollection(node)) return undefined;
-      fault(node, `the file nests deeper than ${MAX_JSON_DEPTH} levels`);
+      reportFault(node, `the file nests deeper than ${MAX_JSON_DEPTH} levels`);
       return visit.SKIP;
     },
     Alias(_, node, path) {
       if (++aliases > MAX_ALIASES) {
-        fault(node, `the document has more than ${MAX_ALIASES} aliases; write the values out`);
+        reportFault(node, `the document has more than ${MAX_ALIASES} aliases; write the values out`);
         return visit.BREAK;
       }
       const target = anchors.get(node.source);
-      if (target === undefined) fault(node, `there is no anchor "&${node.source}" before this alias`);
+      if (target === undefined) reportFault(node, `there is no anchor "&${node.source}" before this alias`);
       else if (path.includes(target))
-        fault(node, `"*${node.source}" refers to a value that contains it; write the value out`);
+        reportFault(node, `"*${node.source}" refers to a value that contains it; write the value out`);
       return undefined;
     },
     Scalar(_, node) {
       remember(node);
       const message = scalarFault(node);
-      if (message !== null) fault(node, message);
+      if (message !== null) reportFault(node, message);
     },
     Pair(_, { key }) {
       if (!isScalar(key) || typeof key.value !== "string")
-        fault(key as Node | null, "keys must be strings; put quotes around them");
+        reportFault(key as Node | null, "keys must be strings; put quotes around them");
       else if (key.value === "<<" && key.type === "PLAIN")
-        fault(key as Node, "merge keys are not part of YAML 1.2; write the keys out");
+        reportFault(key as Node, "merge keys are not part of YAML 1.2; write the keys out");
     },
   });
   return faults;
@@ -300,11 +300,11 @@ function quotingHint(text: string, { code, pos: [offset] }: YAMLParseError | YAM
   const upTo = text.slice(0, offset + 1).split("\n");
   const rest = text.slice(offset + 1).split("\n", 1)[0] ?? "";
   upTo.push((upTo.pop() ?? "") + rest);
-  const line = upTo.findLast((one) => ANY_KEY.test(one)) ?? "";
+  const line = upTo.findLast((candidate) => ANY_KEY.test(candidate)) ?? "";
   const [, key] = TEXT_KEY.exec(line) ?? [];
   if (key === undefined) return "";
-  const what = key === "when" ? "condition" : key === "per" || key === "sum" ? "expression" : "text";
-  return `; quote the ${what}, or begin it on a line of its own behind "${key}: >-"`;
+  const noun = key === "when" ? "condition" : key === "per" || key === "sum" ? "expression" : "text";
+  return `; quote the ${noun}, or begin it on a line of its own behind "${key}: >-"`;
 }
 
 function explainYamlError({ code, message }: YAMLParseError | YAMLWarning): string {

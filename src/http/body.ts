@@ -57,7 +57,7 @@ export function createBodyReader(route: Route, limits: BodyLimits): BodyReader {
       const type = mediaType(request.headers.get("content-type"));
       const asText = type !== null && (route.textBodies ?? []).includes(type);
       const isJson = schema !== undefined && type === "application/json";
-      if (!asText && type !== null && !isJson) throw unsupported(route, type);
+      if (!asText && type !== null && !isJson) throw unsupportedMediaTypeRefusal(route, type);
       const encoding = request.headers.get("content-encoding");
       if (encoding !== null && encoding.toLowerCase() !== "identity") {
         throw new Refusal(
@@ -68,12 +68,12 @@ export function createBodyReader(route: Route, limits: BodyLimits): BodyReader {
       const bytes = await readBytes(request, max, info, share);
       // Many clients send a Content-Type even without a body.
       if (bytes.length === 0 && !asText && check?.().Check({}) === true) return { body: {}, contentType: type };
-      if (type === null) throw unsupported(route, null);
+      if (type === null) throw unsupportedMediaTypeRefusal(route, null);
       const text = decodeUtf8(bytes);
       if (text === null) throw new Refusal("INVALID_UTF8", "the body is not valid UTF-8");
       if (asText) return { body: text, contentType: type };
       const value = parse(text, limits.values);
-      if (check !== null && schema !== undefined && !check().Check(value)) throw invalid(check(), schema, value);
+      if (check !== null && schema !== undefined && !check().Check(value)) throw invalidRefusal(check(), schema, value);
       return { body: value, contentType: type };
     },
   };
@@ -92,7 +92,7 @@ function parse(text: string, maxValues: number): unknown {
   }
 }
 
-function invalid(check: TypeCheck<TSchema>, schema: TSchema, value: unknown): Refusal {
+function invalidRefusal(check: TypeCheck<TSchema>, schema: TSchema, value: unknown): Refusal {
   const errors: FieldError[] = [];
   const seen = new Set<string>();
   for (const error of check.Errors(value)) {
@@ -126,7 +126,7 @@ function mediaType(header: string | null): string | null {
   return type ?? "";
 }
 
-function unsupported(route: Route, type: string | null): Refusal {
+function unsupportedMediaTypeRefusal(route: Route, type: string | null): Refusal {
   const supported = [...(route.body === undefined ? [] : ["application/json"]), ...(route.textBodies ?? [])].join(
     " or ",
   );
@@ -169,7 +169,7 @@ export async function readBytes(
     if (info.discardBody !== undefined) await info.discardBody(DISCARD_BYTES, DISCARD_TIMEOUT_MS);
     else if (request.body !== null)
       await discard((request.body as ReadableStream<Uint8Array>).getReader(), DISCARD_BYTES);
-    throw tooLarge(max);
+    throw tooLargeRefusal(max);
   }
   if (declared !== null) share.expect(Number(declared));
   try {
@@ -179,7 +179,7 @@ export async function readBytes(
     if (error instanceof Refusal) throw error;
     if (error instanceof BodyTooLarge) {
       await info.discardBody?.(DISCARD_BYTES, DISCARD_TIMEOUT_MS);
-      throw tooLarge(max);
+      throw tooLargeRefusal(max);
     }
     throw new Refusal("BAD_REQUEST", "the body ended early; send the request again");
   }
@@ -220,7 +220,7 @@ async function discard(reader: ReadableStreamDefaultReader<Uint8Array>, maxBytes
   await reader.cancel().catch(() => {});
 }
 
-function tooLarge(max: number): Refusal {
+function tooLargeRefusal(max: number): Refusal {
   return new Refusal(
     "BODY_TOO_LARGE",
     `the body is larger than ${max} bytes; send less, or raise server.max_body_bytes`,

@@ -15,11 +15,11 @@ export function clientAddress(request: Request, info: RequestInfo, proxies: numb
       .filter((hop) => hop !== "");
     address = hops[Math.max(0, hops.length - proxies)] ?? address;
   }
-  return network(address);
+  return networkOf(address);
 }
 
 /** Shortens IPv6 addresses to their /64 network, because one client usually has 2^64 addresses. */
-function network(address: string): string {
+function networkOf(address: string): string {
   const mapped = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/i.exec(address);
   if (mapped !== null) return mapped[1] as string;
   if (!address.includes(":")) return address === "" || address.length > 64 ? "unknown" : address;

@@ -12,7 +12,7 @@ interface Collector {
 
 /**
  * @param max the maximum number of bytes
- * @param take a function that is called before the buffer grows, with the number of bytes by which it grows
+ * @param take called with the number of added bytes before the buffer grows
  */
 export function createCollector(max: number, take: (bytes: number) => void): Collector {
   /** Initially the first chunk itself. It is usually the whole body, which then does not have to be copied. */

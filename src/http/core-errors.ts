@@ -32,7 +32,7 @@ export function listRouteErrors(route: Route): ErrorKind[] {
 /** Returns the errors of the core for a route. Routes do not need to declare these errors. */
 export function listCoreErrors(route: Route): ErrorCode[] {
   return [
-    // Returned for an unexpected or incomplete body, and for a path that is not percent-encoded, for example.
+    // Returned, for example, for an unexpected or incomplete body, or for a path that is not percent-encoded correctly.
     "BAD_REQUEST",
     "VALIDATION_FAILED",
     ...(route.body === undefined && route.textBodies === undefined ? [] : BODY),

@@ -7,8 +7,8 @@ const TIME = "2026-01-31T12:00:00.000Z";
 
 /** @param name the name of the member, which is the example value of a string without a known format */
 export function buildExample(schema: TSchema, name = "value"): unknown {
-  const given = schema["examples"] as unknown[] | undefined;
-  if (given !== undefined) return given[0];
+  const examples = schema["examples"] as unknown[] | undefined;
+  if (examples !== undefined) return examples[0];
   if ("const" in schema) return schema["const"];
   if ("default" in schema) return schema["default"];
   const variants = schema["anyOf"] as TSchema[] | undefined;

@@ -11,7 +11,7 @@ import { utf8 } from "../domain/hash.ts";
 export function guardStream(
   source: ReadableStream<Uint8Array>,
   held: HeldCredential,
-  farewell: ((why: string) => string) | undefined,
+  farewell: ((reason: string) => string) | undefined,
   done: () => void,
 ): ReadableStream<Uint8Array> {
   const reader = source.getReader();

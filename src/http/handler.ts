@@ -257,7 +257,8 @@ class RequestHandler {
       // A handler that stops when its signal aborts does not know why.
       throw held?.refusal ?? error;
     }
-    // A handler that did not wait has confirmed the credential under the ledger's lock, and may have ended it itself.
+    // A handler that responds without waiting has confirmed the credential under the ledger's lock. It may have ended
+    // the credential itself.
     if (!mayTakeLong) return reply;
     try {
       await held?.confirm();
@@ -286,7 +287,7 @@ class RequestHandler {
     const permitted = scopes.some((scope) => credential.hasScope(scope));
     const isCounted = info.inner !== true && route.exemptFromRateLimit !== true && route.urgent !== true;
     if (isCounted || (info.inner !== true && !permitted)) call.rateLimit = this.limits.key(callerId(credential));
-    if (!permitted) throw insufficientScope(credential, scopes);
+    if (!permitted) throw insufficientScopeRefusal(credential, scopes);
     return credential;
   }
 
@@ -339,7 +340,8 @@ class RequestHandler {
       this.noteCaller(call, credential);
       return credential;
     } catch (error) {
-      // A refusal also counts if a token cannot be verified because the keys of its issuer cannot be read.
+      // Also count a refusal that occurs because the issuer's keys cannot be read, so that the token cannot be
+      // verified.
       if (!(error instanceof Refusal)) throw error;
       call.rateLimit = this.limits.address(this.addressOf(request, info));
       if (error.code === "INVALID_CREDENTIAL") this.limits.badKey(this.addressOf(request, info));
@@ -519,7 +521,7 @@ const JWT_FORM = /^[\w-]+\.[\w-]+\.[\w-]*$/;
 const NO_HEADERS: Record<string, string> = {};
 const CLOSE = { Connection: "close" };
 
-function insufficientScope({ key }: Credential, scopes: readonly Scope[]): Refusal {
+function insufficientScopeRefusal({ key }: Credential, scopes: readonly Scope[]): Refusal {
   return new Refusal(
     "INSUFFICIENT_SCOPE",
     `this requires the scope ${scopes.join(" or ")}, which the key "${key.name}" does not have`,

@@ -17,6 +17,6 @@ export function commonHeaders(config: Config): Record<string, string> {
 }
 
 /** Returns the request id that the client sent if it is safe to log, else null. The id might not be unique. */
-export function acceptRequestId(given: string | null): string | null {
-  return given !== null && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : null;
+export function acceptRequestId(requestId: string | null): string | null {
+  return requestId !== null && /^[A-Za-z0-9._-]{1,128}$/.test(requestId) ? requestId : null;
 }

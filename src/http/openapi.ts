@@ -61,7 +61,7 @@ export function openApiDocument(options: OpenApiOptions): Json {
   const paths: Record<string, Json> = {};
   for (const route of [...options.routes].sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))) {
     const path = route.path.replaceAll(/:([A-Za-z_]+)\+?/g, "{$1}");
-    (paths[path] ??= {})[route.method.toLowerCase()] = operation(route, components, options.scopes);
+    (paths[path] ??= {})[route.method.toLowerCase()] = renderOperation(route, components, options.scopes);
   }
   const used = new Set(options.routes.map(({ tag }) => tag));
   components.refer(problemSchema(options.errors));
@@ -108,7 +108,7 @@ export function openApiDocument(options: OpenApiOptions): Json {
   };
 }
 
-function operation(route: Route, components: Components, scopesInAll: number): Json {
+function renderOperation(route: Route, components: Components, scopesInAll: number): Json {
   const scopes = route.scope === null ? [] : [route.scope].flat();
   const named = scopes.length === scopesInAll ? "any" : scopes.map((scope) => `\`${scope}\``).join(" or ");
   const needs = scopes.length === 0 ? "Needs no key." : `Scope: ${named}.`;
@@ -122,7 +122,10 @@ function operation(route: Route, components: Components, scopesInAll: number): J
     ...(route.body === undefined && route.textBodies === undefined
       ? {}
       : { requestBody: requestBody(route, components) }),
-    responses: { ...successes(route, components), ...failures(listRouteErrors(route), route.errorContentType) },
+    responses: {
+      ...successResponses(route, components),
+      ...errorResponses(listRouteErrors(route), route.errorContentType),
+    },
   };
 }
 
@@ -139,17 +142,17 @@ function operationId({ method, path }: Route): string {
 }
 
 function parametersOf(route: Route, components: Components): Json {
-  const listed = (place: "path" | "query" | "header", properties: Record<string, TSchema> = {}): Json[] =>
+  const renderParameters = (location: "path" | "query" | "header", properties: Record<string, TSchema> = {}): Json[] =>
     Object.entries(properties).map(([name, schema]) => {
       const { description, ...rest } = components.inline(schema) as Json & { description?: string };
-      const required = place === "path" || !isOptional(schema);
+      const required = location === "path" || !isOptional(schema);
       return {
         name,
-        in: place,
+        in: location,
         required,
         ...(description === undefined ? {} : { description }),
         schema: rest,
-        ...(place === "path" ? { example: buildExample(schema, name) } : {}),
+        ...(location === "path" ? { example: buildExample(schema, name) } : {}),
       };
     });
   const named = [...route.path.matchAll(/:([A-Za-z_]+)/g)].map(([, name]) => name as string);
@@ -169,9 +172,9 @@ function parametersOf(route: Route, components: Components): Json {
         }
       : {};
   const parameters = [
-    ...listed("path", params),
-    ...listed("query", route.query?.properties),
-    ...listed("header", { ...idempotency, ...route.headers?.properties }),
+    ...renderParameters("path", params),
+    ...renderParameters("query", route.query?.properties),
+    ...renderParameters("header", { ...idempotency, ...route.headers?.properties }),
   ];
   return parameters.length === 0 ? {} : { parameters };
 }
@@ -190,7 +193,7 @@ function requestBody(route: Route, components: Components): Json {
 
 const replayed = { "Idempotency-Replayed": { $ref: "#/components/headers/IdempotencyReplayed" } };
 
-function successes(route: Route, components: Components): Json {
+function successResponses(route: Route, components: Components): Json {
   const answers: Json = {};
   for (const [status, spec] of Object.entries(route.responses)) {
     const tagged = route.method === "GET" && status === "200" && spec.contentType !== "application/octet-stream";
@@ -231,7 +234,7 @@ function contentOf(spec: ResponseSpec, components: Components): Json {
  * Returns the responses for these errors, one for each status.
  * @param otherType the media type of errors in the form of another protocol
  */
-function failures(kinds: readonly ErrorKind[], otherType?: string): Json {
+function errorResponses(kinds: readonly ErrorKind[], otherType?: string): Json {
   const byStatus = new Map<number, ErrorKind[]>();
   for (const kind of kinds) byStatus.set(kind.status, [...(byStatus.get(kind.status) ?? []), kind]);
   const answers: Json = {};

@@ -17,7 +17,7 @@ export interface RequestByteShare {
   release(): void;
 }
 
-/** A share without a limit, for small requests that must never be refused. */
+/** A share that admits everything, for small requests that must never be refused. */
 export const UNLIMITED_SHARE: RequestByteShare = { expect() {}, take() {}, release() {} };
 
 export interface RequestByteBudget {
@@ -59,9 +59,9 @@ export function createRequestByteBudget(maxBytes: number): RequestByteBudget {
   };
 }
 
-/** @param why the beginning of the message, without a full stop */
-export function overloadedRefusal(why: string, headers: Record<string, string> = { Connection: "close" }): Refusal {
-  return new Refusal("OVERLOADED", `${why}; send the request again after a second, with the same Idempotency-Key`, {
+/** @param reason the beginning of the message, without a full stop */
+export function overloadedRefusal(reason: string, headers: Record<string, string> = { Connection: "close" }): Refusal {
+  return new Refusal("OVERLOADED", `${reason}; send the request again after a second, with the same Idempotency-Key`, {
     headers: { "Retry-After": "1", ...headers },
   });
 }
@@ -80,8 +80,8 @@ export interface QueueSlot {
   /** Leaves the queue for good. Repeated calls do nothing. */
   leave(): void;
   /**
-   * Leaves the queue while `work` runs, and then enters it again, unless another `without` call of the same request is
-   * still running. Rejects with OVERLOADED if the queue is full when the request enters it again.
+   * Leaves the queue while `work` runs. Afterwards enters it again, unless another `without` call of the same request
+   * still runs. Rejects with OVERLOADED if the queue is full when the request enters it again.
    */
   without<T>(work: () => Promise<T>): Promise<T>;
 }

@@ -5,7 +5,7 @@ import { explainFault, lastPointerSegment } from "../domain/validation.ts";
 import { findSimilarName } from "../domain/similar-name.ts";
 import { createSchemaCheck } from "./schema-check.ts";
 
-export type ParameterReader<T> = (given: Iterable<readonly [string, string]>) => T;
+export type ParameterReader<T> = (parameters: Iterable<readonly [string, string]>) => T;
 
 /**
  * Returns a function that reads and validates the parameters. The function rejects unknown and duplicate parameters. If
@@ -17,12 +17,12 @@ export function createParameterReader(
 ): ParameterReader<Record<string, unknown>> {
   const names = Object.keys(schema?.properties ?? {});
   // Without a schema, path parameters stay strings. The router returns only parameters in the path.
-  if (schema === undefined && kind === "path") return (given) => Object.fromEntries(given);
+  if (schema === undefined && kind === "path") return (parameters) => Object.fromEntries(parameters);
   const check = schema === undefined ? null : createSchemaCheck(schema);
-  return (given) => {
+  return (parameters) => {
     const values: Record<string, unknown> = {};
     const errors: FieldError[] = [];
-    for (const [name, text] of given) {
+    for (const [name, text] of parameters) {
       if (!names.includes(name)) {
         if (schema?.additionalProperties === true) continue;
         const suggestion = findSimilarName(name, names);

@@ -32,7 +32,7 @@ export function createRateLimits(limits: Config["rate_limits"]): RateLimits {
       if (uses <= maxBadKeys) return;
       // `Retry-After` doubles with each attempt, so that it is soon about a minute for a client in a loop.
       const wait = Math.min(MAX_PENALTY, 2 ** Math.min(6, uses - maxBadKeys - 1));
-      throw limited(
+      throw rateLimitedRefusal(
         `this address sent ${maxBadKeys} invalid API keys within a minute; check the key, and wait ${wait} s`,
         { "Retry-After": String(wait) },
       );
@@ -58,13 +58,16 @@ function limit(
       "RateLimit-Policy": policy,
     };
     if (uses <= requests) return headers;
-    throw limited(`the limit of ${requests} requests in ${seconds} s for this ${name} is used up; wait ${wait} s`, {
-      ...headers,
-      "Retry-After": String(wait),
-    });
+    throw rateLimitedRefusal(
+      `the limit of ${requests} requests in ${seconds} s for this ${name} is used up; wait ${wait} s`,
+      {
+        ...headers,
+        "Retry-After": String(wait),
+      },
+    );
   };
 }
 
-function limited(detail: string, headers: Record<string, string>): Refusal {
+function rateLimitedRefusal(detail: string, headers: Record<string, string>): Refusal {
   return new Refusal("RATE_LIMITED", detail, { headers });
 }

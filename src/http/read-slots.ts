@@ -6,8 +6,8 @@
 import { setImmediate, setTimeout } from "node:timers";
 
 /**
- * Resolves in a later turn of the event loop. Each turn resolves one caller: of the key that has waited longest, the
- * caller that has waited longest.
+ * Resolves in a later turn of the event loop. Each turn resolves one caller: the oldest caller of the key that has
+ * waited longest.
  */
 type ReadSlot = (key?: string) => Promise<void>;
 

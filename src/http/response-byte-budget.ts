@@ -9,9 +9,9 @@ import { overloadedRefusal } from "./overload-limits.ts";
 /** The bytes that one response occupies. */
 export interface ResponseByteShare {
   /**
-   * Reserves bytes, or releases some of them if `bytes` is negative. Throws TOO_MANY_BYTES at the limit of the key, and
-   * OVERLOADED at the limit of the process. Always admits a small response. Each limit admits any response while no
-   * other response counts against it.
+   * Reserves bytes; releases them if `bytes` is negative. Throws TOO_MANY_BYTES at the limit of the key, and OVERLOADED
+   * at the limit of the process. Always admits a small response, and a response of any size if no other counts against
+   * the limit.
    */
   hold(bytes: number): void;
   /** Releases all reserved bytes. More calls have no effect. */

@@ -21,7 +21,7 @@ export function createRouter<T>(
   targets: readonly {
     path: string;
     target: T;
-    /** Whether the target also matches every path below its own path. Such paths are not decoded. */
+    /** Whether the target also matches every path below its own. Such paths are not decoded. */
     includesSubpaths?: boolean;
   }[],
 ): Router<T> {
@@ -33,7 +33,7 @@ export function createRouter<T>(
   const literal = new Map(
     targets.filter(({ path }) => !path.includes(":")).map(({ path, target }) => [path, { target, params: {} }]),
   );
-  for (const { path, target } of [...targets].sort((a, b) => literalFirst(a.path, b.path))) {
+  for (const { path, target } of [...targets].sort((a, b) => compareLiteralFirst(a.path, b.path))) {
     router.all(path, (request: IRequest) => ({ target, params: decodeAll(request.params) }));
   }
   return async (url) => {
@@ -62,8 +62,8 @@ function readPath(url: string): string {
   return url.slice(start, end);
 }
 
-/** Compares two paths, so that literal segments sort before parameters, regardless of the order of registration. */
-function literalFirst(a: string, b: string): number {
+/** Orders two paths: literal segments come before parameters, regardless of the order of registration. */
+function compareLiteralFirst(a: string, b: string): number {
   const left = a.split("/");
   const right = b.split("/");
   for (let i = 0; i < Math.min(left.length, right.length); i++) {

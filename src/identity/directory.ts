@@ -83,7 +83,7 @@ export class Directory {
 
   /**
    * @param features the folds of plugins, in addition to `DIRECTORY_FOLDS`, and all declared types of entries. A fold
-   *   can read a type whose plugin is not loaded
+   *   can also read entry types of plugins that are not loaded
    * @param ignored types of entries of features that the operator has removed
    */
   constructor({ folds, entryTypes }: Pick<AuditedFeatures, "folds" | "entryTypes">, ignored: readonly string[] = []) {
@@ -94,8 +94,8 @@ export class Directory {
 
   /**
    * Reads the entries that were recorded since the last call. Does nothing if the epoch is not newer, because nothing
-   * changes within an epoch. Rejects with StorageError "corrupt" if the store has other followed entries than the head
-   * states, and "unavailable" if no loaded plugin declares and reads the type of one.
+   * changes within an epoch. Rejects with StorageError "corrupt" if the followed entries do not match the head, and
+   * "unavailable" if no loaded plugin declares and reads the type of one.
    * @param head a committed head
    */
   async follow(reader: Pick<StorageReader, "followedEntries">, head: FollowedHead): Promise<void> {

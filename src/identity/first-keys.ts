@@ -55,9 +55,9 @@ export async function ensureAdminKey(
 }
 
 /**
- * Creates an admin key and an agent key if the store has no keys. Displays the keys before it stores them, because in
- * the opposite order they could be lost. If the process ends between the two steps, the store still has no keys, and
- * the next start displays new keys. Rejects if the keys could not be displayed or stored; displayed keys are then
+ * Creates an admin key and an agent key if the store has no keys. Displays the keys before it stores them, because a
+ * crash in the opposite order would lose them. If the process ends between the two steps, the store still has no keys,
+ * and the next start displays new keys. Rejects if the keys could not be displayed or stored; displayed keys are then
  * invalid.
  */
 export async function createFirstKeys(
@@ -75,22 +75,23 @@ export async function createFirstKeys(
   const admin = keys.mint({ name: "admin", scopes: SCOPE_PRESETS.admin, now: clock() });
   const agent = keys.mint({ name: "agent", scopes: SCOPE_PRESETS.agent, agent_id, now: clock() });
   const link = firstUser === null ? null : randomBytes(32).toString("base64url");
-  let shown = false;
+  let wereDisplayed = false;
   await ledger.transact(async (tx) => {
     // Check under the ledger's lock, so that only one of several processes on an empty store displays keys.
     if ((await tx.keys()).length > 0) {
       // An earlier run of this batch displayed keys and was rolled back. Since then, another process has stored its
       // keys.
-      if (shown) throw new Error("another process has stored the first keys; the keys displayed here are invalid");
+      if (wereDisplayed)
+        throw new Error("another process has stored the first keys; the keys displayed here are invalid");
       return;
     }
-    if (!shown) show({ admin: admin.value, agent: agent.value, link });
-    shown = true;
+    if (!wereDisplayed) show({ admin: admin.value, agent: agent.value, link });
+    wereDisplayed = true;
     await createKey(tx, admin.row);
     await createKey(tx, agent.row);
     if (firstUser === null || link === null) return;
-    const about = { name: FIRST_ADMIN, roles: ["admin"], groups: [], link: createEnrolmentLinkRecord(link, tx.now) };
-    const user = newUser(firstUser.id, tx.now, about);
+    const profile = { name: FIRST_ADMIN, roles: ["admin"], groups: [], link: createEnrolmentLinkRecord(link, tx.now) };
+    const user = newUser(firstUser.id, tx.now, profile);
     tx.record({
       type: "user",
       v: 1,

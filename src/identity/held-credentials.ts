@@ -1,7 +1,7 @@
 /**
- * Re-authenticates the credentials of answers that outlast their requests, such as event streams and waits for
- * approval. A credential is read again when this process sees a new epoch of the ledger, and at its `valid_until`. If it
- * has ended or its rights differ, the answer ends.
+ * Re-authenticates the credentials of long responses, such as event streams and waits for approval. Reads a credential
+ * again when this process sees a new epoch of the ledger, and at its `valid_until`. If the credential has ended or its
+ * rights differ, the response ends.
  */
 import { Refusal } from "../contract/errors.ts";
 import type { HeldCredential } from "../contract/held-credential.ts";

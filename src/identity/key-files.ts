@@ -35,11 +35,11 @@ export function generatePrivateKey(): string {
 
 /**
  * Reads an Ed25519 private key. Throws VaultError.
- * @param given PEM, or the path of a file
+ * @param encodedKey PEM, or the path of a file
  * @param name the name of the key in error messages, for example "ledger key"
  */
-export function readPrivateKey(given: string, name: string): KeyObject {
-  const pem = given.includes("-----BEGIN") ? given : readGiven(given, name);
+export function readPrivateKey(encodedKey: string, name: string): KeyObject {
+  const pem = encodedKey.includes("-----BEGIN") ? encodedKey : readGiven(encodedKey, name);
   let key: KeyObject;
   try {
     key = createPrivateKey(pem);

@@ -113,15 +113,15 @@ export class KeyService implements Keys {
     }
     if (!this.isLive(current.key, now)) throw endedKeyRefusal(current.key);
     let altered = this.options.directory.altered(current.key);
-    // The row in the store may have changed, so also verify the row that authenticated the request.
+    // The stored row may have changed since it authenticated the request, so also verify the earlier row.
     if (altered.length === 0 && current !== credential) altered = this.options.directory.altered(credential.key);
     if (altered.length > 0) throw this.alteredRefusal(current.key, altered);
     return current;
   }
 
   /**
-   * Returns the row if it matches the ledger, and null if there is none. Reads a row again that may be newer than the
-   * entries that this process has read. Throws KEY_ALTERED.
+   * Returns the row if it matches the ledger, and null if there is none. If the row might be newer than the entries
+   * that this process has read, reads both again. Throws KEY_ALTERED.
    */
   private async assertRecorded(row: KeyRow | null): Promise<KeyRow | null> {
     const { directory, storage, head } = this.options;
@@ -255,8 +255,8 @@ interface RightsLimit {
 }
 
 /**
- * The groups of a key, and the limits on its rights. The key has only rights that its owner and all its creators have,
- * and can see only actions that all of them can see.
+ * The groups of a key, and the limits on its rights. A key has only the rights that its owner and all its creators
+ * have, and sees only the actions that all of them can see.
  */
 interface InheritedRights {
   groups: readonly string[];
@@ -293,8 +293,7 @@ function visibilityToPass({ hasScope: may, limits }: Rights): GroupVisibility {
 
 /**
  * Returns the limits of the creators of the key, direct or through other keys. Omits admin keys without limits, because
- * they can grant any rights. A deactivated user has no scopes; a revoked key still has the scopes that it was created
- * with.
+ * they can grant any rights. A deactivated user has no scopes. A revoked key counts with its original scopes.
  */
 function makerLimits({ created_by }: KeyRow, directory: Directory, groups: Groups, users: Users): RightsLimit[] {
   if (created_by === null) return [];
@@ -312,7 +311,7 @@ function makerLimits({ created_by }: KeyRow, directory: Directory, groups: Group
     const ofGroups = groups.visibility(memberOf);
     const limits = ofOwner.map((limit) => limit.limits).reduce(intersectVisibility, ofGroups);
     if (allows("admin") && "all" in limits) return [];
-    // A bound key makes only keys of its own agent, whose actions it can see.
+    // A key that is bound to an agent creates keys only for that agent, whose actions it can see.
     const seesMore = allows("actions:read") || maker.agent_id !== null;
     const visibility = ofOwner
       .map((limit) => limit.visibility)
@@ -375,8 +374,8 @@ function limitsOf({ agent_id }: KeyRow, ofGroups: GroupVisibility): GroupVisibil
  * - An unbound key with `actions:read` sees all actions within the limits.
  * - An unbound key without `actions:read` sees its own submissions.
  * - A bound key without limits sees all actions of its agent.
- * - A bound key with limits sees the agent's actions within the limits if it has `actions:read` or `approvals:decide`,
- *   and otherwise its own submissions.
+ * - A bound key with limits sees the agent's actions within the limits if it has `actions:read` or `approvals:decide`.
+ *   Otherwise, it sees its own submissions.
  */
 function visibilityOf({ id, agent_id }: KeyRow, may: (scope: Scope) => boolean, ofGroups: GroupVisibility): Visibility {
   if (agent_id === null) return may("actions:read") ? ofGroups : { key_id: id };

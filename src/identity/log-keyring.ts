@@ -63,23 +63,22 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
       "ledger.next_key (ASSENT_LOG_NEXT_KEY) requires ledger.key; without ledger.key, `assent keys rotate-log` creates the next key in the data folder",
     );
 
-  function add(given: string): Uint8Array {
-    const key = readPrivateKey(given, NAME);
+  function add(pem: string): Uint8Array {
+    const key = readPrivateKey(pem, NAME);
     const publicKey = rawPublicKey(key);
     keys.set(toHex(publicKey), key);
     return publicKey;
   }
 
   /**
-   * Reads the files in which the key may be. Ignores a file that cannot be read, because the key may be in another
-   * file.
+   * Reads the files that may contain the key. Ignores a file that cannot be read, because another one may contain it.
    */
   function findKey(id: Uint8Array): void {
     const isManaged = ledger.key === null;
     const places = ledger.key === null ? [files.now, files.next, keptFile(id)] : [ledger.key, ledger.next_key];
-    for (const place of places) {
+    for (const path of places) {
       try {
-        if (place !== null && !(isManaged && readSecret(place, log) === null)) add(place);
+        if (path !== null && !(isManaged && readSecret(path, log) === null)) add(path);
       } catch (error) {
         if (!(error instanceof VaultError)) throw error;
         log.warn("a key of the log cannot be read", { error: error.message });
@@ -100,9 +99,9 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
   if (ledger.next_key !== null) add(ledger.next_key);
   return {
     publicKey,
-    signer(name, wanted) {
-      const key = keyOf(name, wanted);
-      return key && { name, publicKey: wanted, sign: (message) => new Uint8Array(sign(null, message, key)) };
+    signer(name, publicKey) {
+      const key = keyOf(name, publicKey);
+      return key && { name, publicKey: publicKey, sign: (message) => new Uint8Array(sign(null, message, key)) };
     },
     next() {
       if (ledger.key === null) return add(readOrCreateSecret(files.next, log, generatePrivateKey));

@@ -12,11 +12,11 @@ import { cancellationEntry } from "../domain/open-actions.ts";
 const PAGE = 200;
 
 export const openActionCanceller: OpenActionCanceller = {
-  async cancelPage(tx, owner, why) {
+  async cancelPage(tx, owner, reason) {
     const rows = await tx.openActionsOf(owner, tx.now, PAGE);
     for (const row of rows) {
       const approvals = (await tx.approvals(row.id)).filter(({ approve }) => approve).length;
-      tx.record(cancellationEntry(row, tx.now, { ...why, approvals }), row.submitted_by);
+      tx.record(cancellationEntry(row, tx.now, { ...reason, approvals }), row.submitted_by);
       if (!(await tx.updateAction(row.id, guardOf(row, tx.now), { status: "cancelled", updated_at: tx.now })))
         throw new Error(`${row.id} was not cancelled although the ledger's lock was held`);
       if (!(await ranBefore(tx, row))) await tx.releaseLimitUses(row.id);

@@ -57,7 +57,7 @@ export interface PermitKeyService extends Permits {
   /** Records the next key. Rejects with VaultError, and records nothing, if the key is unsuitable. */
   rotate(ledger: Ledger, rotation: PermitRotation): Promise<{ kid: string; previous: string; until: number }>;
   /**
-   * Returns true if this public key, in hex, is this process's permit key, or a present or former permit key of the
+   * Returns true if this public key, in hex, is this process's permit key, or a current or former permit key of the
    * store.
    */
   signs(publicKey: string): boolean;
@@ -144,10 +144,10 @@ class PermitKeys implements PermitKeyService {
         );
       return;
     }
-    const why =
+    const reason =
       ownKey === undefined ? "is not the one of this store" : "was rotated and its permits are no longer accepted";
     throw new VaultError(
-      `the key that signs permits ${why}: give every process that shares the store the same, with permits.key or ASSENT_PERMIT_KEY, or as ${FILE} in the data folder. Where it is lost, \`assent keys rotate-permit\` makes another the store's`,
+      `the key that signs permits ${reason}: give every process that shares the store the same, with permits.key or ASSENT_PERMIT_KEY, or as ${FILE} in the data folder. Where it is lost, \`assent keys rotate-permit\` makes another the store's`,
     );
   }
 
@@ -197,8 +197,8 @@ class PermitKeys implements PermitKeyService {
     // If the data folder had no key, this start has already created a new key. Use that key to replace the lost key.
     const given = key ?? readOrCreateSecret(isLost ? files.now : files.next, log, generatePrivateKey);
     const next = publicHex(given);
-    // If this process never had the old key, stop accepting the old key's permits immediately. Only the store claims
-    // that the key signed permits, and anyone with write access to the store could have written that.
+    // If this process never had the old key, stop accepting its permits immediately. Only the store says that this key
+    // signed permits, and anyone with write access to the store could have written that.
     const until = await this.record(ledger, next, isLost ? 0 : overlap);
     if (key === null && !isLost) moveIntoPlace(files.next, files.now);
     return { kid: permitKeyId(fromHex(next)), previous: present.kid, until };
@@ -272,8 +272,8 @@ function sharedFault({ ledger, permits }: PermitKeyOptions["config"]): string | 
   return `the key of the log is configured, and the one that signs permits is not, but processes that share a database also need that key: ${CREATE_KEY_HINT}, and give it to each of them with permits.key or ASSENT_PERMIT_KEY`;
 }
 
-function publicHex(given: string): string {
-  return toHex(rawPublicKey(readPrivateKey(given, NAME)));
+function publicHex(pem: string): string {
+  return toHex(rawPublicKey(readPrivateKey(pem, NAME)));
 }
 
 /**

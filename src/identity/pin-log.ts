@@ -34,7 +34,7 @@ export async function pinLog(storage: Storage, configured: string | null, public
   if ((await storage.meta("log_vkey")) === null) await first();
   const pinned = (await storage.meta("log_vkey")) ?? "";
   const origin = configured ?? (await storage.meta("log_origin")) ?? "";
-  if (!pinned.startsWith(`${origin}+`)) throw foreign(pinned, formatVkey(origin, publicKey));
+  if (!pinned.startsWith(`${origin}+`)) throw foreignKeyError(pinned, formatVkey(origin, publicKey));
   return { origin, first: pinned };
 }
 
@@ -47,13 +47,13 @@ export function assertLogKey(keys: LogKeys, held: boolean, ownVkey: string): voi
   if (held) return;
   const { changes } = keys;
   const last = changes.at(-1);
-  if (last === undefined || !listVkeys(keys).includes(ownVkey)) throw foreign(currentVkey(keys), ownVkey);
+  if (last === undefined || !listVkeys(keys).includes(ownVkey)) throw foreignKeyError(currentVkey(keys), ownVkey);
   throw new VaultError(
     `the log's key was changed at entry ${last.seq}, to ${last.vkey}, and the configured key is one of those before, ${ownVkey}: give the new one with ledger.key (ASSENT_LOG_KEY), or with ledger.next_key beside the old one while that signs along`,
   );
 }
 
-function foreign(pinned: string, vkey: string): VaultError {
+function foreignKeyError(pinned: string, vkey: string): VaultError {
   return new VaultError(
     `the store belongs to the log with the key ${pinned}, and the configured key is ${vkey}: put the log key (data folder, or ASSENT_LOG_KEY) and ASSENT_LOG_ORIGIN back that this store was started with`,
   );

@@ -20,11 +20,11 @@ export async function hasOtherSecret(
 }
 
 /**
- * Checks that the token secret is the secret with which the store was first used, by comparing a stored MAC. Rows are
- * sealed with this secret, and processes that share a database accept approval tokens of each other. Throws VaultError
- * if the secrets differ and `accept` is false. If it is true, seals all rows and the head with the new secret. Throws
- * VaultError in that case if entries are unsigned, because only the earlier secret proves that the service recorded them,
- * unless `acceptUnsigned` is true.
+ * Checks that the token secret is the one with which the store was first used, by comparing a stored MAC. Rows are
+ * sealed with this secret, and processes that share a database accept each other's approval tokens. If the secrets
+ * differ, throws VaultError unless `accept` is true; otherwise seals all rows and the head with the new secret. Then
+ * also throws VaultError if entries are unsigned, unless `acceptUnsigned` is true: only the earlier secret proves that
+ * the service recorded them.
  */
 export async function pinSecret(
   storage: Storage,

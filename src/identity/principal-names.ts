@@ -46,8 +46,8 @@ async function readName(reader: Pick<StorageReader, "key">, users: Users, princi
 const counts = new WeakMap<Users, ReadonlyMap<string, number>>();
 
 function countNames(users: Users): ReadonlyMap<string, number> {
-  const known = counts.get(users);
-  if (known !== undefined) return known;
+  const cached = counts.get(users);
+  if (cached !== undefined) return cached;
   const count = new Map<string, number>();
   for (const { name, ended_at } of users.values()) {
     const compared = comparedName(name);

@@ -5,8 +5,8 @@ import { VaultError } from "./key-files.ts";
 const PAGE = 500;
 
 /**
- * Seals all rows and the head again, after the operator has accepted another secret. They cannot be checked, because
- * their seals need the earlier secret. Throws VaultError if the storage cannot do this.
+ * Seals all rows and the head again, after the operator has accepted another secret. Cannot verify the old seals,
+ * because that needs the earlier secret. Throws VaultError if the storage does not support this.
  */
 export async function resealRows(
   { copying, name, write }: Pick<Storage, "copying" | "name" | "write">,

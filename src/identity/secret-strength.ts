@@ -3,7 +3,7 @@
  * long but public.
  */
 
-/** Pairs of letters that make up half of all pairs in English text, but only a tenth in random letters. */
+/** Letter pairs that account for half of all pairs in English text, but only a tenth in random letters. */
 const COMMON_PAIRS = new Set(
   "th he in er an re on at en nd ti es or te of ed is it al ar st to nt ng se ha as ou io le ve co me de hi ri ro ic ne ea ra ce li ch ll be ma si om ur ge wo pa ss sw rd ke ey pl am xa mp lo wi il mb em".split(
     " ",
@@ -43,6 +43,7 @@ function countWordCharacters(text: string): number {
 function readsLikeEnglish(word: string): boolean {
   let common = 0;
   for (let i = 1; i < word.length; i++) if (COMMON_PAIRS.has(word.slice(i - 1, i + 1))) common++;
-  // A secret can be one long string of random letters. The lower share would sometimes count it as words by chance.
+  // A long secret can be one string of random letters. The lower threshold would sometimes classify it as words by
+  // chance.
   return common / (word.length - 1) >= (word.length > 12 ? 0.5 : 0.33);
 }

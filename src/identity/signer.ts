@@ -26,7 +26,7 @@ export function createSigner(key: KeyObject): Signer {
   let lastId = 0;
   const sent = new Map<number, PendingSignature[]>();
 
-  function here(group: readonly PendingSignature[]): void {
+  function signOnThisThread(group: readonly PendingSignature[]): void {
     for (const { message, resolve, reject } of group) {
       try {
         resolve(new Uint8Array(sign(null, message, key)));
@@ -41,7 +41,7 @@ export function createSigner(key: KeyObject): Signer {
     if (worker === lostWorker) worker = null;
     const groups = [...sent.values()];
     sent.clear();
-    for (const group of groups) here(group);
+    for (const group of groups) signOnThisThread(group);
   }
 
   function start(): Worker {
@@ -66,7 +66,7 @@ export function createSigner(key: KeyObject): Signer {
     const group = gathered;
     gathered = [];
     if (group.length < WORTH_SENDING) {
-      here(group);
+      signOnThisThread(group);
       return;
     }
     worker ??= start();

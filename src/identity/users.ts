@@ -31,7 +31,7 @@ export interface UserService extends UserList {
   refreshed(): Promise<Users>;
   /**
    * Reads the session and its user again; null if the session has ended or the user is deactivated.
-   * @param epoch an epoch that was read before the call, so that the session is at least as new
+   * @param epoch an epoch that was read before the call. The session is at least as recent
    */
   refresh(session: Session, epoch: number): Promise<Credential | null>;
   /** Returns the credential of an agent that acts for a user; null if the user does not exist or is deactivated. */
@@ -116,8 +116,8 @@ export function createUserService(options: {
       return user === undefined ? [] : delegatorsOf(user, snapshot, options.groups);
     },
     credential,
-    async refresh(known, epoch) {
-      const session = verified.get(known);
+    async refresh(cachedSession, epoch) {
+      const session = verified.get(cachedSession);
       if (session === undefined) return null;
       const valid_until = await session.recheck(null);
       return valid_until === null ? null : credential({ ...session, epoch, valid_until });
@@ -171,8 +171,8 @@ function delegatorsOf(to: User, { state, now }: StatesReader, groups: Groups): A
 }
 
 /**
- * Returns the next time at which the delegators of a user can change without a new ledger entry, because a delegation
- * starts or ends, or because another member of a rota is on call. Milliseconds; Infinity if there is no such time.
+ * Returns the next time at which the user's delegators can change without a new ledger entry: when a delegation starts
+ * or ends, or the on-call member of a rota changes. Milliseconds; Infinity if there is no such time.
  */
 function nextDelegatorChange(to: string, { state, now }: StatesReader, groups: Groups): number {
   const delegations = state(delegationState);

@@ -64,7 +64,7 @@ export class CommitFollower {
     await this.keeping;
   }
 
-  /** Reads the head and reports it to the tail. If called during a read, reads again after it. */
+  /** Reads the head and reports it to the tail. If a read is in progress, reads again after it. */
   catchUp(): void {
     this.mustReadAgain = true;
     this.reading ??= this.readHeads();

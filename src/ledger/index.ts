@@ -94,7 +94,7 @@ export interface LedgerOptions {
   agentFacts: BatchContext["agentFacts"];
   /** Returns the states. Default: there are no folds. */
   states?: BatchContext["states"];
-  /** The bars of plugins. Default: there are none. */
+  /** Finders of bars (denials above all policies, such as a stop). Default: none. */
   bars?: BatchContext["bars"];
   /** Confirms the credential of a user's session. Default: users cannot sign in. */
   confirmUser?: BatchContext["confirmUser"];
@@ -252,8 +252,8 @@ class ProcessLedger implements OpenLedger {
   private findSigningLag(): string | null {
     const ms = this.checkpoints.unsignedMs();
     if (ms <= this.signingLimitMs) return null;
-    const why = this.signingFault === null ? "" : `: ${this.signingFault}`;
-    const lag = `the newest entries have been unsigned for more than ${this.signingLimitMs / 1000} s${why}`;
+    const reason = this.signingFault === null ? "" : `: ${this.signingFault}`;
+    const lag = `the newest entries have been unsigned for more than ${this.signingLimitMs / 1000} s${reason}`;
     if (!this.isLagging) this.options.log.error("decisions are refused until entries are signed again", { error: lag });
     this.isLagging = true;
     return lag;

@@ -5,7 +5,6 @@ import { StorageError, type StorageReader } from "../contract/storage.ts";
 import { consistencyProof, hashNode, inclusionProof, computeRoot } from "../domain/merkle.ts";
 import { TILE_WIDTH } from "../domain/tiles.ts";
 
-/** Number of levels of the tree that one tile covers. */
 const TILE_LEVELS = 8;
 
 /** The stored hashes of the ledger's tree. */

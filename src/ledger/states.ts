@@ -5,7 +5,7 @@ import type { StatesReader } from "../contract/states.ts";
 import type { EntryBody } from "../domain/entries.ts";
 import type { Fold } from "../domain/fold.ts";
 
-/** Types that the ledger itself reads when it starts (sign/log-key-book.ts). */
+/** Entry types that the ledger itself reads at startup (sign/log-key-book.ts). */
 const FOLLOWED_BY_LEDGER: readonly string[] = ["log_key"];
 
 /** Returns the states as jobs and plugins read them. */
@@ -23,8 +23,8 @@ export class States implements Pick<StatesReader, "state"> {
   /** The folds that read each type of entry. */
   private readonly readers: ReadonlyMap<string, readonly Fold<unknown>[]>;
   /**
-   * The value of each fold. The key is the object, so that no plugin can read the state of another one by declaring its
-   * name.
+   * The value of each fold. The keys are fold objects instead of names, so that no plugin can read another plugin's
+   * state by declaring its name.
    */
   private readonly values: ReadonlyMap<Fold<unknown>, unknown>;
 
@@ -54,7 +54,7 @@ export class States implements Pick<StatesReader, "state"> {
     return this.values.get(fold) as State;
   }
 
-  /** Whether every process reads entries of this type when it starts. */
+  /** Returns true if every process reads entries of this type when it starts. */
   follows(type: string): boolean {
     return this.readers.has(type);
   }

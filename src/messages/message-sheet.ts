@@ -19,7 +19,7 @@ export interface MessageSheet {
   /** The subject, as one line. */
   title: string;
   opening: string;
-  /** The page that the message links to, with a label and a sentence about it; null if there is none. */
+  /** Page that the message links to, with a label and a descriptive sentence; null if there is none. */
   link: { url: string; label: string; about: string } | null;
   /** More requests of a digest, each with its own link. */
   others: readonly { text: string; link: string }[];
@@ -70,12 +70,12 @@ export function sheetLinks({ link, others }: Pick<MessageSheet, "link" | "others
   ];
 }
 
-/** Says that a message omits the request, which an agent can make longer than a service accepts. */
+/** Replaces the request in a message, if an agent made it longer than the receiving service accepts. */
 export const TOO_LONG = "The request is too long for this message. The approval page shows it.";
 
 /**
- * Renders the sheet as a whole, or without its sections and, if it is still too long, without its facts, so that an agent
- * cannot prevent a message with a long request.
+ * Renders the sheet. If it is too long, omits its sections, and then its facts, so that an agent cannot suppress a
+ * message by a long request.
  * @example
  * const text = renderFitting(messageSheet(message), renderText, (text) => text.length <= 4096);
  */

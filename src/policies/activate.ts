@@ -55,7 +55,7 @@ function planPolicySet(
   for (const [policy, edit] of edits)
     if (edit !== null) members.push({ policy, version: edit.version, definition: edit.definition });
   const document = buildPolicySet(members);
-  // If no policy is active or added, there is no set.
+  // Without an active or added policy, there is no set.
   if (members.length === 0 && tx.activePolicies.digest === null) return { digest: null, document, text: "" };
   if (!isPrecompiled(document)) throw new PreparationRequired("a policy set", () => precompilePolicySet(document));
   const { digest } = compilePolicySet(document, sourceOf);
@@ -238,7 +238,7 @@ export async function activateBundle(
   if (offered !== lastAccepted) await tx.putMeta(`policy_source:${sourceName}`, offered);
   if (wasRefused) await tx.putMeta(refusedMeta(sourceName), "");
   if (digest === tx.activePolicies.digest) {
-    // The policies have not changed, only the source that manages them.
+    // The policies have not changed; only the source that manages them has.
     for (const { row } of plan) {
       if (row.managed_by === sourceName) continue;
       await tx.updatePolicy(row.id, { managed_by: sourceName, updated_at: tx.now });

@@ -81,8 +81,8 @@ export async function assertBaselineLoaded(
 
 /**
  * Throws PolicySourceError if a policy of the bundle is active and belongs to the API or another source, or would
- * replace a rule of the baseline. A baseline can take over names from everyone except other baselines. Policies of
- * sources that are no longer configured can be taken over.
+ * replace a rule of the baseline. A baseline can take over names from every source except other baselines. Any source
+ * can take over policies of a source that is no longer configured.
  */
 export function assertNoNameConflicts(
   sourceName: string,

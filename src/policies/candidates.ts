@@ -18,21 +18,21 @@ import type { PolicyDocument, PolicySetDocument } from "../domain/policy/policy-
 function parseJsonPolicy(value: unknown, pointer: string): ParsedPolicy {
   const faults = validatePolicyDocument(value);
   if (faults.length > 0) {
-    throw invalidPolicy(
+    throw invalidPolicyRefusal(
       faults.slice(0, 20).map((fault) => ({ pointer: `${pointer}${fault.pointer}`, detail: fault.detail })),
     );
   }
   const document = value as PolicyDocument;
   const compileFaults = findCompileFaults([document]);
   if (compileFaults.length > 0)
-    throw invalidPolicy(compileFaults.slice(0, 20).map(({ message }) => ({ detail: message })));
+    throw invalidPolicyRefusal(compileFaults.slice(0, 20).map(({ message }) => ({ detail: message })));
   return hashPolicy(document, null);
 }
 
 /** Parses and compiles at least one policy. Errors have line and column if known. */
 function parseYamlPolicies(yaml: string): ParsedPolicy[] {
   const { documents, faults } = readYamlPolicies(yaml);
-  if (faults.length > 0) throw invalidPolicy(faults.slice(0, 20));
+  if (faults.length > 0) throw invalidPolicyRefusal(faults.slice(0, 20));
   return documents.map((document) => hashPolicy(document, documents.length === 1 ? yaml : null));
 }
 
@@ -89,7 +89,7 @@ function hashPolicy(document: PolicyDocument, yaml: string | null): ParsedPolicy
   return { document, text, digest: sha256Hex(utf8(text)), yaml };
 }
 
-function invalidPolicy(errors: FieldError[]): Refusal {
+function invalidPolicyRefusal(errors: FieldError[]): Refusal {
   const first = errors[0];
   const at =
     first?.line === undefined

@@ -28,7 +28,7 @@ export async function checkPolicyText({ yaml, tests }: PolicyTexts, yieldIfSlow:
   };
 }
 
-/** @param documents the policies; null if they have faults, so that tests cannot run */
+/** @param documents the policies; null if faults prevent the tests */
 async function runTests(
   documents: readonly PolicyDocument[] | null,
   text: string,

@@ -114,14 +114,14 @@ export function createFactReader(options: {
     const reader = readerOf(call, keyId);
     const keys = keysOf(call, reader);
     const earliest = earliestRead(state, call, since);
-    const known = findRecent(state, [keys.shared, keys.own], earliest);
-    if (known !== null) return known;
+    const recentResult = findRecent(state, [keys.shared, keys.own], earliest);
+    if (recentResult !== null) return recentResult;
     const { waiting } = state;
-    // Limit a member to half of the capacity that the other members leave, so that one member cannot fill the queue.
+    // Limit a member to half of the capacity that the others leave, so that no member can fill the queue.
     if (waiting.ofMember(reader) >= MAX_WAITING_REQUESTS - waiting.ofGroup(reader.group)) {
       // Return a failure, because a policy in shadow mode must not cause a refusal of the request.
       if (call.shadow) return cacheResult(state, keys.own, fault("no_answer"));
-      throw tooManyReads(call, waiting.ofGroup(reader.group));
+      throw tooManyReadsRefusal(call, waiting.ofGroup(reader.group));
     }
     waiting.add(reader, 1);
     try {
@@ -169,7 +169,7 @@ export function createFactReader(options: {
   ): Promise<FactResult> {
     const { source, counts } = state;
     counts.reads += 1;
-    // Use the time before the read, because the source may read the value at once and return it late.
+    // Use the time before the read, because the source may read the value immediately but respond late.
     const at = options.clock();
     const readAt = performance.now();
     try {
@@ -199,7 +199,10 @@ export function createFactReader(options: {
     return findRecent(state, [shared, own], earliestRead(state, call, since));
   }
 
-  /** Expires results. Of a write of many values, remembers only the known calls that have one of them as an input. */
+  /**
+   * Expires results. If a write has many values, remembers only the calls in the cache that have one of them as an
+   * input.
+   */
   function expire(calls: readonly WrittenCall[], subjects: readonly (string | number | boolean)[]): void {
     if (subjects.length <= MAX_WRITTEN_VALUES) return writes.add(calls, subjects);
     const values = new Set(subjects.map(String));
@@ -261,7 +264,7 @@ function cacheResult(
   return result;
 }
 
-/** Starts a read, and registers it until it ends, so that later reads can join it. */
+/** Starts a read and registers it until it ends, so that later readers can join it. */
 function trackRead(
   { readsInProgress }: SourceState,
   key: string,
@@ -269,7 +272,7 @@ function trackRead(
 ): Promise<FactResult> {
   const since = performance.now();
   const read = start().finally(() => {
-    // A later read that could not join this one can have replaced it.
+    // A later read that could not join this one might have replaced it.
     if (readsInProgress.get(key) === tracked) readsInProgress.delete(key);
   });
   const tracked = { read, since };
@@ -289,7 +292,7 @@ function findReadInProgress(
 
 /** Maximum number of values and calls whose last write is remembered. */
 const MAX_WRITES = 10_000;
-/** Maximum number of values of one write that are remembered. Otherwise, one action could expire all cached results. */
+/** Maximum number of remembered values of one write. Without it, one action could expire all cached results. */
 const MAX_WRITTEN_VALUES = 256;
 
 /** A call whose result an action may have changed. */
@@ -351,7 +354,7 @@ async function callSource(
 }
 
 /** Returns the error for too many waiting requests. Nothing was decided, so the client can send the request again. */
-function tooManyReads({ policy, source }: FactCall, waiting: number): Refusal {
+function tooManyReadsRefusal({ policy, source }: FactCall, waiting: number): Refusal {
   return new Refusal(
     "OVERLOADED",
     `${waiting} requests already wait for facts of the source "${source}" that policy "${policy}" reads; send the request again after a second, with the same Idempotency-Key`,
@@ -360,8 +363,7 @@ function tooManyReads({ policy, source }: FactCall, waiting: number): Refusal {
 }
 
 /**
- * Returns the reader on whose behalf a call reads. The group of votes cannot be a policy's name, which contains no
- * spaces.
+ * Returns the reader for which a call reads. The group of votes cannot be a policy's name, which contains no spaces.
  */
 const readerOf = ({ policy }: FactCall, keyId: string | null): Reader =>
   keyId === null ? { group: `votes on ${policy}`, member: "" } : { group: policy, member: keyId };

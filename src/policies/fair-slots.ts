@@ -1,7 +1,7 @@
 /**
- * Limits the number of concurrent reads. A member gets its first slot as soon as one is free, and further slots only up
- * to half of those that the other members leave. Therefore slow reads of one member leave slots for others. A free slot
- * goes to the group that has the fewest slots, and within this group to the member that has the fewest slots.
+ * Limits the number of concurrent reads. A member gets its first slot as soon as one is free. It gets further slots
+ * only up to half of those that other members leave, so that its slow reads leave slots for others. A free slot goes to
+ * the group with the fewest slots, and within it to the member with the fewest slots.
  */
 
 /** The member of a group on whose behalf a read runs. */
@@ -14,7 +14,7 @@ export interface FairSlots {
   /**
    * Waits for a slot. Resolves to a function that releases the slot. Rejects with the signal's reason if `over` aborts.
    */
-  acquire(reader: Reader, over: AbortSignal): Promise<() => void>;
+  acquire(reader: Reader, aborted: AbortSignal): Promise<() => void>;
 }
 
 /** One number for each group and for each of its members. */
@@ -48,31 +48,31 @@ type Start = () => void;
 
 export function createFairSlots(slots: number): FairSlots {
   let free = slots;
-  const held = createSlotCounts();
+  const slotCounts = createSlotCounts();
   /** Functions that start the waiting reads, oldest first. Keyed by group, then by member. */
   const waiting = new Map<string, Map<string, Set<Start>>>();
 
-  /** Whether the member may take a free slot now. */
+  /** Returns true if the member may take a free slot now. */
   function mayTake(reader: Reader): boolean {
-    const own = held.ofMember(reader);
-    return free > 0 && (own === 0 || own + 1 <= (free + own) / 2);
+    const ownSlots = slotCounts.ofMember(reader);
+    return free > 0 && (ownSlots === 0 || ownSlots + 1 <= (free + ownSlots) / 2);
   }
 
   /**
-   * Starts the oldest read of the member with the fewest slots, in the group with the fewest slots, among the members
-   * that may take a slot. Returns false if there is none.
+   * Starts the oldest read of an eligible member: the one with the fewest slots in the group with the fewest slots.
+   * Returns false if there is none.
    */
   function startNext(): boolean {
     const mayStart = (group: string, member: string): boolean => mayTake({ group, member });
     const group = takeTurn(
       waiting,
-      (name) => held.ofGroup(name),
+      (name) => slotCounts.ofGroup(name),
       (name, members) => [...members.keys()].some((member) => mayStart(name, member)),
     );
     if (group === null) return false;
     const next = takeTurn(
       group.waiting,
-      (member) => held.ofMember({ group: group.name, member }),
+      (member) => slotCounts.ofMember({ group: group.name, member }),
       (member) => mayStart(group.name, member),
     );
     const [start] = next?.waiting ?? [];
@@ -95,30 +95,30 @@ export function createFairSlots(slots: number): FairSlots {
 
   function take(reader: Reader): () => void {
     free -= 1;
-    held.add(reader, 1);
+    slotCounts.add(reader, 1);
     return () => {
       free += 1;
-      held.add(reader, -1);
+      slotCounts.add(reader, -1);
       while (startNext());
     };
   }
 
   return {
-    async acquire(reader, over) {
-      over.throwIfAborted();
+    async acquire(reader, aborted) {
+      aborted.throwIfAborted();
       if (mayTake(reader)) return take(reader);
       return new Promise((resolve, reject) => {
         const start = (): void => {
           leave(reader, start);
-          over.removeEventListener("abort", giveUp);
+          aborted.removeEventListener("abort", giveUp);
           resolve(take(reader));
         };
         // Remove the read from the queue. Otherwise it would get a slot later.
         const giveUp = (): void => {
           leave(reader, start);
-          reject(over.reason as Error);
+          reject(aborted.reason as Error);
         };
-        over.addEventListener("abort", giveUp, { once: true });
+        aborted.addEventListener("abort", giveUp, { once: true });
         join(reader, start);
       });
     },
@@ -126,8 +126,8 @@ export function createFairSlots(slots: number): FairSlots {
 }
 
 /**
- * Returns the queue's entry for the name with the fewest slots, among those that may start; null if there is none. Moves
- * the entry to the end, so that names with equally many slots take turns.
+ * Returns the queue's entry with the fewest slots among those that can start; null if there is none. Moves it to the
+ * end, so that entries with equally many slots take turns.
  */
 function takeTurn<T>(
   queue: Map<string, T>,

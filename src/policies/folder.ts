@@ -220,8 +220,8 @@ function parseSharedFiles(files: readonly PolicyFile[]): { data: SharedDataFile[
   return { data, faults };
 }
 
-function unknownEnvironment(environment: string, known: readonly string[]): string {
-  return `the environment "${environment}" is in no file of shared data; they have ${known.join(", ")}`;
+function unknownEnvironment(environment: string, knownEnvironments: readonly string[]): string {
+  return `the environment "${environment}" is in no file of shared data; they have ${knownEnvironments.join(", ")}`;
 }
 
 function notUtf8(file: string): TextFault {

@@ -22,8 +22,8 @@ export async function followSources(
     if (stop !== undefined) stops.push(stop);
   }
   /**
-   * Returns a function that loads the source. Calls during a load cause one further load, however many there are, so
-   * that a source that loads slowly does not accumulate loads.
+   * Returns a function that loads the source. Calls during a load cause only one further load, so that a slow source
+   * does not accumulate loads.
    */
   function syncWhenChanged(source: PolicySource): () => void {
     let isRunning = false;
@@ -41,7 +41,7 @@ export async function followSources(
       isRunning = false;
     }
     function retryLater(error: unknown): void {
-      // The cause is not the content, but for example an unavailable store, so retry with the same content.
+      // The content is not the cause; the store might be unavailable, for example. So retry with the same content.
       log.error("the policies of a source could not be loaded; trying again", {
         source: source.name,
         error: String(error),
@@ -63,8 +63,8 @@ export async function followSources(
     return changed;
   }
   /**
-   * Loads a source. After a baseline, also loads all other sources. They may have been rejected because the baseline
-   * was not loaded, or the baseline may have taken over policies that it no longer contains.
+   * Loads a source. After a baseline, also loads all other sources. They may have been rejected before the baseline was
+   * loaded, or the baseline may have released policies that it had taken over.
    */
   async function syncWithDependents(source: PolicySource): Promise<void> {
     await policies.sync(source);

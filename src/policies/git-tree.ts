@@ -23,7 +23,8 @@ const SUBMODULE = "a submodule is not followed, so its policies would be missing
 /**
  * Lists the policy files of a tree. Does not follow submodules and symbolic links. A link with the name of a YAML file
  * is a fault. With `recursive`, every submodule and link is a fault, because it could contain policies: if a policy
- * that denies actions were skipped, the actions would be allowed. `others` are the files that can be unloaded policies.
+ * that denies actions were skipped, the actions would be allowed. `others` are the files that might be policies and are
+ * not loaded.
  *
  * @param tree the tree, such as `<commit>:<folder>`; if it does not exist, rejects with the error of `run`
  * @param linkFault the message for a symbolic link
@@ -43,11 +44,11 @@ export async function listPolicyTree(
     const reason = findReason(name, recursive);
     if (reason !== null && type === "blob" && mode !== LINK_MODE) others.push({ id, name, reason });
     if (name.split("/").some((part) => part.startsWith(".")) || (name.includes("/") && !recursive)) continue;
-    const fault = (message: string): void => void faults.push({ file: name, line: null, column: null, message });
-    if (recursive && type === "commit") fault(SUBMODULE);
-    if (recursive && mode === LINK_MODE && !/\.ya?ml$/.test(name)) fault(linkFault);
+    const reportFault = (message: string): void => void faults.push({ file: name, line: null, column: null, message });
+    if (recursive && type === "commit") reportFault(SUBMODULE);
+    if (recursive && mode === LINK_MODE && !/\.ya?ml$/.test(name)) reportFault(linkFault);
     if (type !== "blob" || !/\.ya?ml$/.test(name)) continue;
-    if (mode === LINK_MODE) fault(linkFault);
+    if (mode === LINK_MODE) reportFault(linkFault);
     else files.push({ id, name });
   }
   return { files, others, faults };
@@ -101,8 +102,8 @@ async function listTree(run: RunGit, tree: string, options: readonly string[]): 
 const MAX_OTHERS = 100;
 
 /**
- * Returns those of the `others` of `listPolicyTree` that look like policies. Never rejects: without the objects, it
- * cannot be told.
+ * Returns those of the `others` of `listPolicyTree` that look like policies. Never rejects: returns none if the objects
+ * cannot be read.
  * @param sizes returns the size of each file, and fetches the objects that the repository does not have
  * @example
  * const { others } = await listPolicyTree(git, `${commit}:policies`, false, "put the file here");
@@ -135,7 +136,7 @@ export async function readUnloadedFiles(
  */
 export async function sizePolicyTree(run: RunGit, files: readonly TreeFile[]): Promise<(number | null)[]> {
   if (files.length === 0) return [];
-  const all = await run(["cat-file", "--batch-check=%(objectname) %(objectsize)"], ids(files));
+  const all = await run(["cat-file", "--batch-check=%(objectname) %(objectsize)"], joinIds(files));
   const lines = new TextDecoder().decode(all).split("\n");
   return files.map(({ id }, i) => {
     const [, named, size] = /^([0-9a-f]+) (\d+)$/.exec(lines[i] ?? "") ?? [];
@@ -155,7 +156,7 @@ export async function readPolicyTree(
   absent: (id: string) => Error,
 ): Promise<Uint8Array[]> {
   if (files.length === 0) return [];
-  const all = await run(["cat-file", "--batch"], ids(files));
+  const all = await run(["cat-file", "--batch"], joinIds(files));
   let at = 0;
   return files.map(({ id }) => {
     const end = all.indexOf(0x0a, at);
@@ -168,6 +169,6 @@ export async function readPolicyTree(
   });
 }
 
-function ids(files: readonly TreeFile[]): string {
+function joinIds(files: readonly TreeFile[]): string {
   return `${files.map(({ id }) => id).join("\n")}\n`;
 }

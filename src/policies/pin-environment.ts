@@ -14,8 +14,8 @@ export class EnvironmentError extends Error {
 const NONE = "";
 
 /**
- * Stores the environment at the first start, and compares it at every later start. Two processes with different values
- * of shared data would otherwise replace each other's policies.
+ * Stores the environment at the first start, and compares it at every later start. Otherwise, two processes with
+ * different environments would replace each other's policies.
  *
  * A store that only one process uses accepts a new environment.
  * @param environment the value of `environment` in the configuration

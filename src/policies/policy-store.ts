@@ -32,7 +32,7 @@ import { validateBundle } from "./bundle.ts";
 import type { PolicySets } from "./policy-sets.ts";
 import { explainUnloaded } from "./unloaded-files.ts";
 
-/** Maximum number of consecutive loads of a source during which another process activates a bundle of the source. */
+/** Maximum number of attempts to load a source while another process activates bundles of the same source. */
 const MAX_LOADS = 5;
 
 interface PoliciesOptions {
@@ -277,8 +277,8 @@ export class PolicyStore implements PolicyService {
     const [refused, basis] = await Promise.all([readRefusedSource(storage, name), readAcceptedBundle(storage, name)]);
     const location = this.baselines.get(name);
     const stored = basis === null ? null : (JSON.parse(basis) as AcceptedBundle);
-    // During a rolling change of the location, some processes still load the old location. Therefore also report a
-    // bundle from a different location as applied, unless this process could not load its own location.
+    // During a rolling change of the location, some processes still load the old location. So report a bundle from a
+    // different location as applied, too, unless this process could not load its own location.
     const isApplied =
       location === undefined ||
       isAcceptedBaseline(stored, location) ||

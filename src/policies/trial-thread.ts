@@ -65,7 +65,7 @@ class Turn {
 
   async yieldOrAbort(): Promise<void> {
     await this.yieldThread();
-    if (this.aborted.signal.aborted) throw notWaitedFor();
+    if (this.aborted.signal.aborted) throw callerGoneRefusal();
   }
 
   /** Reads through the main thread. The time does not count towards the budget. */
@@ -94,7 +94,7 @@ class Turn {
   }
 }
 
-function notWaitedFor(): Refusal {
+function callerGoneRefusal(): Refusal {
   return new Refusal("SHUTTING_DOWN", "the client no longer waits for this request");
 }
 
@@ -198,7 +198,7 @@ port.on("message", (message: MessageToThread) => {
       calls.delete(message.call);
       break;
     case "unanswered":
-      calls.get(message.call)?.reject(notWaitedFor());
+      calls.get(message.call)?.reject(callerGoneRefusal());
       calls.delete(message.call);
       break;
     case "job":

@@ -126,7 +126,7 @@ class ThreadedTrials implements TrialService {
 
   async close(): Promise<void> {
     this.closed = true;
-    this.rejectAll(notWaitedFor);
+    this.rejectAll(callerGoneRefusal);
     clearTimeout(this.idleTimer);
     await this.stopThread();
   }
@@ -137,7 +137,7 @@ class ThreadedTrials implements TrialService {
     { signal, ...reads }: { signal: AbortSignal | undefined } & Pick<RunningJob, "read">,
   ): Promise<Jobs[Name]["output"]> {
     const { maxJobs, budgetMs, pingMs, log } = this.options;
-    if (this.closed || signal?.aborted === true) return Promise.reject(notWaitedFor());
+    if (this.closed || signal?.aborted === true) return Promise.reject(callerGoneRefusal());
     if (this.jobs.size >= maxJobs)
       return Promise.reject(
         new Refusal(
@@ -151,7 +151,9 @@ class ThreadedTrials implements TrialService {
       this.thread ??= this.startThread();
     } catch (error) {
       log.error("the thread for policy trials does not start", { error: String(error) });
-      return Promise.reject(trialLost("the thread for policy trials does not start; see the log of the service"));
+      return Promise.reject(
+        trialLostRefusal("the thread for policy trials does not start; see the log of the service"),
+      );
     }
     const id = ++this.lastId;
     if (this.jobs.size === 0) this.unansweredPings = 0;
@@ -195,7 +197,7 @@ class ThreadedTrials implements TrialService {
     if (this.thread !== thread) return;
     this.thread = null;
     this.options.log.warn("the thread for policy trials was lost", { cause, jobs: this.jobs.size });
-    this.rejectAll(() => trialLost("the thread for policy trials was lost; try again"));
+    this.rejectAll(() => trialLostRefusal("the thread for policy trials was lost; try again"));
   }
 
   private rejectAll(refusal: (id: number) => Refusal): void {
@@ -219,7 +221,7 @@ class ThreadedTrials implements TrialService {
             "TRIAL_TOO_LONG",
             `the trial of the policies could not be completed within ${seconds} s; send less at once`,
           )
-        : trialLost("policies of another request blocked the thread for policy trials; try again"),
+        : trialLostRefusal("policies of another request blocked the thread for policy trials; try again"),
     );
   }
 
@@ -282,11 +284,11 @@ class ThreadedTrials implements TrialService {
   }
 }
 
-function trialLost(detail: string): Refusal {
+function trialLostRefusal(detail: string): Refusal {
   return new Refusal("TRIAL_LOST", detail, { headers: { "Retry-After": "1" } });
 }
 
-function notWaitedFor(): Refusal {
+function callerGoneRefusal(): Refusal {
   return new Refusal("SHUTTING_DOWN", "the service is stopping, or the client has disconnected");
 }
 

@@ -34,9 +34,9 @@ export function assertRecordedDefinitions(
   }
 }
 
-function alteredRefusal(what: string): Refusal {
+function alteredRefusal(subject: string): Refusal {
   return new Refusal(
     "STORE_ALTERED",
-    `${what} in the store is not the one in the ledger, so the active policies were not changed; the operator has to run assent audit`,
+    `${subject} in the store is not the one in the ledger, so the active policies were not changed; the operator has to run assent audit`,
   );
 }

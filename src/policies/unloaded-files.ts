@@ -96,7 +96,7 @@ export async function findUnloadedFiles(path: string, recursive: boolean): Promi
       const content = await readStart(join(path, file));
       if (looksLikePolicy(content) && !(await isShippedPack(file, content))) found.push({ file, reason });
     } catch {
-      // The file is gone or cannot be read, so it cannot be told whether it is a policy.
+      // The file was removed or cannot be read, so it is unknown whether it is a policy.
     }
   }
   return found;

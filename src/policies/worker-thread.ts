@@ -21,10 +21,10 @@ export function siblingModule(url: string, name: string): URL {
 export function startThread(url: string, name: string, options: WorkerOptions): Worker {
   const fromSource = url.endsWith(".ts");
   const file = siblingModule(url, name);
-  const given = { execArgv: [], ...options };
-  if (!fromSource || "deno" in process.versions || "bun" in process.versions) return new Worker(file, given);
+  const workerOptions = { execArgv: [], ...options };
+  if (!fromSource || "deno" in process.versions || "bun" in process.versions) return new Worker(file, workerOptions);
   // In Node, a thread does not inherit the loader for TypeScript.
   const loader = import.meta.resolve("tsx/esm/api");
   const begin = `import(${JSON.stringify(loader)}).then(({ register }) => (register(), import(${JSON.stringify(file.href)})))`;
-  return new Worker(begin, { ...given, eval: true });
+  return new Worker(begin, { ...workerOptions, eval: true });
 }

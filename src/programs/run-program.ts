@@ -39,8 +39,8 @@ interface RunOptions extends ProgramOptions {
    */
   onOutput?(output: Buffer, send: (text: string) => void, finish: () => void): void;
   /**
-   * Ends the program soon after this process has ended, however it ended. For programs that could otherwise run for ever,
-   * such as `git fetch` from a server that sends one byte a second. Has no effect on Windows.
+   * Ends the program soon after this process has ended for any reason. For programs that could otherwise run forever,
+   * such as `git fetch` from a server that sends one byte per second. Has no effect on Windows.
    */
   endsWithParent?: boolean;
   /**
@@ -69,7 +69,10 @@ export class ProgramError extends Error {
   }
 }
 
-/** Starts the program of its arguments, and a loop that kills the group when the process that started it does not exist any more. */
+/**
+ * Starts the program in its arguments, and a loop that kills the process group once the parent process no longer
+ * exists.
+ */
 const GUARD = `(while kill -0 "$PPID"; do sleep 1 || exit; done; kill -9 0) </dev/null >/dev/null 2>&1 & exec "$@"`;
 
 /** Processes to kill when this process exits. */
@@ -79,8 +82,8 @@ process.on("exit", () => {
 });
 
 /**
- * Runs a program and resolves when it has exited, whatever its exit code. Rejects with ProgramError, or with the reason
- * of `signal`. Before it settles, kills what is left of the program's group.
+ * Runs a program and resolves when it has exited with any exit code. Rejects with ProgramError, or with the reason of
+ * `signal`. Before it settles, kills what is left of the program's group.
  * @example
  * const { code, stdout } = await runProgram("git", ["--version"], { env: process.env, maxOutput: 1_000, timeoutMs: 5_000 });
  */
@@ -140,8 +143,8 @@ export function runProgram(file: string, args: readonly string[], options: RunOp
 }
 
 /**
- * Runs a program that starts no others, and waits for it, for callers that cannot be asynchronous. Returns its standard output; null if
- * it fails, exceeds its time limit or prints too much.
+ * Runs a program synchronously, for callers that cannot be asynchronous. The program must not start others. Returns its
+ * standard output; null if it fails, exceeds its time limit or prints too much.
  */
 export function readProgramOutput(
   file: string,
@@ -243,7 +246,7 @@ export async function runInForeground(
 /** A program that continues to run after this process has exited. */
 export interface BackgroundProgram {
   pid: number | undefined;
-  /** Whether the program has exited, or could not be started. */
+  /** Returns true if the program has exited, or could not be started. */
   hasExited(): boolean;
   /** Asks the program to stop, and kills its group if it does not. */
   end(): Promise<void>;

@@ -202,7 +202,7 @@ function createServiceFetch(assembly: Omit<Assembly, "messenger" | "fetch">, loa
     facades,
     authenticators,
     errors: new Set(declared.errors.map(({ code }) => code)),
-    authenticate: (value, how) => hosts.part("keys").authenticate(value, how),
+    authenticate: (value, options) => hosts.part("keys").authenticate(value, options),
     hold: (credential) => hosts.part("heldCredentials").hold(credential),
     config,
     log,

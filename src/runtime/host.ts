@@ -64,11 +64,11 @@ export interface Hosts {
 export function createHosts(options: HostOptions): Hosts {
   const { state } = options;
   const part = <K extends keyof ServiceParts>(name: K): ServiceParts[K] => {
-    if (state.parts === null) throw tooEarly(name);
+    if (state.parts === null) throw notStartedError(name);
     return state.parts[name];
   };
   function assertOpen(member: string): void {
-    if (state.parts === null) throw tooEarly(member);
+    if (state.parts === null) throw notStartedError(member);
   }
   const common = createCommon(options, part, assertOpen);
   const waitForReadSlot = createReadSlots();
@@ -103,12 +103,12 @@ export function createHosts(options: HostOptions): Hosts {
   };
 }
 
-function tooEarly(name: string): Error {
+function notStartedError(name: string): Error {
   return new Error(`host.${name} is available after start; use it in a handler or in start(), not in setup()`);
 }
 
 function contributionsOf({ contributions }: RuntimeState, member: string): NonNullable<RuntimeState["contributions"]> {
-  if (contributions === null) throw tooEarly(member);
+  if (contributions === null) throw notStartedError(member);
   return contributions;
 }
 
@@ -144,10 +144,10 @@ function createCommon(
     plugins: declared.plugins,
     entryTypes: declared.entryTypes,
     errors: declared.errors,
-    openapi(about) {
+    openapi(description) {
       return openApiDocument({
         records: declared.records,
-        ...about,
+        ...description,
         routes: contributionsOf(state, "openapi").routes,
         errors: declared.errors,
         scopes: declared.scopes.length,

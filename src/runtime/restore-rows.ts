@@ -1,7 +1,7 @@
 /**
- * Restores, at startup, the rows that decisions count: uses of limits, places in histories, rejections and pending
- * actions. They are recomputed from the newest entries. Someone who can write to the database may have removed or
- * changed them while no process that remembers them was running (src/ledger/commit/written-rows.ts).
+ * Restores, at startup, the rows that decisions count: uses of limits, memberships of histories, rejections and pending
+ * actions. Recomputes them from the newest entries. While no process that remembers them was running
+ * (src/ledger/commit/written-rows.ts), someone who can write to the database may have removed or changed them.
  */
 import { setImmediate } from "node:timers/promises";
 import {
@@ -52,7 +52,9 @@ export async function restoreRows(options: RestoreOptions): Promise<{ rest: Prom
   return { rest };
 }
 
-/** For each action, the entries after its decision: how many there are, and whether one can change its counted rows. */
+/**
+ * The entries after the decision of each action: their number, and whether one can change the action's counted rows.
+ */
 type LaterEntries = Map<string, { count: number; isChange: boolean }>;
 
 const CHANGES: readonly string[] = ["approval", "redecision", "review"];
@@ -116,7 +118,7 @@ async function restoreAction(options: RestoreOptions, recordedId: RecordedId, ro
   log.error("rows that decisions count were missing or changed in the store, and were restored from the ledger", {
     action: id,
   });
-  // The row was not compared, so a history that shows it compares it.
+  // The row was not compared, so the first history that contains it compares it.
   ledger.written.remember((await storage.action(id)) ?? row, expected, ledger.seenHead().size, false);
 }
 
@@ -142,7 +144,7 @@ async function restoreUnderLock(
   if (found.uses !== undefined) await tx.releaseLimitUses(id);
   for (const use of expected.uses) await tx.insertLimitUse(use);
   if (found.places !== undefined) await tx.removePastAction(id);
-  for (const place of expected.places) await tx.insertPastAction(place);
+  for (const membership of expected.places) await tx.insertPastAction(membership);
   return true;
 }
 
@@ -163,7 +165,7 @@ function selectCurrent({ uses = [], places = [] }: RecordedRows, now: number): C
   return { uses: uses.filter(isCurrent), places: places.filter(isCurrent) };
 }
 
-/** Whether a pending action or an active rejection is not stored as recorded. */
+/** Returns true if a pending action or an active rejection is not stored as recorded. */
 function isColumnChanged(recorded: RecordedAction, row: ActionRow, now: number): boolean {
   const { status, expires_at, rejection_until } = recorded;
   const isPending = status === "pending_approval" && (expires_at ?? 0) > now;

@@ -46,7 +46,7 @@ export interface Runtime {
   createFirstKeys(show: (keys: FirstKeys) => void): Promise<void>;
   /** Sets the port on which the server listens, if it is not `server.port` of the configuration. */
   listensAt(port: number): void;
-  /** Whether there is a page at `/`, which is the console unless the configuration excludes it. */
+  /** Whether there is a page at `/`: the console, unless the configuration excludes it. */
   readonly hasHomePage: boolean;
   /** Creates an admin key and records it like any other key. For an operator who lost all admin keys. */
   createAdminKey(name: string): Promise<{
@@ -190,7 +190,7 @@ class ServiceRuntime implements Runtime {
 
   private async followPolicies({ policies }: ServiceParts): Promise<void> {
     const { contributions, log } = this.assembly;
-    // Stop plugins after the policy sources that they contribute, so that no source is watched after its plugin has
+    // Stop plugins after the policy sources that they contribute, so that no source is watched after its plugin
     // stopped.
     this.opened.push({ name: "plugins", close: () => contributions.stop() });
     this.opened.push({ name: "policies", close: await followSources(policies, contributions.policySources, log) });

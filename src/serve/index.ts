@@ -84,7 +84,7 @@ function addressesOf(host: string): [address: string, other?: string] {
   return isLoopbackHost(host) ? ["127.0.0.1", "::1"] : [host];
 }
 
-/** Returns one server for both. Its address is the address of the first one. */
+/** Returns one server for both. Its address is that of the first one. */
 function join(server: RunningServer, other: RunningServer): RunningServer {
   return {
     ...server,
@@ -110,7 +110,7 @@ async function listenOn(fetch: FetchHandler, options: ServeOptions): Promise<Run
     deno: { signal: cut.signal },
   });
   const node = server.node?.server;
-  // With 0, Node does not drop header lines, so that they can be counted. Node still limits their total size.
+  // With 0, Node does not drop header lines, so that the service can count them. Node still limits their total size.
   if (node !== undefined && "maxHeadersCount" in node) node.maxHeadersCount = 0;
   if (node !== undefined && "keepAliveTimeout" in node) node.keepAliveTimeout = KEEP_ALIVE_MS;
   node?.on("clientError", answerClientError).on("request", limitPipelining);

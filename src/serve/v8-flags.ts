@@ -1,7 +1,7 @@
 /**
- * Flags of V8 that keep a start short and the heap of a service small. Loading creates a lot of garbage, so V8 would
- * enlarge the young generation to 16 MiB or more and never shrink it. Of what requests allocate, much reaches the old
- * generation as garbage, and V8 would let that grow to a multiple of what is in use. Only in Node.
+ * Flags of V8 that shorten startup and limit the heap of a service. Loading creates a lot of garbage, so V8 would
+ * enlarge the young generation to 16 MiB or more and never shrink it. Much garbage of requests reaches the old
+ * generation, which V8 would let grow to a multiple of the live data. Only in Node.
  */
 import { setFlagsFromString } from "node:v8";
 

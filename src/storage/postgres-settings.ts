@@ -18,7 +18,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   quote_all_identifiers: "off",
 };
 
-/** Limits of the server that end waits, which a caller may set to values of its own. Milliseconds; 0 for none. */
+/** Server timeouts that a caller can override. Milliseconds; 0 for none. */
 const LIMITS: Readonly<Record<string, string>> = {
   statement_timeout: "0",
   lock_timeout: "0",

@@ -157,12 +157,12 @@ function faultyMembers(
   const wrapped: Record<string, AnyMethod> = {};
   for (const name of names) {
     const method = (target as Record<string, AnyMethod>)[name] as AnyMethod;
-    wrapped[name] = faulty(faults, prefix + name, (...args) => method.apply(target, args), doom);
+    wrapped[name] = injectFault(faults, prefix + name, (...args) => method.apply(target, args), doom);
   }
   return wrapped;
 }
 
-function faulty(faults: FaultPlan, operation: string, method: AnyMethod, doom?: Doom): AnyMethod {
+function injectFault(faults: FaultPlan, operation: string, method: AnyMethod, doom?: Doom): AnyMethod {
   return async (...args) => {
     if (doom?.error !== undefined) throw doom.error;
     const fault = faults.strike(operation);

@@ -44,17 +44,18 @@ export function isPublicAddress(address: string, { nat64 = true }: { nat64?: boo
   if (family === 4) return isPublicV4(v4(address));
   if (family !== 6 || address.includes("%")) return false;
   const value = v6(address);
-  if (within(value, v6("64:ff9b::"), 96, 128)) return nat64 && isPublicV4(value & 0xffff_ffffn);
+  if (isInNetwork(value, v6("64:ff9b::"), 96, 128)) return nat64 && isPublicV4(value & 0xffff_ffffn);
   return (
-    within(value, v6("2000::"), 3, 128) && !CLOSED_V6.some(([network, bits]) => within(value, v6(network), bits, 128))
+    isInNetwork(value, v6("2000::"), 3, 128) &&
+    !CLOSED_V6.some(([network, bits]) => isInNetwork(value, v6(network), bits, 128))
   );
 }
 
 function isPublicV4(value: bigint): boolean {
-  return !CLOSED_V4.some(([network, bits]) => within(value, v4(network), bits, 32));
+  return !CLOSED_V4.some(([network, bits]) => isInNetwork(value, v4(network), bits, 32));
 }
 
-function within(value: bigint, network: bigint, bits: number, width: number): boolean {
+function isInNetwork(value: bigint, network: bigint, bits: number, width: number): boolean {
   const rest = BigInt(width - bits);
   return value >> rest === network >> rest;
 }

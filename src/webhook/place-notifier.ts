@@ -1,6 +1,6 @@
 /**
- * Creates notifiers that post each message to an address of the configuration, for services whose readers cannot be told
- * apart: a message contains a link to the approval page, and no personal link.
+ * Creates notifiers that post each message to one configured address that several people read, such as a chat channel.
+ * The readers cannot be distinguished, so a message links to the approval page and contains no personal link.
  */
 import { type Notifier, NotifierError } from "../contract/notifier.ts";
 import type { PersonalMessage } from "../messages/message-sheet.ts";
@@ -15,7 +15,7 @@ const PERMANENT = [400, 401, 403, 404, 410, 413];
 export interface PlaceNotifierOptions<Destination> {
   /** Name of the notifier. */
   name: string;
-  /** What several people read, such as `a channel of Teams`. */
+  /** Description of what people read, such as `a channel of Teams`. */
   place: string;
   destinations: Readonly<Record<string, Destination & { url: string; allow_private?: boolean }>>;
   /** Returns the body of the request, as JSON. */

@@ -89,15 +89,15 @@ async function send(
   resolve: ResolveName = resolveName,
 ): Promise<WebhookResponse> {
   const late = AbortSignal.timeout(target.timeoutMs);
-  const over = AbortSignal.any([signal, late]);
+  const aborted = AbortSignal.any([signal, late]);
   try {
-    const addresses = await checkedAddresses(target, resolve, over);
+    const addresses = await checkedAddresses(target, resolve, aborted);
     for (const [i, address] of addresses.entries()) {
       try {
-        return await sendTo(address, target, headers, body, over);
+        return await sendTo(address, target, headers, body, aborted);
       } catch (error) {
         const unreached = UNREACHED.includes((error as NodeJS.ErrnoException).code ?? "");
-        if (over.aborted || !unreached || i === addresses.length - 1) throw error;
+        if (aborted.aborted || !unreached || i === addresses.length - 1) throw error;
       }
     }
     throw new Error(`${target.url.hostname} has no address`);
@@ -115,10 +115,10 @@ async function send(
 async function checkedAddresses(
   { url, allowPrivate }: RequestTarget,
   resolve: ResolveName,
-  over: AbortSignal,
+  aborted: AbortSignal,
 ): Promise<string[]> {
-  const name = bare(url.hostname);
-  const addresses = isIP(name) === 0 ? await rejectOnAbort(resolve(name), over) : [name];
+  const name = withoutBrackets(url.hostname);
+  const addresses = isIP(name) === 0 ? await rejectOnAbort(resolve(name), aborted) : [name];
   const closed = addresses.find((address) => isIP(address) === 0 || !isPublicAddress(address));
   if (!allowPrivate && closed !== undefined)
     throw new NotifierError(
@@ -132,10 +132,10 @@ function sendTo(
   { url, ca, method = "POST" }: RequestTarget,
   headers: Readonly<Record<string, string>>,
   body: string | Uint8Array | null,
-  over: AbortSignal,
+  aborted: AbortSignal,
 ): Promise<WebhookResponse> {
   const secure = url.protocol === "https:";
-  const name = bare(url.hostname);
+  const name = withoutBrackets(url.hostname);
   const options: RequestOptions & { servername?: string; ca?: string } = {
     host: address,
     port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
@@ -149,34 +149,34 @@ function sendTo(
       connection: "close",
     },
     agent: false,
-    signal: over,
+    signal: aborted,
     ...(secure && isIP(name) === 0 ? { servername: name } : {}),
     ...(secure && ca !== undefined ? { ca } : {}),
   };
   return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(over.reason as Error);
-    over.addEventListener("abort", onAbort, { once: true });
+    const onAbort = (): void => reject(aborted.reason as Error);
+    aborted.addEventListener("abort", onAbort, { once: true });
     let answered = false;
-    const settle = (): void => over.removeEventListener("abort", onAbort);
+    const settle = (): void => aborted.removeEventListener("abort", onAbort);
     const sent: ClientRequest = (secure ? httpsRequest : httpRequest)(options, (response) => {
       const retryAfter = response.headers["retry-after"];
       answered = true;
       settle();
-      void readBody(response, over).then((body) => {
+      void readBody(response, aborted).then((body) => {
         sent.destroy();
         resolve({ status: response.statusCode ?? 0, retryAfter, body });
       });
     });
     sent.on("error", (error) => {
       settle();
-      if (!answered) reject(over.aborted ? (over.reason as Error) : error);
+      if (!answered) reject(aborted.aborted ? (aborted.reason as Error) : error);
     });
     sent.end(body ?? undefined);
   });
 }
 
 /** Reads the body to its end, the limit or the timeout. Resolves to null unless it is complete. */
-function readBody(response: IncomingMessage, over: AbortSignal): Promise<string | null> {
+function readBody(response: IncomingMessage, aborted: AbortSignal): Promise<string | null> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -187,11 +187,11 @@ function readBody(response: IncomingMessage, over: AbortSignal): Promise<string 
     });
     response.on("end", () => resolve(response.complete ? decodeUtf8(Buffer.concat(chunks)) : null));
     for (const event of ["close", "error"] as const) response.on(event, () => resolve(null));
-    over.addEventListener("abort", () => resolve(null), { once: true });
+    aborted.addEventListener("abort", () => resolve(null), { once: true });
   });
 }
 
 /** Removes the brackets of an IPv6 host such as `[::1]`. */
-function bare(hostname: string): string {
+function withoutBrackets(hostname: string): string {
   return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
 }

@@ -90,7 +90,7 @@ export function readTarget(
 /**
  * Reads an address that requests are sent to. Throws Error unless it begins with https://, contains no user and
  * password, and is not a private IP address. `post` and `get` check the addresses of a name.
- * @param name the name of the configured address, for messages
+ * @param name what the address is, for error messages
  * @param allowPrivate whether to accept http:// and private addresses
  * @example
  * const url = parseTargetUrl("the endpoint", "https://push.example.com/v1/abc", false);

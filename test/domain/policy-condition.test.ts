@@ -162,7 +162,7 @@ test("a failure is an error with a message that repeats no value of the request"
   const table: [source: string, message: RegExp][] = [
     ["params.nope == 1", /^there is no field "nope"; test for it with has\(\)$/],
     ["params.s.nope == 1", /^there is no field "nope"/],
-    ["params[params.s] == 1", /^there is no field of the name that is looked up$/],
+    ["params[params.s] == 1", /^no field has this name$/],
     ["params.l[params.i] == 1", /^an index is outside its list$/],
     ["params.s < 1", /^"<" cannot take \(string, int\)$/],
     ["int(params.s) > 1", /^"int" cannot take these values$/],

@@ -84,7 +84,7 @@ examples:
       try {
         const code = await withJsonReport(io, values.json, (report) => play(url, keys, report));
         if (values.serve === true && code === EXIT_CODES.ok)
-          await stayUp(url, `${runtime.host.origin()}${link.path}`, keys, io);
+          await keepServing(url, `${runtime.host.origin()}${link.path}`, keys, io);
         return code;
       } finally {
         runtime.beginStop();
@@ -98,7 +98,7 @@ examples:
 };
 
 /** Prints how to sign in. Resolves when the process receives a signal to stop. */
-async function stayUp(url: string, link: string, keys: DemoKeys, io: Output): Promise<void> {
+async function keepServing(url: string, link: string, keys: DemoKeys, io: Output): Promise<void> {
   await waitForStopSignal(() =>
     io.out(`
 Open this link once to sign in to the console as its admin:

@@ -180,7 +180,7 @@ async function commandParams(input: JsonObject, location: CallLocation): Promise
 
 function commandText(value: unknown): string {
   if (typeof value === "string" && value.trim() !== "") return value;
-  // Codex may send a list of words. Quote them, so that the text has the same meaning.
+  // Codex may send a list of words. Quote them, so that the command text has the same meaning.
   if (Array.isArray(value) && value.length > 0 && value.every((word) => typeof word === "string"))
     return (value as string[]).map(shellQuote).join(" ");
   throw new PayloadError("the call's command is not a string");
@@ -233,7 +233,7 @@ async function parseCommand(text: string, cwd: string, location: CallLocation): 
   const properties = await fileProperties(
     {
       named: files.paths,
-      // `ls .env` displays only the name, unless a part of the line is unknown that could read it.
+      // `ls .env` displays only the name, unless an unclear part of the line could read the file.
       used: unclear.size > 0 ? files.paths : [...new Set(used)],
       opened,
       replaced,
@@ -263,17 +263,17 @@ async function parseCommand(text: string, cwd: string, location: CallLocation): 
 }
 
 /**
- * Returns the path's target, and the names that the path had before its links were resolved. If one of them contains
- * invisible characters, also returns it without them, because some file systems ignore them.
+ * Returns the path's target, and the path's names before its links were resolved. For a name with invisible characters,
+ * also returns the name without them, because some file systems ignore them.
  */
 async function allNamesOf(path: string, { paths, workspace }: CallLocation): Promise<string[]> {
   const { target: end, names } = await paths.follow(path);
   const all = [end, ...names];
   return all.flatMap((name) => {
     const prefixLength = workspace !== null && isInside(name, workspace) ? workspace.length : 0;
-    const shown =
+    const displayed =
       name.slice(0, prefixLength) + name.slice(prefixLength).replace(/\p{Default_Ignorable_Code_Point}/gu, "");
-    return shown === name ? [name] : [name, shown];
+    return displayed === name ? [name] : [name, displayed];
   });
 }
 
@@ -301,7 +301,6 @@ async function fileParams(
   };
 }
 
-/** Determines the properties of the files of a file tool, and the files that it creates. */
 async function toolFileProperties(
   kind: ToolKind,
   tool: string,
@@ -317,7 +316,7 @@ async function toolFileProperties(
       named: paths,
       used: searchesFileNames(tool) ? [] : paths,
       opened: searches.flatMap((each) => (typeof each === "string" ? [each] : [])),
-      // The contents of a file that a call changes are lost, or part of the tool's answer.
+      // If the call changes a file, the file's content is lost or part of the tool's answer.
       replaced: changes ? paths : [],
       searched: searches.filter((each) => typeof each !== "string"),
       changed: changes ? paths : [],

@@ -55,7 +55,7 @@ export function toolKind(tool: string): ToolKind | undefined {
   return KINDS.get(tool.toLowerCase());
 }
 
-/** Whether a tool searches for file names by a pattern, which may begin in any folder. */
+/** Returns true if a tool searches for file names by a pattern, which may begin in any folder. */
 export function searchesFileNames(tool: string): boolean {
   return ["glob", "file_search", "list", "ls", "list_dir", "list_directory"].includes(tool.toLowerCase());
 }

@@ -44,7 +44,7 @@ export function otherMemberPaths(rest: JsonObject): unknown[] {
 /** Returns the part of a pattern before its first wildcard. */
 const literalPrefix = (pattern: string): string => pattern.slice(0, /[*?[{]|$/.exec(pattern)?.index);
 
-/** Returns the folders in which file name patterns start, which may be outside `folder`. */
+/** Returns the folders in which file name patterns start. They may be outside `folder`. */
 export function patternBaseFolders(rest: JsonObject, folder: string): string[] {
   const patterns = ["pattern", "glob_pattern", "query"].map((name) => rest[name]);
   return patterns
@@ -64,7 +64,7 @@ function rejectParentSegments(pattern: string): void {
   const wildcardPart = pattern.slice(literalPrefix(pattern).length);
   // Two alternatives with a single dot each can combine to "..".
   const segments = pattern.split(/[{},/]/);
-  const combinesDots = pattern.includes("{") && segments.filter((piece) => piece === ".").length > 1;
+  const combinesDots = pattern.includes("{") && segments.filter((chunk) => chunk === ".").length > 1;
   if (/(^|[/{,])[.][.]([/,}]|$)/.test(wildcardPart) || combinesDots)
     throw new PayloadError("a pattern of the call leaves its folder by `..`");
 }
@@ -97,14 +97,17 @@ const SEARCH_OPTIONS = new Set(
     .split(" "),
 );
 
-/** Returns which files a read or search tool displays: one file, or a search. An unknown option may include ignored files. */
+/**
+ * Returns the files that a read or search tool displays: one file, or a search. An unknown option counts as one that
+ * includes ignored files.
+ */
 export function toolSearch(kind: string, path: string, options: JsonObject): Search | string {
   const pattern = literalPrefix(path) === path || existsSync(path) ? null : path;
   if (kind === "read" && pattern === null)
     return kindOf(path) === "folder" ? { path, ignored: "read", globs: [] } : path;
   const entries = Object.entries(options).map(([name, value]) => [name.toLowerCase(), value] as const);
   const isKnown = entries.every(
-    // Booleans that keep the default, such as `respect_git_ignore: true` and `no_ignore: false`.
+    // Booleans with the default value, such as `respect_git_ignore: true` and `no_ignore: false`.
     ([name, value]) => SEARCH_OPTIONS.has(name) || value === /respect|default_?exclude/.test(name),
   );
   const globs = entries.flatMap(([name, value]) => {

@@ -1,6 +1,6 @@
 /**
- * Determines what matters about the files of a call: whether git tracks them, whether their names suggest secrets, and
- * whether they run later.
+ * Determines properties of the files of a call: whether git tracks them, whether their names suggest secrets, and
+ * whether a program runs them later.
  */
 import { existsSync, lstatSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ import { isSourcePattern, maySuggestSecrets, runsLater, suggestsSecrets } from "
 export interface CallFiles {
   /** All paths that the call names. */
   named: readonly string[];
-  /** Those whose contents the call may use or change. */
+  /** Files whose contents the call may use or change. */
   used: readonly string[];
   opened: readonly string[];
   /** Files that the call overwrites, so that their contents are lost. A missing file loses nothing. */
@@ -34,15 +34,15 @@ export interface CallFiles {
 
 /** Sorted lists of absolute paths. Policies read them in `params`. */
 export interface FileProperties {
-  /** Files whose names suggest secrets, and which git does not track. */
+  /** Untracked files whose names suggest secrets. */
   secrets: string[];
-  /** Files and folders that the call reads, and that git ignores or does not track. */
+  /** Files and folders that the call reads and that git ignores or does not track. */
   untracked: string[];
   /** Files that the call changes, and that a program runs later or that instruct an agent. */
   later: string[];
   /**
-   * Files in a folder for temporary files that do not exist, or that the agent created, and from which no command reads
-   * settings or code. Absent if there are none.
+   * Files in a folder for temporary files that do not exist or that the agent created. No command of the call reads
+   * settings or code from them. Absent if there are none.
    */
   scratch?: string[];
   /** Folders that the call deletes, and existing files that the agent did not create. Absent if the call deletes nothing. */
@@ -52,7 +52,7 @@ export interface FileProperties {
 /** Maximum number of untracked files that are listed. A search can find many. */
 const MAX_LISTED = 20;
 
-/** Returns the files that the agent created, so that it knows the contents. */
+/** Returns the files that the agent created, and whose contents it therefore knows. */
 export type OwnFiles = () => Promise<ReadonlySet<string>>;
 
 export async function fileProperties(
@@ -85,7 +85,8 @@ export async function fileProperties(
   const untracked = new Set<string>();
   for (const path of suspicious)
     if (!within(path) || (kinds.get(path) !== "missing" && !tracked.has(path))) secrets.add(path);
-  // Someone can create a missing file before the call runs, unless the call itself overwrites it. Text with spaces is rarely the name of a file.
+  // Between the decision and the call, someone can create a missing file, unless the call itself overwrites it. Text
+  // with spaces is rarely the name of a file.
   const isWritten = (path: string): boolean => replaced.includes(path);
   for (const path of [...suspicious, ...displayed.filter((path) => maySuggestSecrets(path) && !isWritten(path))])
     if (within(path) && kinds.get(path) === "missing" && !/\s/.test(path.slice((workspace ?? "").length)))
@@ -108,8 +109,8 @@ export async function fileProperties(
       for (const each of await searchedFiles({ path, ignored: "read", globs: [] })) untracked.add(each);
   const temporary = named.filter((path) => !within(path) && isTemporary(path, workspace) && !obeyed.includes(path));
   const lost = deleted.filter((path) => kindOf(path) !== "missing");
-  const own = untracked.size + temporary.length + lost.length === 0 ? null : await ownFiles();
-  const isOwn = (path: string): boolean => own?.has(path) === true;
+  const ownFilePaths = untracked.size + temporary.length + lost.length === 0 ? null : await ownFiles();
+  const isOwn = (path: string): boolean => ownFilePaths?.has(path) === true;
   const scratch = temporary.filter((path) => kindOf(path) === "missing" || isOwn(path)).sort();
   return {
     secrets: [...secrets].sort(),
@@ -125,7 +126,7 @@ export async function fileProperties(
   };
 }
 
-/** Whether a path stands for a new file of mktemp. */
+/** Returns true if a path stands for a new file of mktemp. */
 const isNew = (path: string): boolean => path === NEW_TEMPORARY_FILE && kindOf(path) === "missing";
 
 const readsSource = ({ globs }: Pick<Search, "globs">): boolean => globs.length > 0 && globs.every(isSourcePattern);
@@ -136,7 +137,7 @@ async function searchedFiles(search: Search): Promise<string[]> {
   const folder = (isWholeRepository === true ? repositoryOf(path) : null) ?? path;
   if (followsLinks === true && containsLinks(folder)) return [folder];
   const isRoot = kindOf(`${folder}/.git`) !== "missing";
-  // A search of ignored files also reads the folder ".git", which git does not list. No source code is in it.
+  // A search of ignored files also reads the folder ".git", which git does not list. It contains no source code.
   if (ignored === "read" && readsSource({ globs })) return (await untrackedSource(folder, globs, excluded)) ?? [folder];
   if (ignored === "read" && isRoot) return [folder];
   const all = isRoot ? [] : await untrackedEntries(folder, "all");
@@ -173,7 +174,7 @@ async function searchedFiles(search: Search): Promise<string[]> {
 
 const MAX_LINKS = 5_000;
 
-/** Whether a folder contains symbolic links, or may do so. */
+/** Returns true if a folder contains symbolic links, or may do so. */
 function containsLinks(folder: string): boolean {
   if (kindOf(folder) !== "folder") return false;
   const names = filesBelow(folder, "", true);
@@ -204,7 +205,9 @@ async function untrackedSource(
 
 const LOCKFILES = ["package-lock.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock"];
 
-/** Whether a file belongs to a package of a registry that a lockfile of the project lists. Its contents are public. */
+/**
+ * Returns true if a file belongs to a registry package that a lockfile of the project lists. Its contents are public.
+ */
 function isInstalledPackage(path: string): boolean {
   const [, folder = "", name] =
     /^(.*?)\/node_modules\/(?:.*\/node_modules\/)?((?:@[^/.][^/]*\/)?[^/.][^/]*)\//.exec(path) ?? [];
@@ -225,8 +228,8 @@ const TEMPORARY_FOLDERS = [...new Set(["/tmp", tmpdir()])].flatMap((folder) =>
 );
 
 /**
- * Whether a path, with links resolved, is in a folder for temporary files. If the workspace is in such a folder, its other folders can be
- * projects, too.
+ * Returns true if a path, with links resolved, is in a folder for temporary files. If the workspace is in such a
+ * folder, its other folders can be projects, too.
  */
 const isTemporary = (path: string, workspace: string | null): boolean =>
   TEMPORARY_FOLDERS.some(
@@ -236,7 +239,7 @@ const isTemporary = (path: string, workspace: string | null): boolean =>
       (workspace === null || !isInside(workspace, folder) || dirname(path) === folder),
   );
 
-/** Whether a file exists that users start as a program. */
+/** Returns true if the file is an existing program that users can start. */
 function isExecutable(path: string): boolean {
   try {
     const found = statSync(path, { throwIfNoEntry: false });

@@ -16,7 +16,7 @@ interface FollowedPath {
   names: string[];
 }
 
-/** Resolves links for one call. Each link is read once, so that all paths of the call see the same state. */
+/** Resolves links for one call. Reads each link once, so that all paths of the call see the same state. */
 export class LinkFollower {
   /** Workspace with links resolved; null if there is none. */
   private readonly workspace: string | null;
@@ -51,7 +51,10 @@ export class LinkFollower {
     return { target: current, names };
   }
 
-  /** Whether the folder contains the workspace. A link to it, such as /tmp on macOS, does not count as another name. */
+  /**
+   * Returns true if the folder contains the workspace. A link to such a folder, such as /tmp on macOS, does not count
+   * as another name.
+   */
   private async isAboveWorkspace(folder: string): Promise<boolean> {
     const { workspace } = this;
     return workspace !== null && isInside(workspace, await realPath(folder).catch(() => folder));

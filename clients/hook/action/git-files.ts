@@ -21,7 +21,8 @@ export function repositoryOf(path: string): string | null {
     try {
       if (lstatSync(join(current, ".git"), { throwIfNoEntry: false }) !== undefined) return current;
     } catch {
-      // Ignore the error: a path below a file, or a folder that this user cannot read, is in no repository here.
+      // Ignore the error: a path below a file, or a folder that this user cannot read, is in no repository that git can
+      // use.
     }
     if (current === dirname(current)) return null;
   }
@@ -43,7 +44,7 @@ export async function trackedFiles(paths: readonly string[]): Promise<Set<string
   return new Set(found.flat());
 }
 
-/** `all`: what git does not track; `ignored`: what it ignores; `unignored`: the rest. */
+/** `all`: all untracked files; `ignored`: those that git ignores; `unignored`: the others. */
 type Selection = "all" | "ignored" | "unignored";
 const SELECTIONS: Readonly<Record<Selection, readonly string[]>> = {
   all: ["--directory", "--no-empty-directory"],
@@ -52,8 +53,8 @@ const SELECTIONS: Readonly<Record<Selection, readonly string[]>> = {
 };
 
 /**
- * Returns the files and folders below a folder that git does not track, or the folder itself; null if they are unknown.
- * Names of folders end with "/". For a folder without tracked files, `all` and `ignored` do not list the files in it.
+ * Returns the untracked files and folders below a folder, or the folder itself; null if they are unknown. Names of
+ * folders end with "/". For a folder without tracked files, `all` and `ignored` do not list the files in it.
  */
 export async function untrackedEntries(folder: string, selection: Selection): Promise<string[] | null> {
   const root = repositoryOf(folder);
@@ -63,7 +64,7 @@ export async function untrackedEntries(folder: string, selection: Selection): Pr
   return untracked?.map((name) => join(root, name)) ?? null;
 }
 
-/** Returns the files below a folder that git does not track, except those in folders with these names; null if they are unknown. */
+/** Returns the untracked files below a folder, except those in folders with these names; null if they are unknown. */
 export async function untrackedFiles(folder: string, excluded: readonly string[]): Promise<string[] | null> {
   const root = repositoryOf(folder);
   if (root === null || lstatSync(join(root, ".gitmodules"), { throwIfNoEntry: false }) !== undefined) return null;
@@ -73,14 +74,14 @@ export async function untrackedFiles(folder: string, excluded: readonly string[]
 }
 
 /**
- * Returns the names of the files below a place in a folder, relative to the folder: those that git tracks or could add, and with `ignored`
- * also those that it ignores. Null if they are unknown. Waits for git, because the parser of commands does not wait for anything.
+ * Returns the names of the files below a subfolder `place`, relative to the folder: those that git tracks or could add,
+ * and with `ignored` also those that it ignores. Null if they are unknown. Synchronous, because the command parser is.
  */
-export function filesBelow(folder: string, place: string, ignored: boolean): string[] | null {
+export function filesBelow(folder: string, subfolder: string, ignored: boolean): string[] | null {
   const root = repositoryOf(folder);
   if (root === null || lstatSync(join(root, ".gitmodules"), { throwIfNoEntry: false }) !== undefined) return null;
   const options = ["--cached", "--others", ...(ignored ? [] : ["--exclude-standard"])];
-  const output = readProgramOutput("git", listArguments(root, options, [join(folder, place)]), {
+  const output = readProgramOutput("git", listArguments(root, options, [join(folder, subfolder)]), {
     cwd: root,
     env: ENVIRONMENT(),
     timeoutMs: TIMEOUT_MS,
@@ -100,13 +101,13 @@ const ENVIRONMENT = (): NodeJS.ProcessEnv => ({
 
 function listArguments(root: string, options: readonly string[], paths: readonly string[]): string[] {
   const settings = SAFE_SETTINGS.flatMap((setting) => ["-c", setting]);
-  const place = [
+  const relativeFolder = [
     `--git-dir=${join(root, ".git")}`,
     `--work-tree=${root}`,
     "--no-optional-locks",
     "--literal-pathspecs",
   ];
-  return [...place, ...settings, "ls-files", "-z", ...options, "--", ...paths];
+  return [...relativeFolder, ...settings, "ls-files", "-z", ...options, "--", ...paths];
 }
 
 const names = (output: Buffer): string[] => output.toString("utf8").split("\0").slice(0, -1);

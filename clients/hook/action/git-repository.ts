@@ -5,8 +5,9 @@ import { toAbsolute, isInside, realPath } from "./followed-paths.ts";
 import type { ShellCommand } from "../shell/shell-types.ts";
 
 /**
- * Whether git might use a configuration that no policy protects by name: in a folder with the layout of a bare
- * repository, or in the target of a `.git` file or link. The configuration can contain commands that `git status` runs.
+ * Returns true if git might use a configuration file that policies do not protect. They protect only files in a folder
+ * named `.git`, not in a folder with the layout of a bare repository or in the target of a `.git` file or link. The
+ * configuration can contain commands that `git status` runs.
  */
 export async function usesWorkspaceGitSettings(folders: readonly string[], workspace: string | null): Promise<boolean> {
   for (const folder of folders)
@@ -23,9 +24,9 @@ export async function usesWorkspaceGitSettings(folders: readonly string[], works
 }
 
 /**
- * Whether `.git` (a folder, link or gitfile) resolves to a git directory inside the workspace that is not in a `.git`
- * folder. Policies protect only folders named `.git`, so an agent could edit the configuration in other folders. Also
- * true if `.git` cannot be resolved.
+ * Returns true if `.git` (a folder, link or gitfile) resolves to a git directory inside the workspace that is not in a
+ * folder named `.git`. Policies protect only folders with this name, so an agent could edit the configuration there.
+ * Also returns true if `.git` cannot be resolved.
  */
 async function isSettingsInWorkspace(gitPath: string, workspace: string | null): Promise<boolean> {
   try {
@@ -51,9 +52,9 @@ function pathExists(path: string): boolean {
 }
 
 /**
- * Whether git would read files outside the repository. `git diff` with two operands and `git grep` do so if there is no
- * repository, or if it belongs to another user. `git diff` also does so for paths outside the repository.
- * @param paths what the arguments name
+ * Returns true if git would read files outside the repository. `git diff` with two operands and `git grep` do so if
+ * there is no repository, or if it belongs to another user. `git diff` also does so for paths outside the repository.
+ * @param paths paths that the arguments name
  */
 export function readsFilesOutsideRepository(
   { args: [verb, ...args] }: ShellCommand,
@@ -75,12 +76,12 @@ function repositoryRoot(folder: string): string | null {
   }
 }
 
-/** Whether the repository belongs to this user. By default git ignores repositories of other users. */
+/** Returns true if the repository belongs to this user. By default git ignores repositories of other users. */
 function isOwnedByUser(root: string): boolean {
   return [root, join(root, ".git")].every((path) => lstatSync(path).uid === process.getuid?.());
 }
 
-/** Whether a git command replaces files of the worktree with files of another commit. */
+/** Returns true if a git command replaces files of the worktree with files of another commit. */
 export function changesWorktree({ name, args: [verb = ""] }: ShellCommand): boolean {
   const verbs =
     "am apply checkout cherry-pick clone merge pull read-tree rebase reset restore revert stash switch submodule";

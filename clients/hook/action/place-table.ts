@@ -1,6 +1,6 @@
 /**
- * Names of files that suggest secrets, and places whose files a program runs later or an agent follows. Both tables only
- * make a decision stricter: what git does not track requires approval whatever its name is.
+ * Names of files that suggest secrets, and paths of files that a program runs later or whose instructions an agent
+ * follows. Both tables only make a decision stricter: untracked files require approval whatever their names are.
  */
 import { isInside } from "./followed-paths.ts";
 
@@ -43,7 +43,7 @@ export function suggestsSecrets(path: string): boolean {
   );
 }
 
-/** Words in names of files that may contain secrets: for a file that does not exist yet, its name is all that is known. */
+/** Words in names of files that may contain secrets. Of a file that does not exist yet, only the name is known. */
 const POSSIBLE_SECRETS =
   /secret|passw|credential|token|private|api[-_]?key|vault|kubeconfig|cookie|session|wallet|dump|backup|[.](tfvars|sqlite3?|db|crt|cer|asc|gpg|age|sops|enc|ovpn|log|bak)$|\/[.]git\/|[.]mcp[.]json$|local[.](json|ya?ml|toml)$|prod[^/]*[.](json|ya?ml|toml|ini|conf|txt)$/i;
 const SOURCE_NAME = new RegExp(SOURCE, "i");
@@ -52,7 +52,7 @@ export function maySuggestSecrets(path: string): boolean {
   return suggestsSecrets(path) || (POSSIBLE_SECRETS.test(path) && !SOURCE_NAME.test(path));
 }
 
-/** Whether a pattern, such as `*.{ts,tsx}`, matches only names of source code. */
+/** Returns true if a pattern, such as `*.{ts,tsx}`, matches only names of source code. */
 export function isSourcePattern(pattern: string): boolean {
   const [, start = "", endings = ""] = /^(.*)[{]([^{}]*)[}]$/.exec(pattern) ?? [];
   return endings === ""
@@ -61,8 +61,8 @@ export function isSourcePattern(pattern: string): boolean {
 }
 
 /**
- * For each page that says when a program runs a file, or an agent reads it, the names of such files. `*` matches any
- * characters except "/", a name that ends with "/" is a folder, and a name that begins with "/" is in the top folder of the
+ * Names of files that a program runs or an agent reads, by the page that documents it. `*` matches any characters
+ * except "/". A name that ends with "/" is a folder, and one that begins with "/" is in the top folder of the
  * workspace. Names with capital letters are case-sensitive.
  */
 const PLACES: readonly [source: string, names: string][] = [
@@ -218,7 +218,7 @@ const LATER = PLACES.flatMap(([, names]) => names.split(" ")).map((name) => {
   return new RegExp(start + source + (name.endsWith("/") ? "(?:/|$)" : "$"), /[A-Z]/.test(name) ? "" : "i");
 });
 
-/** Whether a program runs the file after the call, or an agent follows it. */
+/** Returns true if a program runs the file after the call, or an agent follows it. */
 export function runsLater(path: string, workspace: string | null): boolean {
   // Folders above the workspace may be hidden.
   const inside = workspace !== null && isInside(path, workspace) ? path.slice(workspace.length) : path;

@@ -36,9 +36,9 @@ export class WorkspaceFiles implements ProjectFiles {
     }
   }
 
-  files(folder: string, place: string, ignored: boolean): readonly string[] | null {
+  files(folder: string, subfolder: string, ignored: boolean): readonly string[] | null {
     const path = this.resolve(folder);
-    return path === null ? null : filesBelow(path, place, ignored);
+    return path === null ? null : filesBelow(path, subfolder, ignored);
   }
 
   private readFile(path: string): string | null {

@@ -101,7 +101,7 @@ interface SettingsChange {
  */
 export async function planInstall(host: Host, scope: Scope, command?: string): Promise<SettingsChange> {
   const path = settingsPath(host, scope);
-  // A version that does not know a setting may reject the whole file, and then runs without the hook.
+  // A version that does not know a setting may reject the whole file and then run without the hook.
   const claude = host === "claude-code" ? await readClaudeVersion(process.env) : null;
   return {
     path,

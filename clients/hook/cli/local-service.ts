@@ -42,8 +42,8 @@ export class LocalService {
 
   constructor(folder: string, env: Variables) {
     this.folder = folder;
-    // Remove variables that configure another service, because they would also apply to this service. Remove npm's
-    // variables, because a service that npm started stops with npm, and this one outlives `npx assent hook setup`.
+    // Remove variables that configure another service, because this service would use them, too. Remove npm's
+    // variables, because a service that npm started stops with npm, and this one must outlive `npx assent hook setup`.
     const inheritedVariables = Object.entries(env).filter(
       ([name]) => !/^(?:ASSENT|npm)_/.test(name) || name === "ASSENT_STATE",
     );
@@ -272,7 +272,9 @@ function writeError(path: string, error: unknown): CommandError {
   return new CommandError(`${path} cannot be written: ${describeSystemError(error) ?? (error as Error).message}`);
 }
 
-/** Whether the process exists. A process that has ended is removed when this process, its parent, is notified. */
+/**
+ * Returns true if the process exists. A process that has ended is removed when this process, its parent, is notified.
+ */
 function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0);

@@ -97,7 +97,9 @@ examples:
     const { command } = values;
     const { agent = null, owner = null } = values;
     return withJsonReport(io, values.json, (report) =>
-      values.undo === true ? undo(report, host, scope, command) : setUp(report, { host, scope, command, agent, owner }),
+      values.undo === true
+        ? removeSetup(report, host, scope, command)
+        : setUp(report, { host, scope, command, agent, owner }),
     );
   },
 };
@@ -376,10 +378,10 @@ async function preparePolicies(
   let answers = await ask();
   let refused = answers.filter(({ decision }) => decision !== "allow");
   if (refused.length > 0) {
-    const what = refused.map(({ call, decision, reason }) => `${call}: ${decision} (${reason})`).join("; ");
+    const refusals = refused.map(({ call, decision, reason }) => `${call}: ${decision} (${reason})`).join("; ");
     if (!process.env["ASSENT_API_KEY"])
       throw new CommandError(
-        `the policies do not allow everyday calls: ${what}. Run this again with ASSENT_API_KEY set to a key that may ` +
+        `the policies do not allow everyday calls: ${refusals}. Run this again with ASSENT_API_KEY set to a key that may ` +
           'write and activate policies, or install the pack "coding-agents" by hand (docs/packs.md)',
       );
     const admin = adminClient(config.url);
@@ -397,7 +399,6 @@ async function preparePolicies(
   done(io, `the policies allow in a workspace: ${answers.map(({ call }) => call).join(", ")}`);
 }
 
-/** Stores and activates the policy pack "coding-agents". */
 async function activatePack(admin: AdminClient, changes: Rollback[]): Promise<void> {
   const { policies: earlier } = await admin.call<{ policies: { active_version: number | null }[] }>(
     "GET",
@@ -480,10 +481,10 @@ async function testSecretCommand(io: Output, host: Host, line: string, folder: s
     throw new CommandError(`cat .env was not refused by the service through the hook (${line}): ${toPrintable(text)}`);
 }
 
-async function undo(io: Output, host: Host, scope: Scope, command: string | undefined): Promise<number> {
+async function removeSetup(io: Output, host: Host, scope: Scope, command: string | undefined): Promise<number> {
   applyChange(io, planUninstall(host, scope, command));
   const others = HOSTS.flatMap((each) =>
-    SCOPES.map((one) => settingsFile(each, one, settingsFolders())).filter(
+    SCOPES.map((scope) => settingsFile(each, scope, settingsFolders())).filter(
       (path) => path !== null && existsIn(path, each, command),
     ),
   );

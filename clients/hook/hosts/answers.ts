@@ -20,9 +20,9 @@ interface Dialect {
    */
   deadline: number;
   deny(reason: string): HookAnswer;
-  /** Gives no opinion, so that the host continues with its own rules. */
+  /** Leaves the call to the host's own rules. */
   pass(): HookAnswer;
-  /** Allows a call before it runs. Absent if the host has no such answer, or does not act on it. */
+  /** Allows a call before it runs. Absent if the host has no such answer, or ignores it. */
   allow?(reason: string): HookAnswer;
   /** Allows a call for which the host is about to ask its user. Absent if the host has no such event. */
   allowPrompt?(reason: string): HookAnswer;
@@ -32,8 +32,8 @@ interface Dialect {
    */
   replaceOutput?(replaced: ReplacedOutput): HookAnswer;
   /**
-   * Whether `allowPrompt` overrides the rules of the host that deny a call. The hook then uses it only for calls that a
-   * person approved, or that a grant covers.
+   * Whether `allowPrompt` overrides the host's rules that deny a call. The hook then uses it only for calls that a
+   * person approved or a grant covers.
    */
   promptOverridesRules?: true;
 }
@@ -93,14 +93,14 @@ export const HOST_DIALECTS: Readonly<Record<Host, Dialect>> = {
   cursor: {
     deadline: 100,
     deny: (reason) => jsonAnswer({ permission: "deny", user_message: reason, agent_message: reason }, 2, `${reason}\n`),
-    // With failClosed, Cursor treats an empty answer as a failure. It does not skip its own question after "allow".
+    // With failClosed, Cursor treats an empty answer as a failure. It still asks its own question after "allow".
     pass: () => jsonAnswer({ permission: "allow" }),
   },
   gemini: {
     deadline: 50,
     deny: (reason) => jsonAnswer({ decision: "deny", reason }),
     pass: stayQuiet,
-    // After a call, the reason of a denial takes the place of the output.
+    // After a call, the agent gets the reason of a denial in place of the output.
     replaceOutput: ({ output, reason }) => jsonAnswer({ decision: "deny", reason: reason ?? geminiText(output) }),
   },
   kiro: { deadline: 20, deny: (reason) => ({ stdout: "", stderr: `${reason}\n`, code: 2 }), pass: stayQuiet },
@@ -117,7 +117,7 @@ function geminiText(output: unknown): string {
   return typeof content === "string" ? content : JSON.stringify(content);
 }
 
-/** Whether the hook's output lets the host run a call, with or without the host's own rules. */
+/** Returns true if the hook's output lets the host run a call, with or without the host's own rules. */
 export function letsCallRun(
   host: Host,
   { stdout, code }: Pick<HookAnswer, "stdout"> & { code: number | null },
@@ -190,7 +190,7 @@ export function eventKind(payload: Readonly<Record<string, unknown>>): EventKind
   return Object.hasOwn(payload, "toolResult") ? "after" : "before";
 }
 
-/** Whether an event needs a decision. True for events that precede a tool call, and for unknown events. */
+/** Returns true if an event needs a decision. True for events that precede a tool call, and for unknown events. */
 export function needsDecision(payload: Readonly<Record<string, unknown>>): boolean {
   const kind = eventKind(payload);
   return kind === undefined || kind === "before";

@@ -8,7 +8,8 @@ export const CLAUDE_SINCE = {
   /** Knows the events PermissionRequest (2.0.45) and PermissionDenied. */
   promptEvents: [2, 1, 89],
   /**
-   * An allow of a hook overrides neither deny rules (2.1.77) nor the tool restrictions of background agents.
+   * Version from which a hook's allow overrides neither deny rules (fixed in 2.1.77) nor the tool restrictions of
+   * background agents.
    */
   boundedAllow: [2, 1, 222],
   /** Knows the option `onFailure` of a hook. */

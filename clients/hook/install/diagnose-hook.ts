@@ -26,7 +26,7 @@ import {
 type Variables = Readonly<Record<string, string | undefined>>;
 
 interface Finding {
-  /** `info` is a fact that is not a fault, for example how the host behaves without an answer. */
+  /** `info`: a fact that is not a fault, such as how the host behaves without an answer. */
   kind: "ok" | "wrong" | "info";
   text: string;
 }
@@ -187,9 +187,9 @@ async function runCanary(
 
 interface TestedCall {
   isAllowed: boolean;
-  /** Whether the hook started an action of the service, as it does before it allows a call. */
+  /** Whether the hook started an action at the service, as it does before it allows a call. */
   isStarted: boolean;
-  /** The output of the hook, or what it did instead of printing something. */
+  /** The output of the hook, or a description of its failure. */
   text: string;
 }
 

@@ -23,19 +23,19 @@ const SWITCHES: Partial<Record<Host, readonly Switch[]>> = {
 /** Returns why the host does not call its installed hook, as a sentence; null if no setting disables it. */
 export function findDisabledReason(
   host: Host,
-  place: SettingsFolders,
+  folders: SettingsFolders,
   read: ReadFile,
   command?: string,
 ): string | null {
-  if (host === "codex") return codexDisabledReason(place, read);
-  const managed = settingsFile(host, "managed", place);
+  if (host === "codex") return codexDisabledReason(folders, read);
+  const managed = settingsFile(host, "managed", folders);
   const isManaged = managed !== null && containsHook(read(managed), host, command);
   // The first file that contains the setting takes precedence.
   const files = [
     managed,
-    ...(host === "claude-code" ? [`${place.project}/.claude/settings.local.json`] : []),
-    settingsFile(host, "project", place),
-    settingsFile(host, "user", place),
+    ...(host === "claude-code" ? [`${folders.project}/.claude/settings.local.json`] : []),
+    settingsFile(host, "project", folders),
+    settingsFile(host, "user", folders),
   ].filter((path) => path !== null);
   for (const [path, disablingValue] of SWITCHES[host] ?? []) {
     const file = files.find((each) => readMember(read(each), path) !== undefined);
@@ -64,7 +64,8 @@ function codexDisabledReason({ home, project }: SettingsFolders, read: ReadFile)
 }
 
 /**
- * Whether the file contains `hooks = false`, or the older name `codex_hooks`, under [features] or on the same line.
+ * Returns true if the file contains `hooks = false`, or the older name `codex_hooks`, under [features] or on the same
+ * line.
  */
 function disablesHooksFeature(toml: string): boolean {
   let table = "";

@@ -90,7 +90,7 @@ export const PROMPT_EVENTS: Partial<Record<Host, string>> = {
 
 /**
  * Syntax that each host accepts in addition to JSON. If a file has other syntax, the host ignores the file, including
- * the hook, or does not start. For VS Code and Gemini this is known from their sources. The other hosts accept only
+ * the hook, or does not start. The syntax of VS Code and Gemini is from their sources. The other hosts accept only
  * JSON, or their syntax is unknown.
  */
 const ACCEPTED_SYNTAX: Partial<Record<Host, readonly SyntaxExtension[]>> = {
@@ -211,7 +211,7 @@ function hookEntries({ host, command, onFailure, promptEvents }: HookInstallatio
 
 const commandLine = (command: string, host: Host): string => `${command} --host ${host}`;
 
-/** Whether the settings contain exactly these entries of the hook, each of them once. */
+/** Returns true if the settings contain exactly these entries of the hook, each of them once. */
 function hasExactEntries(text: string, entries: readonly Entry[], host: Host, command: string): boolean {
   const value = parseSettings(text);
   const ownCommands = hookCommands(value, host, command);
@@ -266,11 +266,11 @@ function hookCommands(
 const HOOK_COMMAND =
   /(^|[\s/\\"'])assent-hook(["'\s]|$)|(^|[\s/\\"'])assent["']?\s+hook\s+--host|[/\\]hook[/\\](bin|launcher)[.][cm]?[jt]s\b/;
 
-/** Returns every command line in the settings, with the path of its entry. */
 function allCommands(settings: JsonObject): { path: (string | number)[]; line: unknown }[] {
   const inEntry = (each: unknown, path: (string | number)[]): { path: (string | number)[]; line: unknown }[] => {
     if (!isObject(each)) return [];
-    if (Array.isArray(each["hooks"])) return each["hooks"].flatMap((one, i) => inEntry(one, [...path, "hooks", i]));
+    if (Array.isArray(each["hooks"]))
+      return each["hooks"].flatMap((handler, i) => inEntry(handler, [...path, "hooks", i]));
     const action = isObject(each["action"]) ? each["action"]["command"] : undefined;
     const lines = [each["command"], each["bash"], each["powershell"], action].filter((line) => line !== undefined);
     return lines.slice(0, 1).map((line) => ({ path, line }));
@@ -299,7 +299,7 @@ function removalPath(settings: JsonObject, path: readonly (string | number)[]): 
   return at;
 }
 
-/** Whether the hook is registered for the event with which the host asks its user. @throws SettingsError */
+/** Returns true if the hook is registered for the event with which the host asks its user. @throws SettingsError */
 export function hasPromptHook(text: string, host: Host, command?: string): boolean {
   const event = PROMPT_EVENTS[host];
   return event === undefined || hookCommands(parseSettings(text), host, command).some(({ path }) => path[1] === event);
@@ -315,7 +315,7 @@ export function installedCommands(text: string | null, host: Host, command?: str
   return [...new Set(hookCommands(parseSettings(text), host, command).map(({ line }) => line))];
 }
 
-/** Whether the settings contain the hook. @throws SettingsError */
+/** Returns true if the settings contain the hook. @throws SettingsError */
 export const hasHook = (text: string | null, host: Host, command?: string): boolean =>
   installedCommands(text, host, command).length > 0;
 

@@ -1,4 +1,4 @@
-/** What a machine reports about itself: who it is, and whether its hosts run the hook. */
+/** The report of a machine about itself: its identity, and whether its hosts run the hook. */
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -31,7 +31,7 @@ const TRACES: Readonly<Record<Exclude<Host, "vscode">, readonly [program: string
 
 /**
  * Returns the hosts of this user on this machine, with the state of the hook in their user and managed settings. Hooks
- * in projects are not reported, because a project can only speak for itself.
+ * in projects are not reported, because they apply only in that project.
  * @param command command line with which the hook was installed; default: as `assent hook install` writes it
  * @example
  * reportHosts(process.env, homedir()); // [{ host: "claude-code", state: "present" }]
@@ -65,8 +65,8 @@ function readState(host: Host, folders: SettingsFolders, command: string | undef
 }
 
 /**
- * Returns what identifies this machine to the service: a hash of the id that systemd keeps, which may not be sent as it
- * is (machine-id(5)), or of a random id that is stored beside the hook's configuration.
+ * Returns the identity of this machine for the service. The id is a hash of systemd's machine id, which must not be
+ * sent unhashed (machine-id(5)), or of a random id that is stored next to the hook's configuration.
  */
 export function describeMachine(env: Variables): { id: string; name: string; platform: string } {
   const id = createHash("sha256")
@@ -95,7 +95,7 @@ function readMachineId(env: Variables): string {
   return readFileSync(path, "utf8");
 }
 
-/** Returns the address of the service that the hook uses, also if it has no key yet. Throws HookConfigError. */
+/** Returns the address of the service that the hook uses, even if it has no key yet. Throws HookConfigError. */
 export function readServiceUrl(env: Variables): string {
   return loadConfig({ ...env, ASSENT_API_KEY: env["ASSENT_API_KEY"] || "none" }).url;
 }

@@ -6,7 +6,7 @@ import { PLAIN_VALUE, wordValue, type Known } from "./word-values.ts";
 
 const TEXT: Known = { kind: "text" };
 export const NEW_TEMPORARY_FILE = "/tmp/tmp.XXXXXXXXXX";
-/** Commands of git whose output is the name of one commit, or of several. */
+/** Git commands whose output is the name of a commit, or of several. */
 const NAMES_COMMIT = new RegExp(
   [
     "merge-base( [\\w./~^@-]+)+",
@@ -50,7 +50,7 @@ export function outputOf(script: ParsedScript, folders: readonly string[], proje
   const [folder = "", ...alternatives] = folders;
   if (line === "pwd" && commands.length === 1 && alternatives.length === 0 && PLAIN_VALUE.test(folder))
     return { kind: "literal", text: folder };
-  // A file or a folder that is new, and therefore missing. The name stands for the one that mktemp chooses.
+  // A missing file or folder that mktemp creates. The argument's name represents the one that mktemp chooses.
   if (commands.length === 1 && /^mktemp( -d)?$/.test(line)) return { kind: "literal", text: NEW_TEMPORARY_FILE };
   if (commands.length === 1 && name === "git" && !/stash/.test(words.join(" ")) && NAMES_COMMIT.test(args.join(" ")))
     return { kind: "commit", text: "HEAD" };

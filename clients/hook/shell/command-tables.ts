@@ -7,7 +7,7 @@ export interface Wrapper {
   /** Long options, without dashes. Their value follows "=", or is the next word for `longValues`. */
   long?: readonly string[];
   longValues?: readonly string[];
-  /** Number of positional arguments in front of the command, such as the duration for `timeout`. */
+  /** Number of positional arguments before the command, such as the duration of `timeout`. */
   positional?: number;
   /** Whether `NAME=value` can precede the command. */
   assigns?: boolean;
@@ -141,10 +141,10 @@ const SPECIAL_VARIABLES: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** Names with capital letters that scripts use for their own values, and that no program reads. */
+/** Upper-case names that scripts use for their own values and that no program reads. */
 const LOCAL_VARIABLES = /^([A-Z]|FILES?|DIR|TMP_?(DIR|FILE)|WORKDIR|COUNT|RESULT|COMMIT|SHA|START|END|OLD|NEW)$/;
 
-/** Whether a variable has no meaning for a shell or for the programs that it starts, also if it is exported. */
+/** Returns true if a variable has no meaning for a shell or for the programs that it starts, even if it is exported. */
 export const isPrivateVariable = (name: string): boolean =>
   (/^[a-z][a-z0-9]*$/.test(name) && !SPECIAL_VARIABLES.has(name)) ||
   /^(?!(npm|pnpm|yarn|fish|zsh|ac|rvm|nvm)_)[a-z]+(_[a-z0-9]+)+(?<!_proxy)$/.test(name) ||
@@ -161,8 +161,8 @@ const NODE_OPTION =
   /^--(max-old-space-size=[0-9]+|no-warnings|enable-source-maps|trace-warnings|trace-deprecation|experimental-vm-modules)$/;
 
 /**
- * Whether an assignment cannot change which commands run, or how they run. Only the locales UTF-8 and C are harmless,
- * because in other character sets a backslash can be the second byte of a letter.
+ * Returns true if an assignment cannot change which commands run, or how they run. Only the locales UTF-8 and C are
+ * harmless, because in other character sets a backslash can be the second byte of a letter.
  */
 export function isHarmlessAssignment(variable: string, value: string): boolean {
   return (

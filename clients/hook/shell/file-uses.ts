@@ -1,6 +1,6 @@
 /**
- * How commands use the files that they name. A command that is in no list may display and change them: the lists only
- * exempt commands.
+ * Determines how commands use the files that they name. The lists only exempt commands: a command in no list counts as
+ * one that displays and changes its files.
  */
 import type { KnownProgram } from "./program-options.ts";
 import type { ProgramUse, Search } from "./shell-types.ts";
@@ -8,19 +8,19 @@ import type { ProgramUse, Search } from "./shell-types.ts";
 export interface FileUse {
   /** Whether the command may display the contents of a file. */
   opens: boolean;
-  /** Whether it may create, change or delete a file. */
+  /** Whether the command may create, change or delete a file. */
   changes: boolean;
-  /** If a file can be a folder, in which the command reads all files: what it does with those that git ignores. */
+  /** For a command that reads all files of a folder: whether it skips or reads those that git ignores. */
   searches?: "skipped" | "read";
-  /** Whether it overwrites the files, so that their contents are lost. */
+  /** Whether the command overwrites the files, so that their contents are lost. */
   replaces?: boolean;
-  /** Whether it may read settings or code from the files, which then decide what it does. */
+  /** Whether the command may read settings or code from the files, which then determine what it does. */
   obeys?: boolean;
-  /** Whether it only formats or corrects the files that it changes, which keeps their meaning. */
+  /** Whether the command only formats or corrects the files that it changes, which preserves their meaning. */
   formats?: boolean;
   /** Whether it deletes the files, and reports no other use of them. */
   deletes?: "files" | "folders";
-  /** Which arguments are files that the command creates: the last, with contents of the others, or all. */
+  /** Arguments that name files which the command creates: the last one (with contents of the others), or all. */
   creates?: "last" | "all";
   /** Whether it copies folders with the files in them. */
   copiesFolders?: boolean;
@@ -36,7 +36,7 @@ const READS = words(
   "cat head tail wc nl cut tr sort uniq diff date grep egrep fgrep rg jq yq awk gawk mawk comm cmp tac rev fold paste join column strings od " +
     "hexdump md5sum sha1sum sha256sum shasum cksum less more expand fmt",
 );
-/** Programs that check or run code. Some of them can also change it. */
+/** Programs that check or run code. Some of them can also change code. */
 const TOOLS = words(
   "npm pnpm yarn bun deno node tsc vitest jest mocha eslint stylelint biome oxlint playwright python python3 pytest mypy pyright ruff " +
     "go cargo rustc make just task tox nox mvn gradle dotnet rspec phpunit sh bash docker gh curl lsof pip pip3 uv poetry pdm composer bundle",
@@ -44,9 +44,9 @@ const TOOLS = words(
 const FORMATTERS = words("prettier eslint biome oxlint oxfmt stylelint black isort ruff gofmt goimports rustfmt");
 const CHANGING_OPTION = /^(--fix.*|--write|-w|-i.*|--in-place.*|format|fmt|-[a-z]*w)$/;
 const RECURSIVE = /^-[a-zA-Z]*[rRd]|^--[rd]/;
-/** Programs that display words or lines of files that git ignores, if they are in a folder. */
+/** Programs that display words or lines of git-ignored files if they are in a folder. */
 const SEARCHES_IGNORED = words("diff cspell markdownlint markdownlint-cli2 codespell bandit vale alex");
-/** Whether options make a program read files that git ignores. */
+/** Returns true if options make a program read files that git ignores. */
 const includesIgnored = (name: string, args: readonly string[]): boolean =>
   SEARCHES_IGNORED.has(name) ||
   args.some((arg) => arg === "--with-node-modules" || (name === "black" && arg.startsWith("--exclude"))) ||
@@ -62,27 +62,35 @@ const GIT_CHANGES = words("mv rm checkout apply am clean init clone");
 /** Commands of git that display names of files, or remove files from the index. */
 const GIT_NAMES = words("log status check-ignore ls-files ls-tree rm mv checkout switch restore shortlog rev-list");
 
-/** Whether a command of git may display the contents of the files that it names. */
+/** Returns true if a command of git may display the contents of the files that it names. */
 const showsContents = ([verb = "", ...args]: readonly string[]): boolean =>
   !GIT_NAMES.has(verb) ||
   (verb === "log" && args.some((arg) => /^-[a-zA-Z]*[pLcU]|^--(?!$|oneline$|stat$|graph$|name-)/.test(arg)));
 
-/** Whether options make a command that displays file names also display lines of a file, or run another program. */
+/**
+ * Returns true if options make a command that normally displays file names also display lines of a file, or run another
+ * program.
+ */
 const displaysLines = (name: string, args: readonly string[]): boolean =>
   (name === "fd" && args.some((arg) => /^-[a-zA-Z0-9]*[xX]|^--exe/.test(arg))) ||
   (name === "du" && args.some((arg) => /^-[a-zA-Z0-9]*X|^--(f|exclude-)/.test(arg))) ||
   (name === "file" && args.some((arg) => /^-[a-zA-Z0-9]*[fm]|^--(f|mag)/.test(arg)));
 
-/** Whether a command uses files that a file lists. */
+/** Returns true if a command uses files whose names it reads from a file. */
 export const usesListedFiles = (name: string, args: readonly string[]): boolean =>
   (["du", "wc", "sort"].includes(name) && args.some((arg) => /^--f(?!ield)/.test(arg))) ||
   (name === "file" && args.some((arg) => /^-[a-zA-Z0-9]*f|^--f/.test(arg)));
 
 /**
- * @param inTask whether the command is part of a task, whose text the agent did not write in this line
- * @param known what the program is known to do with its options
+ * @param inTask whether the command is part of a task of the project, and so not written by the agent in this line
+ * @param knownUse the known effects of the program with its options
  */
-export function fileUse(name: string, args: readonly string[], inTask: boolean, known: KnownProgram | null): FileUse {
+export function fileUse(
+  name: string,
+  args: readonly string[],
+  inTask: boolean,
+  knownUse: KnownProgram | null,
+): FileUse {
   if (name === "rm")
     return { opens: false, changes: false, deletes: args.some((arg) => RECURSIVE.test(arg)) ? "folders" : "files" };
   // Whatever runs in a folder reads settings there.
@@ -102,7 +110,7 @@ export function fileUse(name: string, args: readonly string[], inTask: boolean, 
   if (name === "git") {
     const shows = showsContents(args);
     // "git apply --check" and the like read a patch, and no settings.
-    if (known?.use === "reads" && args[0] === "apply") return { opens: true, changes: false };
+    if (knownUse?.use === "reads" && args[0] === "apply") return { opens: true, changes: false };
     return { opens: shows, changes: GIT_CHANGES.has(args[0] ?? ""), obeys: shows };
   }
   if (name === "tee") return { opens: false, changes: true, replaces: true, creates: "all" };
@@ -113,19 +121,19 @@ export function fileUse(name: string, args: readonly string[], inTask: boolean, 
   if (name === "sed" || name === "gsed")
     return { opens: true, changes: args.some((arg) => /^-[a-zA-Z]*i|^--in/.test(arg)) };
   const searches =
-    known === null && (TOOLS.has(name) || HAVE_SUBCOMMANDS.has(name))
+    knownUse === null && (TOOLS.has(name) || HAVE_SUBCOMMANDS.has(name))
       ? {}
       : { searches: includesIgnored(name, args) ? ("read" as const) : ("skipped" as const) };
-  if (known?.use === "reads") return { opens: true, changes: false, ...searches };
+  if (knownUse?.use === "reads") return { opens: true, changes: false, ...searches };
   const changes = TOOLS.has(name)
     ? changesSome
-    : known?.use !== "checks" || args.some((arg) => /^(--fix|--write|-w)/.test(arg));
+    : knownUse?.use !== "checks" || args.some((arg) => /^(--fix|--write|-w)/.test(arg));
   return { opens: true, changes, obeys: true, formats: FORMATTERS.has(name), ...searches };
 }
 
 /**
- * Returns which files a word of a command stands for, if it is a folder or a pattern that the program expands: `"src/*.ts"`, `./...`.
- * Returns nothing for a pattern that excludes files.
+ * Returns the files that a word of a command refers to, if it is a folder or a pattern that the program expands:
+ * `"src/*.ts"`, `./...`. Returns nothing for a pattern that excludes files.
  * @param text the word; empty if it is no pattern
  */
 export function wordSearch(path: string, text: string, ignored: "skipped" | "read", followsLinks: boolean): Search[] {
@@ -146,18 +154,21 @@ export function wordSearch(path: string, text: string, ignored: "skipped" | "rea
   return [{ path: folder, ignored: "matched", globs: [pattern, ...folders.filter((each) => each !== "")], ...word }];
 }
 
-/** Whether a word is the file of `docker build -f`. Without this check, a name such as `Dockerfile.dev` counts as a host. */
+/**
+ * Returns true if a word is the file of `docker build -f`. Without this check, a name such as `Dockerfile.dev` counts
+ * as a host.
+ */
 export const isBuildFile = (name: string, args: readonly string[], at: number): boolean =>
   ["docker", "podman"].includes(name) &&
   args[0] === "build" &&
   ["-f", "--file"].includes(args[at - 1] ?? "") &&
   /^([\w-]+\/)*Dockerfile[.][\w-]+$/.test(args[at] ?? "");
 
-/** Whether a program also reads files of its working folder that it does not name. */
-export const readsWorkingFolder = (name: string, known: ProgramUse | undefined): boolean =>
-  known === "checks" && !BUILDERS.has(name);
+/** Returns true if a program also reads files of its working folder that it does not name. */
+export const readsWorkingFolder = (name: string, knownUse: ProgramUse | undefined): boolean =>
+  knownUse === "checks" && !BUILDERS.has(name);
 
-/** Extensions of the file types of rg that agents use. Other types are not known, so such a search counts as one of all files. */
+/** File extensions of the types of rg that agents use. A search with another type counts as a search of all files. */
 const TYPE_GLOBS: Readonly<Record<string, string>> = {
   ts: "*.{ts,tsx,cts,mts}",
   js: "*.{js,jsx,cjs,mjs,vue}",
@@ -206,8 +217,8 @@ function parseSearch(
       const [, name = "", value] = /^--([^=]*)=?(.*)$/s.exec(arg) ?? [];
       options.push([name, long.has(name) && !arg.includes("=") ? (args[++at] ?? "") : (value ?? "")]);
     } else {
-      const first = Array.from(arg).findIndex((letter, i) => i > 0 && letters.includes(letter));
-      for (const letter of arg.slice(1, first < 0 ? undefined : first)) options.push([letter, ""]);
+      const first = Array.from(arg).findIndex((character, i) => i > 0 && letters.includes(character));
+      for (const character of arg.slice(1, first < 0 ? undefined : first)) options.push([character, ""]);
       if (first > 0) options.push([arg[first] as string, arg.slice(first + 1) || (args[++at] ?? "")]);
     }
   }
@@ -243,7 +254,7 @@ export function findSearch(
   const has = (pattern: RegExp): boolean => options.some(([option]) => pattern.test(option));
   if (command === "grep") {
     if (!has(/^([rRd]|rec.*|deref.*|dir.*)$/)) return null;
-    // A file is read if the last of the options that match it includes it.
+    // The last matching option determines whether a file is searched.
     const globs =
       has(/^exc/) && !options.every(([option]) => !option.startsWith("exc") || option === "exclude-dir")
         ? []
@@ -256,7 +267,7 @@ export function findSearch(
       operands,
     };
   }
-  // Such patterns also match names in other cases, and count as a search of everything.
+  // Such patterns match names in any case, so the search counts as one of all files.
   if (has(/^(iglob|glob-case-insensitive)$/)) return { ignored: "read", globs: [], operands };
   const types = values("t", "type").map((type) => typeGlob(type) ?? "*");
   const globs = values("g", "glob").filter((glob) => !glob.startsWith("!"));

@@ -6,13 +6,16 @@
 interface FilterSyntax {
   /** Short options without a value. */
   flags: string;
-  /** Options with a value in the next word, or in the same word for a letter, and the number of their values. */
+  /**
+   * Options with values, which follow in the next words or, for a letter, in the same word. Maps each to its number of
+   * values.
+   */
   values: Readonly<Record<string, number>>;
   /** Long options without a value, or with a value after "=". */
   long: RegExp;
   /** Options whose value is a program. */
   programs: readonly string[];
-  /** Whether an operand that is the program is read as a file, if there is one of this name. */
+  /** Whether the operand that is the program is read as a file if a file of this name exists. */
   operandMayBeFile?: boolean;
   isPlain(program: string): boolean;
 }
@@ -94,7 +97,8 @@ export function plainPrograms(name: string, args: readonly string[]): number[] |
       // `-i.bak` has a value, and so could the letters after "i".
       const letters = flags.includes("i") ? arg.slice(1).replace(/i[.][\w.-]*$/, "i") : arg.slice(1);
       const end = letters.endsWith("e") && programs.includes("-e");
-      if (!Array.from(end ? letters.slice(0, -1) : letters).every((letter) => flags.includes(letter))) return null;
+      if (!Array.from(end ? letters.slice(0, -1) : letters).every((character) => flags.includes(character)))
+        return null;
       if (/i./.test(letters)) return null;
       if (!end) continue;
       found.push(at + 1);
@@ -112,7 +116,10 @@ export function plainPrograms(name: string, args: readonly string[]): number[] |
 /** Commands of sed without arguments. */
 const SED_COMMANDS = "pdDPnNgGhHx=lqQz{}";
 
-/** Scripts with these commands: `s` without the flags `e` and `w`, `y`, text, labels, and all commands that only print. */
+/**
+ * Matches scripts with these commands: `s` without the flags `e` and `w`, `y`, text, labels, and all commands that only
+ * print.
+ */
 function isPlainSed(script: string): boolean {
   // In some character sets, a backslash can be the second byte of a letter.
   if (/[^\p{ASCII}]/u.test(script) && script.includes("\\")) return false;
@@ -168,7 +175,7 @@ function isPlainSed(script: string): boolean {
   }
 }
 
-/** Programs without functions that start commands, without redirections, and without variables that name other files. */
+/** Matches programs without functions that start commands, redirections, and variables that name other files. */
 function isPlainAwk(program: string): boolean {
   // Without "/" and "#", a quotation mark always belongs to a string.
   const text = /[/#]/.test(program) ? program : program.replace(/"(?:[^"\\]|\\.)*"/gs, "_");
@@ -178,7 +185,7 @@ function isPlainAwk(program: string): boolean {
   return !/[|>]/.test(actions.replace(/\|\||>=/g, ""));
 }
 
-/** Filters that read neither the environment nor modules. */
+/** Matches filters that read neither the environment nor modules. */
 function isPlainJq(filter: string): boolean {
   // A string can contain expressions: "\(env)".
   const text = filter.includes("\\(") ? filter : filter.replace(/"(?:[^"\\]|\\.)*"/gs, "_");

@@ -5,7 +5,7 @@ import { isNumber, isNumeric, type Known } from "./word-values.ts";
 import type { WorkingFolders } from "./working-folders.ts";
 
 export class LineVariables {
-  /** Null for a variable that the line assigned, and whose value is unknown. */
+  /** Null for a variable that the line assigned an unknown value. */
   private values = new Map<string, Known | null>();
   private readonly folders: WorkingFolders;
   private readonly home: string | null;
@@ -29,7 +29,7 @@ export class LineVariables {
   }
 
   /**
-   * Runs `read` for a script that may run in another shell, so that no value is known in it.
+   * Runs `read` for a script that may run in another shell, so that all variables are unknown in it.
    * @param words name and arguments of the script, if they are known
    */
   apart(assigned: readonly Assigned[], words: readonly (Known | null)[] | null, read: () => void): void {
@@ -42,7 +42,10 @@ export class LineVariables {
     for (const { name } of assigned) this.values.set(name, null);
   }
 
-  /** Runs `read` without the values of these variables, which it assigns. They are unknown afterwards. */
+  /**
+   * Runs `read` without the values of these variables, because the commands that it reads assign them. They are unknown
+   * afterwards.
+   */
   within(assigned: readonly Assigned[], read: () => void): void {
     const before = this.values;
     const forget = (): void => {

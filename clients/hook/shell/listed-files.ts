@@ -6,7 +6,7 @@ import type { ProjectFiles } from "./tasks/task-body.ts";
 import { wordValue } from "./word-values.ts";
 
 const MAX_LISTED = 1_000;
-/** Names that no shell and no xargs splits, and that are no options. */
+/** Matches names that no shell and no xargs splits and that are not options. */
 const PLAIN_NAME = /^(?![-~])[\w.@/+=,~[\]()-]+$/;
 
 interface Listing {
@@ -14,7 +14,7 @@ interface Listing {
   places: readonly string[];
   /** Patterns for the names; empty for all files. In git's patterns, `*` also matches "/". */
   globs: readonly string[];
-  /** Whether files that git ignores are listed. */
+  /** Whether the list includes files that git ignores. */
   ignored: boolean;
   /** Whether the patterns match names in any case. */
   ignoresCase?: boolean;
@@ -61,7 +61,7 @@ export function filesListedBy(
       const path = place.replace(/^\.\/?|\/+$/g, "");
       const names = project.files(folder, path, ignored);
       if (names === null) return null;
-      // What is in a listed folder would also be used.
+      // The command would also use the contents of a listed folder.
       if (listsFolders === true && names.some((name) => name.split("/").slice(0, -1).some(matches))) return null;
       const matching = names.filter((name) => !isExcluded(name) && matches(name));
       if (matching.length > MAX_LISTED || !matching.every((name) => PLAIN_NAME.test(name))) return null;
@@ -85,7 +85,7 @@ function literalWords(node: CommandNode | undefined): string[] | null {
   return words.map((each) => each?.text ?? "");
 }
 
-/** Whether a command passes on some lines of its input, unchanged. */
+/** Returns true if a command passes on some lines of its input, unchanged. */
 function isLineFilter(node: CommandNode): boolean {
   const [name = "", ...args] = literalWords(node) ?? [];
   const line = args.join(" ");
@@ -118,10 +118,10 @@ function findListing([name = "", ...args]: readonly string[], folder: string, pr
     return null;
   const operands = search.operands.map((at) => args[at] as string);
   const isFileList = name === "rg" && args.includes("--files");
-  const places = isFileList
+  const startFolders = isFileList
     ? args.filter((arg, at) => !arg.startsWith("-") && !/^-[gt]$|^--(glob|type)$/.test(args[at - 1] ?? ""))
     : operands;
-  return { places, globs: search.globs, ignored: search.ignored !== "skipped" };
+  return { places: startFolders, globs: search.globs, ignored: search.ignored !== "skipped" };
 }
 
 function gitListing(args: readonly string[], folder: string, project: ProjectFiles): Listing | null {
@@ -131,16 +131,16 @@ function gitListing(args: readonly string[], folder: string, project: ProjectFil
   const options = before.filter((arg) => arg.startsWith("-"));
   const operands = before.filter((arg) => !arg.startsWith("-"));
   const after = end < 0 ? [] : rest.slice(end + 1);
-  const known = (pattern: RegExp): boolean => options.every((option) => pattern.test(option));
+  const onlyOptions = (pattern: RegExp): boolean => options.every((option) => pattern.test(option));
   let specs: readonly string[];
-  if (verb === "ls-files" && known(/^(-z|-c|--cached)$/)) specs = [...operands, ...after];
-  else if (verb === "grep" && known(/^-[nilFEwPI]*l[nilFEwPI]*$|^--files-with-matches$|^-[iFEwPI]+$/))
+  if (verb === "ls-files" && onlyOptions(/^(-z|-c|--cached)$/)) specs = [...operands, ...after];
+  else if (verb === "grep" && onlyOptions(/^-[nilFEwPI]*l[nilFEwPI]*$|^--files-with-matches$|^-[iFEwPI]+$/))
     specs = operands.length === 1 ? after : [":"];
   // The names of other commits can be names of files that git does not track now. The names are relative to the top folder.
   else if (
     verb === "diff" &&
     options.includes("--name-only") &&
-    known(/^(--name-only|--cached|--staged|-z|--diff-filter=[A-Za-z]+)$/) &&
+    onlyOptions(/^(--name-only|--cached|--staged|-z|--diff-filter=[A-Za-z]+)$/) &&
     operands.every((each) => each === "HEAD") &&
     (project.list(`${folder}/.git`) !== null || project.read(`${folder}/.git`) !== null)
   )
@@ -162,7 +162,7 @@ const isOr = (arg: string): boolean => arg === "-o" || arg === "-or";
 
 function findCommandListing(args: readonly string[]): Listing | null {
   const start = args.findIndex((arg) => /^[-(!]/.test(arg));
-  const places = start < 0 ? args : args.slice(0, start);
+  const startFolders = start < 0 ? args : args.slice(0, start);
   const tests = start < 0 ? [] : args.slice(start);
   const action = tests.findIndex((arg) => /^-(exec|execdir|print|print0)$/.test(arg));
   const conditions = action < 0 ? tests : tests.slice(0, action);
@@ -179,11 +179,11 @@ function findCommandListing(args: readonly string[]): Listing | null {
     } else if (/^-i?path$/.test(arg)) {
       const [, prefix, folder] = /^(\*|\.)\/([\w.-]+)\/\*$/.exec(value) ?? [];
       if (!isNegated || folder === undefined) return null;
-      // The working folder is "." in the names that find compares, and other places begin with their own name.
+      // The paths that find compares begin with the place as the command names it, such as "." for the working folder.
       if (
         prefix === "."
-          ? places.some((place) => place !== ".")
-          : places.some((place) => !/^[.]\/?$/.test(place) && place.split("/").includes(folder))
+          ? startFolders.some((startFolder) => startFolder !== ".")
+          : startFolders.some((startFolder) => !/^[.]\/?$/.test(startFolder) && startFolder.split("/").includes(folder))
       )
         return null;
       excluded.push(prefix === "." ? `./${folder}` : folder);
@@ -201,10 +201,10 @@ function findCommandListing(args: readonly string[]): Listing | null {
   }
   if (!isFile && !(names.length > 0 && names.every((each) => /[.]\w+$/.test(each)))) return null;
   const ignoresCase = conditions.includes("-iname");
-  return { places, globs: names, ignored: true, ignoresCase, listsFolders: !isFile, excluded };
+  return { places: startFolders, globs: names, ignored: true, ignoresCase, listsFolders: !isFile, excluded };
 }
 
-/** Whether these words are actions only, which use every file that satisfies the conditions in front of them. */
+/** Returns true if these words are only actions, which use every file that satisfies the conditions before them. */
 function endsWithActions(words: readonly string[]): boolean {
   for (let at = 0; at < words.length; at++) {
     const word = words[at] as string;

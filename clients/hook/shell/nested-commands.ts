@@ -47,7 +47,10 @@ const FIND_EXEC_OPTIONS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
 const NO_OPTIONS: Wrapper = { flags: "", values: "" };
 const DISPLAYS: FileUse = { opens: true, changes: false };
-/** A program that is not in a folder of the system, so that a new file in a folder for temporary files is not free. */
+/**
+ * A program outside the system's folders. Because of it, the line's new files in a folder for temporary files are not
+ * exempt.
+ */
 const OBEYS: FileUse = { opens: false, changes: false, obeys: true };
 const NO_DISPLAY: FileUse = { opens: false, changes: false };
 
@@ -110,7 +113,7 @@ export class NestedCommands {
         return this.text(args, nestedVia, depth);
       case ".":
       case "source":
-        // A virtual environment, whose folder an agent cannot change without approval, only puts its programs first.
+        // A virtual environment only prepends its programs to PATH. An agent cannot change its folder without approval.
         if (args.length !== 1 || !/^(?:[\w./-]*\/)?[.]?venv\/bin\/activate$/.test(args[0]?.text ?? ""))
           this.reader.note("script");
         return record();
@@ -228,11 +231,11 @@ export class NestedCommands {
       if (found.length === 0 && (isWrapper || (isMissing && runsInstalledProgram(name, words[0] ?? "")))) return false;
       // Without a task of this name nothing runs. If the task is created before the line runs, its name is all that is known.
       if (isMissing && !words.some((word) => STANDARD_TASKS.has(word))) this.reader.note("script");
-      const shown = canonicalTaskArguments(name, words, found.length > 0);
+      const canonicalArgs = canonicalTaskArguments(name, words, found.length > 0);
       const plain = { isLiteral: true, startsWithTilde: false };
       this.reader.recordCommand(
         first,
-        shown.map((text) => args.find((each) => each.text === text) ?? { text, ...plain }),
+        canonicalArgs.map((text) => args.find((each) => each.text === text) ?? { text, ...plain }),
         via,
       );
       for (const body of found) this.reader.readTask(body, [...via, name], depth);
@@ -256,7 +259,7 @@ export class NestedCommands {
     if (installed !== undefined) this.reader.path(first, OBEYS);
     if (installed !== undefined)
       return this.read([{ ...first, text: installed }, ...args], [...via, "npx"], depth, null);
-    // The programs of a virtual environment, whose folder an agent cannot change without approval.
+    // A program of a virtual environment, whose folder an agent cannot change without approval.
     const [, program] = /^(?:[\w./-]*\/)?[.]?venv\/bin\/([\w.-]+)$/.exec(first.text) ?? [];
     const isRelative = !first.text.startsWith("/") && !/(^|\/)\.\.\//.test(first.text);
     const folder = first.text.slice(0, first.text.lastIndexOf("/"));
@@ -264,7 +267,8 @@ export class NestedCommands {
       return this.read([{ ...first, text: program }, ...args], [...via, "uv run"], depth, null);
     }
     const texts = this.scriptTexts(first);
-    // The same applies to these scripts, whose programs and options are known. If one is missing, anything can be put in its place.
+    // These wrapper scripts start known programs. If a script is missing, a file with any content could be created in
+    // its place.
     if (/(^|\/)(gradlew|mvnw)$/.test(first.text)) {
       if (texts.length === 0) this.reader.note("script");
       return record();
@@ -372,7 +376,7 @@ export class NestedCommands {
       this.reader.note("wrapper");
       return record();
     }
-    // A wrapper without a command does not run anything, except that `env` prints all variables.
+    // A wrapper without a command runs nothing, except that `env` prints all variables.
     if (rest.length === 0) return record();
     this.read(name === "xargs" ? this.withListedFiles(args, rest) : rest, via, depth, input);
   }
@@ -503,9 +507,9 @@ const listed = (files: readonly string[]): ShellArgument => ({
 });
 
 /** Returns the number of following words that belong to a group of short options; null if an option is unknown. */
-function extraWords({ flags, values }: Wrapper, letters: string): 0 | 1 | null {
-  for (const [i, letter] of Array.from(letters).entries()) {
-    if (values.includes(letter)) return i === letters.length - 1 ? 1 : 0;
+function extraWords({ flags, values }: Wrapper, characters: string): 0 | 1 | null {
+  for (const [i, letter] of Array.from(characters).entries()) {
+    if (values.includes(letter)) return i === characters.length - 1 ? 1 : 0;
     if (!flags.includes(letter)) return null;
   }
   return 0;

@@ -1,6 +1,6 @@
 /**
- * Parses a shell command: determines which commands run, with which arguments and on which files, and what the text
- * does not determine. Pure.
+ * Parses a shell command: determines which commands run, with which arguments and on which files, and what remains
+ * unclear. Pure.
  */
 import {
   parse,
@@ -40,9 +40,9 @@ import type { ProjectFiles, TaskBody } from "./tasks/task-body.ts";
 import { isHarmlessAssignment, isPrivateVariable } from "./command-tables.ts";
 
 const NO_PROJECT: ProjectFiles = { read: () => null, list: () => null, files: () => null };
-/** Maximum number of values of a loop that are read one by one. */
+/** Maximum number of values of a loop that are read individually. */
 const MAX_VALUES = 8;
-/** Maximum number of times that bodies of loops are read. */
+/** Maximum number of iterations of loops that are read. */
 const MAX_LOOPS = 200;
 const READS: FileUse = { opens: true, changes: false };
 const MAX_LENGTH = 32_768;
@@ -345,7 +345,7 @@ class ShellReader {
         return this.readPipeline(node, via, depth);
       case "AndOr": {
         const [first, ...others] = node.commands;
-        // After "&&", a command runs only if all in front of it did. After "||", it may run.
+        // After "&&", a command runs only if all commands before it succeeded. After "||", it may run.
         const isChain = node.operators.every((operator) => operator === "&&");
         const walk = (each: SyntaxNode): void => {
           this.walk(each, via, depth);
@@ -421,7 +421,10 @@ class ShellReader {
     forEachChild(node, (child) => this.walk(child, via, depth));
   }
 
-  /** Reads a part of the line that may not run, may run again, or runs in a shell of its own. Its assignments end with it. */
+  /**
+   * Reads a part of the line that may be skipped, may run repeatedly, or runs in a separate shell. Its assignments end
+   * with it.
+   */
   private within(nodes: readonly SyntaxNode[], isSequential: boolean, read: () => void): void {
     const before = this.isSequential;
     this.isSequential = isSequential;
@@ -458,7 +461,7 @@ class ShellReader {
     const values = (node.wordlist ?? []).flatMap((each) => numbersOf(each.text) ?? this.loopValue(each, via, depth));
     const readBody = (value: Known): void => {
       if (++this.loops > MAX_LOOPS) return this.note("size");
-      // A value that the body assigns also reaches the statements in front of the assignment.
+      // A value that the body assigns also reaches earlier statements of the body, in the next iteration.
       this.variables.within([{ name, counts: false }, ...assignedNames([node.body])], () => {
         if (isPrivateVariable(name)) this.variables.set(name, value);
         const before = this.isSequential;
@@ -478,7 +481,7 @@ class ShellReader {
     if (argument.matches !== undefined) return { kind: "files", paths: argument.matches };
     if (argument.commit !== undefined) return { kind: "commit", text: argument.commit };
     if (argument.isText === true || argument.isSplitText === true) return { kind: "text" };
-    // Shells disagree on whether they split the value when it is used.
+    // Shells disagree on whether they split such a value.
     if (!/^[\w./@:+,=%-]+$/.test(argument.text)) return { kind: "text" };
     return { kind: "literal", text: argument.text };
   }
@@ -553,14 +556,18 @@ class ShellReader {
     const [part, ...others] = word.parts ?? [];
     if (part?.type !== "ProcessSubstitution" || others.length > 0 || part.operator !== "<" || part.script === undefined)
       return null;
-    // fish opens the file of that name for the standard input, which these commands do not read without operands.
+    // In fish, `diff <(ls)` reads standard input from the file that `ls` names. Without operands, these commands do not
+    // read standard input.
     if (!["diff", "comm", "cmp", "join"].includes(name)) return null;
     const { script } = part;
     this.withInput(null, () => this.within([script], true, () => this.walk(script, via, depth)));
     return { text: word.text, isLiteral: true, startsWithTilde: false, matches: [] };
   }
 
-  /** Returns a pattern with the files that it matches; null if the word is no plain pattern, or the matches are unknown. */
+  /**
+   * Returns a pattern with the files that it matches; null if the word is not a simple pattern, or the matches are
+   * unknown.
+   */
   private matchedArgument(word: Word): ShellArgument | null {
     if (word.parts?.every(({ type }) => type === "Literal" || type === "Glob") !== true) return null;
     const matches = this.workingFolders.all().map((folder) => matchFiles(word.text, folder, this.project));
@@ -700,7 +707,7 @@ function knownValue({ text, isLiteral, isText, isSplitText, isNumber, matches, c
   return isLiteral ? { kind: "literal", text } : null;
 }
 
-/** Returns the numbers of a range such as `{1..3}`, or that they are numbers if there are many; null for another word. */
+/** Returns the numbers of a range such as `{1..3}`; for a long range, one unknown number; null for another word. */
 function numbersOf(word: string): Known[] | null {
   const [, first, last] = /^\{(0|[1-9][0-9]{0,8})\.\.(0|[1-9][0-9]{0,8})\}$/.exec(word) ?? [];
   if (first === undefined) return /^\{[0-9]+\.\.[0-9]+\}$/.test(word) ? [{ kind: "number" }] : null;
@@ -732,7 +739,7 @@ const literalArgument = (text: string): ShellArgument => ({ text, isLiteral: tru
 const changesInput = (node: Redirection): boolean =>
   node.type !== "Redirect" || ["<", "<>", "<&"].includes(node.operator);
 
-/** Whether `[[ … ]]` only compares text or examines one file. */
+/** Returns true if `[[ … ]]` only compares text or examines one file. */
 const isPlainTest = (node: TestExpression): boolean =>
   node.type === "TestUnary"
     ? /^-[fdeszrwxnLh]$/.test(node.operator)

@@ -5,7 +5,7 @@ import type { ProgramUse, ShellArgument } from "./shell-types.ts";
 export interface KnownProgram {
   /** Absent if an option or an operand is not in the table. */
   use?: ProgramUse;
-  /** Arguments that name no file that the program displays: subcommands, and the folder of a build. */
+  /** Indexes of arguments that do not name a displayed file, such as subcommands and the folder of a build. */
   others: ReadonlySet<number>;
   /** Arguments that are text, and no names of files or hosts. */
   texts: ReadonlySet<number>;
@@ -36,18 +36,18 @@ interface Program extends Options {
   after: Options | null;
 }
 
-const whole = (source: string, flags = ""): RegExp => new RegExp(`^(?:${source})$`, `s${flags}`);
+const wholeMatch = (source: string, flags = ""): RegExp => new RegExp(`^(?:${source})$`, `s${flags}`);
 
 function addOption(token: string, { letters, names, patterns }: Options): void {
   if (token === "*") return void patterns.push(/^-/);
-  if (token.startsWith("/")) return void patterns.push(whole(token.slice(1, -1)));
+  if (token.startsWith("/")) return void patterns.push(wholeMatch(token.slice(1, -1)));
   const [, dashes = "", name = "", value, content = ""] = /^(--|-|~)([^=[]+)(\[=\]|=)?(.*)$/.exec(token) ?? [];
   const option: Option = {
     value: value === undefined ? "none" : value === "=" ? "required" : "attached",
     content: content.startsWith("~") ? "text" : content === ">" ? "output" : content === "^" ? "build" : "other",
-    pattern: /^~?\//.test(content) ? whole(content.replace(/^~?\/|\/$/g, "")) : null,
+    pattern: /^~?\//.test(content) ? wholeMatch(content.replace(/^~?\/|\/$/g, "")) : null,
   };
-  if (dashes === "-") for (const letter of name) letters.set(letter, option);
+  if (dashes === "-") for (const character of name) letters.set(character, option);
   if (dashes !== "-") names.set(`--${name}`, option);
   if (dashes === "~") names.set(`-${name}`, option);
 }
@@ -73,9 +73,9 @@ function readTable(): Map<string, Program> {
     for (const token of tokens.split(" ")) {
       const [, rule, source = ""] = /^(first|operands|needs|bundle|min|max)(.*)$/.exec(token) ?? [];
       if (token === "--") program.after = noOptions();
-      else if (rule === "first" || rule === "operands") program[rule] = whole(source.slice(1, -1), "i");
-      else if (rule === "needs") program.needed = whole(source.slice(1, -1));
-      else if (rule === "bundle") program.bundle = whole(source.slice(1, -1));
+      else if (rule === "first" || rule === "operands") program[rule] = wholeMatch(source.slice(1, -1), "i");
+      else if (rule === "needs") program.needed = wholeMatch(source.slice(1, -1));
+      else if (rule === "bundle") program.bundle = wholeMatch(source.slice(1, -1));
       else if (rule === "min" || rule === "max") program[rule] = Number(source);
       else addOption(token, program.after ?? program);
     }

@@ -23,7 +23,7 @@ const UNCLEAR_REASONS = [
   "alias",
   /** The command changes the shell's state: for example `shopt`, `hash`, `umask`, or `set` with most options. */
   "state",
-  /** A shell or a task runner runs text from a file, and the text is unknown or could change before it runs. */
+  /** A shell or a task runner runs text from a file. The text is unknown, or could change before it runs. */
   "script",
   /** A shell or an interpreter reads its program from standard input. */
   "stdin",
@@ -43,7 +43,10 @@ const UNCLEAR_REASONS = [
 ] as const;
 export type UnclearReason = (typeof UNCLEAR_REASONS)[number];
 
-/** What a program is known to do: it displays what it names, builds or tests the project, or makes changes that git can undo. */
+/**
+ * Known effect of a program: it displays the files that it names, builds or tests the project, or makes changes that
+ * git can undo.
+ */
 export type ProgramUse = "reads" | "checks" | "local";
 
 export interface ShellCommand {
@@ -74,7 +77,7 @@ export interface ParsedShell {
   unclear: UnclearReason[];
 }
 
-/** How a command line uses the paths in it. Absolute paths, which may contain "..". */
+/** How a command line uses paths. The paths are absolute and may contain "..". */
 export interface FileUses {
   /** Files whose contents a command may display. */
   opened: Set<string>;
@@ -85,8 +88,8 @@ export interface FileUses {
   /** Paths that a command may create, change or delete. */
   changed: Set<string>;
   /**
-   * For a command that creates files: its arguments except the last, which `cp` and `mv` copy or move, and the paths in a
-   * target folder that these would replace.
+   * For a command that creates files: its arguments except the last one, which `cp` and `mv` copy or move, and the
+   * paths in a target folder that they would replace.
    */
   copied: Set<string>;
   /** Files that may contain settings or code for a command. */
@@ -103,8 +106,9 @@ export interface FileUses {
 export interface Search {
   path: string;
   /**
-   * Whether the search reads files that git ignores: `skipped`, `read`, or `matched`, with which rg reads the files that
-   * match a pattern, but no ignored folders. With `tracked`, it reads no untracked files, unless git tracks nothing in the folder.
+   * Whether the search reads files that git ignores: `skipped`, `read`, or `matched` (rg reads ignored files that match
+   * a pattern, but not ignored folders). `tracked`: it reads no untracked files, unless git tracks nothing in the
+   * folder.
    */
   ignored: "tracked" | "skipped" | "matched" | "read";
   /** Patterns for the names of the files that the search reads; empty for all files. */
@@ -124,7 +128,7 @@ export interface ShellContext {
   cwds: readonly string[];
   /** Home folder, absolute; null if unknown. */
   home: string | null;
-  /** Files of the workspace. If absent, it is unknown what task runners run. */
+  /** Files of the workspace. Without them, the commands of task runners are unknown. */
   project?: ProjectFiles;
 }
 
@@ -136,14 +140,14 @@ export interface ShellArgument {
   startsWithTilde: boolean;
   /** Whether zsh may interpret the argument as a file pattern. */
   mayBeZshPattern?: boolean;
-  /** The files that a pattern matches, or that a command of the line lists. Absolute. */
+  /** The files that a pattern matches, or that another command of the line lists. Absolute paths. */
   matches?: readonly string[];
-  /** Whether the value is output of commands of the line, and in quotes, so that it is one word. */
+  /** Whether the value is the quoted output of other commands of the line, so that it is one word. */
   isText?: boolean;
   /** Whether the value is a number that the line computes. `text` is then "0". */
   isNumber?: boolean;
-  /** The same as `isText` without quotes, so that it can be several words. */
+  /** Whether the value is the unquoted output of other commands of the line, so that it can be several words. */
   isSplitText?: boolean;
-  /** For the name of a commit: the word in which `HEAD` stands for it. */
+  /** For the name of a commit: the word, with `HEAD` in place of the name. */
   commit?: string;
 }

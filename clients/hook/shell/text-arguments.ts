@@ -63,7 +63,7 @@ interface TextSyntax {
   verb?: string;
   /** Options whose value is text. */
   options?: RegExp;
-  /** Options that have two values, both of which are text. */
+  /** Matches options with two values, both of which are text. */
   pairs?: RegExp;
   /** Options without a value. */
   flags?: RegExp;
@@ -81,7 +81,7 @@ const TEST_RUNNER: TextSyntax = {
   flags:
     /^(-[vqxsu]|-(race|short)|--(run|watch|coverage|silent|verbose|bail|ci|test|only|exact|nocapture|no-capture|lib|release|workspace|all|ignored|if-present))$/,
 };
-/** Operands are filters of the names of tests, unless they are paths. */
+/** Operands select tests by name, unless they are paths. */
 const FILTERS_TESTS: TextSyntax = { ...TEST_RUNNER, operands: "all", value: /^[^/]*$/ };
 const FILTERED: TextSyntax = { options: /^--(filter|tests)$/ };
 const CONTAINER: readonly TextSyntax[] = [
@@ -204,7 +204,7 @@ const TEXT_SYNTAX: Readonly<Record<string, readonly TextSyntax[]>> = {
     ...CONTAINER,
     { ...COMPOSE, verb: "compose" },
     { ...COMPOSE, verb: `compose ${COMPOSE_VERBS}`, operands: "all" },
-    // Options in front of the verb, such as the name of the project.
+    // Options before the verb, such as the name of the project.
     { options: /^(-p|--(project-name|profile))$/ },
   ],
   "docker-compose": [COMPOSE, { ...COMPOSE, verb: COMPOSE_VERBS, operands: "all" }],
@@ -268,12 +268,15 @@ const TEXT_SYNTAX: Readonly<Record<string, readonly TextSyntax[]>> = {
   say: [{ options: /^-[vr]$/, operands: "all" }],
   "notify-send": [{ options: /^-[uti]$/, operands: "all" }],
 };
-/** Programs that send their texts to other machines, so that an address in a text counts. */
+/** Programs that send text to other machines. For them, addresses in a text count, too. */
 const SENDERS = new Set(["curl", "wget", "docker", "docker-compose", "podman", "kubectl", "oc", "helm"]);
 
 export const sendsTexts = (name: string): boolean => SENDERS.has(name);
 
-/** Whether all arguments of a program are texts, options without a value, or one verb, and none has a special character. */
+/**
+ * Returns true if all arguments of a program are texts, options without a value, or one verb, and none has a special
+ * character.
+ */
 export function hasOnlyNames(name: string, args: readonly ShellArgument[]): boolean {
   if (!args.every(({ text, isLiteral }) => isLiteral && /^[\w./ -]+$/.test(text))) return false;
   return (TEXT_SYNTAX[name] ?? []).some((syntax) => {
@@ -282,7 +285,7 @@ export function hasOnlyNames(name: string, args: readonly ShellArgument[]): bool
   });
 }
 
-/** Separates the arguments that are text from those that may name files. Options without a value are neither. */
+/** Separates the arguments that are text from those that may name files. Skips options without a value. */
 function readTexts(
   { verb, options, pairs, flags, value, passesOptions, operands }: TextSyntax,
   args: readonly ShellArgument[],
@@ -293,7 +296,9 @@ function readTexts(
   const words: string[] = [];
   /** Number of operands after the verb; null in front of it. */
   let count = verb === undefined ? 0 : null;
-  /** How many of the next words are values of the last option; null if it is unknown whether the next one is. */
+  /**
+   * Number of the next words that are values of the last option; null if it is unknown whether the next word is one.
+   */
   let values: number | null = 0;
   /** Whether all words in front of this are known to be operands or to belong to an option. */
   let isCertain = true;
@@ -372,7 +377,8 @@ export function textArguments(name: string, args: readonly ShellArgument[]): rea
 }
 
 /**
- * Whether the output of other commands can be this argument, whatever it is: the command only displays or compares it, or searches for it.
+ * Returns true if any output of other commands is harmless as this argument: the command only displays or compares it,
+ * or searches for it.
  */
 export function acceptsText(name: string, args: readonly ShellArgument[], at: number): boolean {
   const { text, isText } = args[at] as ShellArgument;
@@ -430,20 +436,20 @@ function patternArguments(
       // The files that another pattern includes are read.
       else if (text.startsWith("--exclude") || /^(--i?glob=)?!/.test(pattern.text)) excluded.push(pattern);
     } else if (!text.startsWith("--")) {
-      const letters = Array.from(text.slice(1));
-      const first = letters.findIndex((letter) => !flags.includes(letter));
+      const characters = Array.from(text.slice(1));
+      const first = characters.findIndex((character) => !flags.includes(character));
       if (first < 0) continue;
-      const letter = letters[first] as string;
-      const value = Object.hasOwn(values, letter) ? values[letter] : undefined;
-      const attachedValue = letters.slice(first + 1).join("");
+      const character = characters[first] as string;
+      const value = Object.hasOwn(values, character) ? values[character] : undefined;
+      const attachedValue = characters.slice(first + 1).join("");
       const next = attachedValue === "" ? args[++at] : undefined;
       if (next?.isLiteral === false) return null;
-      if (letter === "e") {
+      if (character === "e") {
         const pattern = attachedValue === "" ? next : argument;
         if (pattern === undefined) return null;
         patterns.push(pattern);
       } else if (value?.test(next?.text ?? attachedValue) !== true) return null;
-      else if (letter === "g" && next?.text.startsWith("!") === true) excluded.push(next);
+      else if (character === "g" && next?.text.startsWith("!") === true) excluded.push(next);
     } else if (!long.test(text)) return null;
   }
   // A pattern of file names can become several words, of which only the first is the pattern.

@@ -11,13 +11,13 @@ import {
 import type { UnclearReason } from "./shell-types.ts";
 
 /**
- * What is known about a computed value: the names of files (absolute, without spaces or patterns), the name of a commit, or that it is
- * only text: the output of commands of this line.
+ * Known properties of a computed value. Either it is the names of files (absolute, without spaces or patterns), or the
+ * name of a commit, or only text: the output of commands of this line.
  */
 export type Known =
   | { kind: "literal"; text: string }
   | { kind: "files"; paths: readonly string[] }
-  /** A number. Whatever it is, "0" has the same meaning for the decision if it is a whole word. */
+  /** A number. If it is a whole word, any number has the same meaning for the decision as "0". */
   | { kind: "number" }
   /** `text` is the word in which `HEAD` stands for the commit. */
   | { kind: "commit"; text: string }
@@ -37,7 +37,7 @@ interface WordValue {
   text: string;
   /** Whether the value is known. */
   isLiteral: boolean;
-  /** For an unknown value in quotes, what is known about it. */
+  /** For an unknown value in quotes, its known properties. */
   known: Known | null;
   unclear: UnclearReason | null;
   /** Scripts in the word's command substitutions, which also run. */
@@ -51,16 +51,17 @@ interface WordValue {
 }
 
 /**
- * Whether the parser treats the text as plain although it has a meaning in a shell, such as "1>(x)". The caller must
- * replace quoted parts with a quotation mark.
+ * Returns true if the parser treats the text as plain although it has a meaning in a shell, such as "1>(x)". The caller
+ * must replace quoted parts with a quotation mark.
  */
 function isMisread(raw: string): boolean {
   return /[<>()|&;\s]|\$['"]/.test(withoutEscapes(raw)) || hasExpansion(raw);
 }
 
 /**
- * Whether the text contains `$` or a backtick that starts an expansion. Used for double quotes and here-documents, in
- * which other operators have no meaning. zsh allows all letters in names, and "=", "^", "~" and "+" before names.
+ * Returns true if the text contains `$` or a backtick that starts an expansion. Used for double quotes and
+ * here-documents, in which other operators have no meaning. zsh allows all letters in names, and "=", "^", "~" and "+"
+ * before names.
  */
 export function hasExpansion(raw: string): boolean {
   return /`|\$[\w({[@*#?$!=^~+\u0080-\uffff-]/.test(withoutEscapes(raw));
@@ -75,7 +76,7 @@ const OPEN_BRACKET = /\[[^\]]*$|\{[^}]*$/;
 /** Matches backslashes in single quotes that fish removes. */
 const FISH_QUOTED_ESCAPE = /\\[\\']/;
 
-/** Whether some shell gives the quoted text another value: dash for `$'…'` and `$"…"`, fish for backslashes. */
+/** Returns true if some shell gives the quoted text another value: dash for `$'…'` and `$"…"`, fish for backslashes. */
 function differsBetweenShells(part: WordPart): boolean {
   switch (part.type) {
     case "Literal":
@@ -85,12 +86,12 @@ function differsBetweenShells(part: WordPart): boolean {
     case "DoubleQuoted":
       return part.parts.some((each) => each.type === "Literal" && /\\`/.test(each.text));
     default:
-      // Where `$'\t'` is not a tab, it is a word that no command takes for an option or a file.
+      // Some shells read `$'\\t'` literally. No command takes the literal word for an option or a file.
       return (part.type === "AnsiCQuoted" && !/^\$'\\[nt]'$/.test(part.text)) || part.type === "LocaleString";
   }
 }
 
-/** Whether the word contains unquoted "^", "#" or "~", which are pattern operators in zsh. */
+/** Returns true if the word contains unquoted "^", "#" or "~", which are pattern operators in zsh. */
 function isZshPattern(raw: string): boolean {
   return /[\^#]|.~./s.test(withoutEscapes(raw));
 }
@@ -177,7 +178,7 @@ function unclearReason(part: WordPart): UnclearReason {
 
 const literal = (text: string): Known => ({ kind: "literal", text });
 
-/** Text that a shell neither splits nor expands when a variable with this value is used without quotes. */
+/** Text that a shell neither splits nor expands when it is the value of an unquoted variable. */
 export const PLAIN_VALUE = /^[\w./@:+,=%-]+$/;
 
 function partValue(part: WordPart, scripts: ParsedScript[], scope: Scope, isQuoted: boolean): Known | null {
@@ -225,8 +226,8 @@ function unknownValue(part: WordPart, scripts: ParsedScript[]): null {
 }
 
 /**
- * Whether `$((…))` only computes with numbers. A shell evaluates the value of a variable as an expression, which can run commands, so each
- * variable must be a number.
+ * Returns true if `$((…))` only computes with numbers. A shell evaluates the value of a variable as an expression,
+ * which can run commands, so each variable must be a number.
  */
 export function isNumeric(text: string, scope: Scope): boolean {
   const [, expression = ""] = /^\$\(\(([\w\s$+*/%<>()-]+)\)\)$/.exec(text) ?? [];
@@ -249,7 +250,7 @@ function parameterValue(part: ParameterExpansionPart, scripts: ParsedScript[], s
   const isPlain = (operand: Word): boolean => wordValue(operand).isLiteral || /^[\w.*/?+@ -]*$/.test(operand.text);
   if (operation.type === "Remove") return isPlain(operation.operand) ? { kind: "text" } : null;
   const isDefault = operation.type === "Default" && /^:?[-+]$/.test(operation.operator);
-  // An argument of a script is known, also if it is missing.
+  // An argument of a script is known, even if it is missing.
   if (isDefault && /^[1-9]$/.test(parameter) && operation.operator.endsWith("-") && value.kind === "literal") {
     const { text, isLiteral } = wordValue(operation.operand);
     return value.text !== "" ? value : isLiteral ? literal(text) : null;

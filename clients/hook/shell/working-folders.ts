@@ -11,13 +11,13 @@ export class WorkingFolders {
    * others, except within a list such as `cd src && ls`.
    */
   private folders: Set<string>;
-  /** Folders in which the current list may have run, such as those of `cd src && ls`. */
+  /** Folders in which a command of the current list may have run, such as those of `cd src && ls`. */
   private seen: Set<string>;
   /** All folders in which a part of the line may have run. */
   private readonly visited: Set<string>;
   /** Folders to which the last `cd` may have changed. */
   private entered = new Set<string>();
-  /** Whether a `cd` in front of this part of the line succeeded, so that `cd -` returns to a folder of the line. */
+  /** Whether an earlier `cd` of the line succeeded, so that `cd -` returns to a folder of the line. */
   private hasChanged = false;
   private readonly home: string | null;
   private readonly note: (reason: UnclearReason) => void;
@@ -46,7 +46,7 @@ export class WorkingFolders {
     const targets =
       target === undefined
         ? [this.home]
-        : (target.matches ?? [...this.folders].map((place) => this.resolve(target, target.text, place)));
+        : (target.matches ?? [...this.folders].map((folder) => this.resolve(target, target.text, folder)));
     // `cd` removes ".." from the text of the path, and does not follow links for it.
     const entered = targets.flatMap((path) => (path === null ? [] : [resolve(path)]));
     for (const path of entered) {
@@ -58,13 +58,19 @@ export class WorkingFolders {
     this.entered = new Set(entered);
   }
 
-  /** Keeps only the folders to which the last `cd` may have changed. The next commands must run only if it succeeded. */
+  /**
+   * Keeps only the folders to which the last `cd` may have changed. Call it only if the next commands run only after
+   * its success.
+   */
   dropLeft(): void {
     this.folders = this.entered;
     this.hasChanged = true;
   }
 
-  /** Reads a list such as `cd src && ls`. Afterwards, all its folders count, because it is unknown which of its commands ran. */
+  /**
+   * Reads a list such as `cd src && ls`. Afterwards, the line can be in any of its folders, because it is unknown which
+   * of its commands ran.
+   */
   withinList(read: () => void): void {
     const { folders, seen, hasChanged } = this;
     this.seen = new Set(folders);
@@ -74,14 +80,14 @@ export class WorkingFolders {
     this.seen = new Set([...seen, ...this.folders]);
   }
 
-  /** Reads a loop. A turn runs in the folder that the turn in front of it entered, and that folder is unknown. */
+  /** Reads a loop. An iteration starts in the folder in which the previous one ended, which is unknown. */
   withinLoop(read: () => void): void {
     const { size } = this.folders;
     this.withinList(read);
     if (this.folders.size > size) this.note("directory");
   }
 
-  /** Lets every folder of the line count again, because an earlier command may have run in it. */
+  /** Considers all folders of the line again, because an earlier command may have run in any of them. */
   restoreAll(): void {
     this.folders = new Set(this.visited);
     this.seen = new Set(this.visited);
@@ -121,9 +127,9 @@ export class WorkingFolders {
       );
     // Also consider parts of `of=/dev/sda`, `--file=x`, `HEAD:x`, `host:x`, `src=x,dst=y` and `@x`, but not parts of
     // URLs.
-    for (const piece of text.split(/[=:,@]/).slice(text.startsWith("-") ? 1 : 0))
-      if (!piece.startsWith("//"))
-        paths.push(...this.filePaths({ ...argument, text: piece, startsWithTilde: piece.startsWith("~") }));
+    for (const chunk of text.split(/[=:,@]/).slice(text.startsWith("-") ? 1 : 0))
+      if (!chunk.startsWith("//"))
+        paths.push(...this.filePaths({ ...argument, text: chunk, startsWithTilde: chunk.startsWith("~") }));
     return [...new Set(paths)];
   }
 
@@ -132,11 +138,11 @@ export class WorkingFolders {
     const { text } = argument;
     if (text.length > 4096) this.note("size");
     if (text === "" || text.length > 4096) return [];
-    const paths = [...this.folders].map((place) => this.resolve(argument, text, place));
+    const paths = [...this.folders].map((folder) => this.resolve(argument, text, folder));
     return [...new Set(paths.filter((path) => path !== null))];
   }
 
-  private resolve({ startsWithTilde: tilde }: ShellArgument, text: string, place: string): string | null {
+  private resolve({ startsWithTilde: tilde }: ShellArgument, text: string, baseFolder: string): string | null {
     let path = text;
     if (tilde || text.startsWith("~/")) {
       const match = /^~(\/.*)?$/s.exec(text);
@@ -146,7 +152,7 @@ export class WorkingFolders {
       }
       path = this.home + (match[1] ?? "");
     }
-    return isAbsolute(path) ? path : `${place}/${path}`;
+    return isAbsolute(path) ? path : `${baseFolder}/${path}`;
   }
 
   /** Returns the name of a command: `rm` for `/bin/rm`. Leaves paths outside the system's folders unchanged. */

@@ -40,7 +40,7 @@ export async function doctor(args: string[], io: Output): Promise<number> {
   return findings.some(({ state }) => state === "problem") ? EXIT_CODES.failure : EXIT_CODES.ok;
 }
 
-/** Returns the stored login and what is wrong with it. The login is null if it does not work. */
+/** Returns the stored login and a fault of it. The login is null if it does not work. */
 async function readKey(): Promise<{ login: StoredLogin | null; fault: string | null }> {
   try {
     const login = readLogin();

@@ -52,7 +52,7 @@ export async function install(args: string[], io: Output): Promise<number> {
   });
   for (const name of values.skip ?? [])
     io.err(`"${toPrintable(name)}" is not behind the proxy: its calls are made without a decision`);
-  // A server that does not start, or whose calls are all denied, is no reason to connect the client directly again.
+  // Keep the proxy even if a server does not start or all its calls are denied.
   await checkServers({ path, text: backup.after, client, login, agent: values.agent ?? null }, (state, finding) =>
     io.err(`${state.padEnd(7)}  ${toPrintable(finding)}`),
   );

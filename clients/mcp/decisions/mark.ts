@@ -1,6 +1,6 @@
 /**
- * Marks what the proxy itself says, so that clients and models can distinguish it from what a server says. The mark is
- * random, and the proxy removes it from everything that servers send, even if a model passes the mark to a server. A model
+ * Marks texts of the proxy itself, so that clients and models can distinguish them from texts of servers. The mark is
+ * random. The proxy removes it from everything that servers send, even if a model passes the mark to a server. A model
  * could still read the mark in an encoding other than digits, such as words.
  */
 import { randomInt } from "node:crypto";
@@ -91,7 +91,7 @@ function findMarks(message: JsonValue): Map<string, string> {
   visit(message, "", true);
   const found = new Map<string, string>();
   const all = readings.get("all");
-  // Each other reading has a part of these texts, so that one with as many is equal.
+  // Each other reading has a part of these texts, so one with equally many texts is equal.
   for (const reading of readings.values())
     if (reading === all || reading.texts.length !== all?.texts.length)
       replaceMarks(reading.texts, reading.digits, found);

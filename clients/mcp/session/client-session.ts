@@ -196,7 +196,7 @@ export class ClientSession {
     return forward();
   }
 
-  /** Returns a function that handles the questions that a server asks as part of a request of this caller. */
+  /** Returns a function that handles a server's questions during a request of this caller. */
   private answerQuestions(upstream: Upstream, caller: Caller): AnswerQuestions {
     return async (questions, signal) => {
       // Decide on all questions before forwarding any, so that the client gets them together.

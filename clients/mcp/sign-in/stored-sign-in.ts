@@ -20,7 +20,10 @@ export interface SignIn {
   /** Resource indicator of the tokens (RFC 8707); null if the server has no metadata. */
   resource: string | null;
   client: StoredOAuthClientInformation;
-  /** Null after the sign-in has ended. A server that needs no sign-in would run a call without a token as no one. */
+  /**
+   * Null after the sign-in has ended. A server that requires no sign-in would run a call without a token for an unknown
+   * caller.
+   */
   tokens: StoredOAuthTokens | null;
 }
 

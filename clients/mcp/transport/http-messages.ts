@@ -17,7 +17,7 @@ type OnMessage = (message: Message | MessageError) => void;
 
 /**
  * Calls `onMessage` for the messages of a successful response, or of its stream as they arrive. Returns a response for
- * the official transport. Of the messages, it contains only that a request has its reply.
+ * the official transport, which contains only that a request has its reply.
  */
 export async function consumeMessages(
   response: Response,

@@ -118,7 +118,7 @@ export class MessageError extends Error {
   readonly request: Request | null;
   /** Ids of the receiver's requests that the string seems to answer; "unknown" if it answers one that it does not name. */
   readonly answers: readonly RequestId[] | "unknown";
-  /** Whether the message names a method, so that it is no reply. */
+  /** Whether the message names a method, so that it is not a reply. */
   readonly isMethod: boolean;
   constructor(
     message: string,
@@ -312,7 +312,7 @@ function answeredIds(value: unknown): MessageError["answers"] {
   if ("method" in members && !isReplyLike(members)) return [];
   if (jsonrpc === undefined && isLogLine(members)) return findInnerReplies(value);
   if (isId(id) && toRequestNumber(id) !== null) return [id];
-  // A server that replies to notifications says in this way that it does not support them.
+  // Some servers reply to notifications with this error, to state that they do not support them.
   if (isObject(error) && error["code"] === ERROR_CODE.methodNotFound) return [];
   const isEmpty = Object.keys(members).length === 0;
   return isEmpty || jsonrpc !== undefined || isReplyLike(members) || isBareResult(members)

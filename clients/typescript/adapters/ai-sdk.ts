@@ -46,12 +46,12 @@ export function governTools<Tools extends Record<string, SdkTool>>(tools: Tools,
       name,
       {
         ...tool,
-        needsApproval: async (input: unknown, how: ExecutionOptions) =>
-          wasRequested(how) ||
-          (await evaluateNeedsApproval(needsApproval, input, how)) ||
-          (await gate.needsApproval(callOf(input, how))),
-        execute: (input: unknown, how: ExecutionOptions) =>
-          gate.run(callOf(input, how), (params) => finished(execute(params, how))),
+        needsApproval: async (input: unknown, options: ExecutionOptions) =>
+          wasRequested(options) ||
+          (await evaluateNeedsApproval(needsApproval, input, options)) ||
+          (await gate.needsApproval(callOf(input, options))),
+        execute: (input: unknown, options: ExecutionOptions) =>
+          gate.run(callOf(input, options), (params) => awaitOutput(execute(params, options))),
       },
     ];
   });
@@ -121,7 +121,7 @@ function wasRequested({ toolCallId, messages = [] }: ExecutionOptions): boolean 
 }
 
 /** Waits for a streaming tool to finish and returns its last part, which is its result. */
-async function finished(output: unknown): Promise<unknown> {
+async function awaitOutput(output: unknown): Promise<unknown> {
   const value: unknown = await output;
   if (typeof value !== "object" || value === null || !(Symbol.asyncIterator in value)) return value;
   let last: unknown;

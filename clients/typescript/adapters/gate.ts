@@ -24,13 +24,16 @@ export interface GateOptions {
   /** Default: `createAssent()`. */
   assent?: Assent | undefined;
   /**
-   * Why and for whom the call is made. It is part of the request and must be the same when a call is resumed, so omit
-   * session and run ids.
+   * Purpose and beneficiary of the call. Part of the request and so equal when a call is resumed: omit session and run
+   * ids.
    */
   context?: Json | undefined;
   /** Seconds that a call waits for approval. Default 0 if the framework can suspend calls, else 30. */
   approvalTimeout?: number | undefined;
-  /** Returns what a call used, such as `{ cost_usd: 0.02 }`, from its result and name, for limits. Default: nothing. */
+  /**
+   * Returns the usage of a call, such as `{ cost_usd: 0.02 }`, from its result and name. Limits count it. Default:
+   * none.
+   */
   usage?: ((value: unknown, name: string) => Record<string, number>) | undefined;
   /** Called for each call that waits for approval. `assent.wait(action.id)` resolves when the call can be resumed. */
   onPending?: ((action: ActionRecord) => void) | undefined;
@@ -131,9 +134,9 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
     } catch (error) {
       if (error instanceof ToolNotRunError) throw error;
       call.signal?.throwIfAborted();
-      const why =
+      const reason =
         error instanceof AssentError ? `the approval service gave no usable response (${error.code})` : String(error);
-      throw new ToolNotRunError("unavailable", `Not run: ${why}. It was not refused; try again later.`, {}, error);
+      throw new ToolNotRunError("unavailable", `Not run: ${reason}. It was not refused; try again later.`, {}, error);
     }
   }
 

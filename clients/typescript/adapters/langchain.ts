@@ -81,7 +81,7 @@ function callsOfTurn(state: Request["state"], id: string): readonly ToolCall[] {
 /** Maximum number of plans that are remembered, so that the calls of one turn submit their plan only once. */
 const MAX_PLANS = 100;
 
-/** Returns a function that submits the calls of a turn as a plan, the first time that it is called for this turn. */
+/** Returns a function that submits the calls of a turn as a plan. Only the first call for a turn has an effect. */
 function createPlanner(gate: ReturnType<typeof createGate>) {
   const submitted = new Map<string, Promise<void>>();
   return async (calls: readonly ToolCall[], thread: unknown, signal: AbortSignal | undefined): Promise<void> => {

@@ -179,12 +179,17 @@ examples:
     const query = { status: status as ActionQuery["status"], agent_id: agent, tool, limit };
     const page = await withServiceErrors(async () => (await createClient()).actionsPage(query));
     if (values.json === true) printJson(io, page);
-    else printTable(io, ["id", "status", "agent", "tool", "operation", "created", "request"], page.actions.map(row));
+    else
+      printTable(
+        io,
+        ["id", "status", "agent", "tool", "operation", "created", "request"],
+        page.actions.map(actionCells),
+      );
     return EXIT_CODES.ok;
   },
 };
 
-function row(action: ActionRecord): string[] {
+function actionCells(action: ActionRecord): string[] {
   return [
     action.id,
     action.status,

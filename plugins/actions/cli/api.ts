@@ -1,3 +1,3 @@
-/** `assent/actions/command`: what commands about actions of features that name `actions` in `needs` may use of this one. */
+/** `assent/actions/command`: what this feature exports to the commands of features that name `actions` in `needs`. */
 export { completeId } from "./actions.ts";
 export { printAction } from "./print-action.ts";

@@ -5,7 +5,7 @@ import type { Output } from "../../../src/command.ts";
 
 /** Options of `assent approve` that a feature adds: the default export of a module in its folder `commands/approve`. */
 export interface ApproveAddition {
-  /** The options in the first line of the help, a section of the help, and the options of an example. */
+  /** Options for the first line of the help, a section of the help, and options of an example. */
   usage: string;
   help: string;
   example: string;

@@ -3,7 +3,7 @@ import type { ActionRecord } from "../../../clients/typescript/index.ts";
 import { rankParameters, renderMarkedText } from "../../../src/command.ts";
 
 const MAX_LENGTH = 160;
-/** Maximum length of one parameter, so that a long parameter does not displace the next parameter. */
+/** Maximum length of one parameter, so that a long parameter leaves space for the next one. */
 const MAX_PARAMETER = 60;
 /** Parameters that are sufficient to show what a coding agent does. */
 const TELLING = ["command", "paths", "urls"];

@@ -1,4 +1,4 @@
-/** Shows a request before a vote, and votes on exactly what it showed. */
+/** Displays a request before a vote, and votes on exactly the displayed request. */
 import type { ActionRecord, ApproveOptions, Assent } from "../../../clients/typescript/index.ts";
 import { CommandError, type Output, withServiceErrors } from "../../../src/command.ts";
 import { printAction } from "./print-action.ts";
@@ -27,7 +27,7 @@ export function voteOnShown(
   service: Assent,
   { id, approval_token: token }: ShownRequest,
   approve: boolean,
-  how: Pick<ApproveOptions, "reason" | "grant">,
+  options: Pick<ApproveOptions, "reason" | "grant">,
 ): Promise<ActionRecord> {
-  return withServiceErrors(() => service.vote(id, approve, { ...how, token }));
+  return withServiceErrors(() => service.vote(id, approve, { ...options, token }));
 }

@@ -113,7 +113,7 @@ export async function submitAndStartAll(
   if (bound !== null && typeof bound === "object") return { passed: false, outcomes: requests.map(() => bound) };
   const obstacles: GateOutcome[] = [];
   for (const request of requests) {
-    // The time to wait is for all actions together. Do not wait if one of them cannot run.
+    // All actions share one timeout. Do not wait if one of them cannot run.
     const remaining = obstacles.length > 0 ? 0 : Math.round(waitSeconds - (performance.now() - startedAt) / 1000);
     const outcome = readDecision(await createSubmit(call, bound, request, remaining)("/v1/actions?join=open"));
     if (outcome.kind !== "may") obstacles.push(outcome);
@@ -161,8 +161,8 @@ async function startOf(call: GateCall, submitted: ApiResponse): Promise<GateOutc
 }
 
 /**
- * Returns the code of a refusal: the status of an action that was not denied, `REJECTED` if a person denied the action,
- * and otherwise the reason code of the decision.
+ * Returns the code of a refusal. If a person denied the action, this is `REJECTED`; for another denial, the reason code
+ * of the decision; otherwise, the action's status.
  */
 function codeOf({ status, denied_by, reason_code }: GateAction): string {
   if (status !== "denied") return status.toUpperCase();

@@ -83,10 +83,10 @@ export function createGatewayFacade(
         );
       } catch (error) {
         if (!(error instanceof UnreadableRequest)) throw error;
-        return refused("REQUEST_UNREADABLE", error.message);
+        return refuseReply("REQUEST_UNREADABLE", error.message);
       }
     },
-    fault: (fault) => broken(fault),
+    fault: (fault) => unavailableReply(fault),
   };
 }
 
@@ -94,22 +94,22 @@ export function createGatewayFacade(
 async function usePermit(call: FacadeCall, original: GatewayRequest, { tool, covers }: GatewayOptions): Promise<Reply> {
   assertUnambiguous(original);
   const permit = call.request.headers.get(PERMIT_HEADER);
-  if (permit === null) return refused("PERMIT_MISSING", `send the permit as \`${PERMIT_HEADER}\``);
+  if (permit === null) return refuseReply("PERMIT_MISSING", `send the permit as \`${PERMIT_HEADER}\``);
   const claims = claimsOf(permit);
   const { sub: id = null, agent_id = null } = claims ?? {};
   if (claims === null || typeof id !== "string" || !UUID.test(id) || typeof agent_id !== "string")
-    return refused("PERMIT_INVALID", "the header is not a permit");
-  if (claims["aud"] !== tool) return refused("PERMIT_INVALID", `the permit is not for "${tool}"`);
+    return refuseReply("PERMIT_INVALID", "the header is not a permit");
+  if (claims["aud"] !== tool) return refuseReply("PERMIT_INVALID", `the permit is not for "${tool}"`);
   if (covers === "request" && claims["action_digest"] !== computeActionDigest(toHttpAction(original, tool, agent_id)))
-    return refused("PERMIT_INVALID", "the permit is for another request");
+    return refuseReply("PERMIT_INVALID", "the permit is for another request");
   // The claims are not verified yet. The start verifies the permit, and succeeds only once for each action.
   return startedBy(await call.callApi("POST", `/v1/actions/${id}/start`, { json: { permit } }));
 }
 
 function startedBy(answer: ApiResponse): Reply {
-  if (answer.status === 200) return passed(String((answer.json as { id: unknown }).id));
+  if (answer.status === 200) return allowReply(String((answer.json as { id: unknown }).id));
   const fault = readApiFault(answer);
-  return fault.status >= 500 || fault.status === 429 ? broken(fault) : refused(fault.code, fault.detail);
+  return fault.status >= 500 || fault.status === 429 ? unavailableReply(fault) : refuseReply(fault.code, fault.detail);
 }
 
 function claimsOf(permit: string): JsonObject | null {
@@ -124,23 +124,28 @@ function claimsOf(permit: string): JsonObject | null {
 function replyTo(outcome: GateOutcome): Reply {
   switch (outcome.kind) {
     case "go":
-      return passed(outcome.action.id);
+      return allowReply(outcome.action.id);
     case "wait":
-      return refused("APPROVAL_REQUIRED", "the request requires approval; send it again later", outcome.action.id, "5");
+      return refuseReply(
+        "APPROVAL_REQUIRED",
+        "the request requires approval; send it again later",
+        outcome.action.id,
+        "5",
+      );
     case "no":
-      return refused(outcome.code, `${outcome.reason}. ${outcome.next}`, outcome.action.id);
+      return refuseReply(outcome.code, `${outcome.reason}. ${outcome.next}`, outcome.action.id);
     case "fault":
       return outcome.status === 422 || outcome.status === 400
-        ? refused(outcome.code, outcome.detail)
-        : broken(outcome, outcome.retryAfter);
+        ? refuseReply(outcome.code, outcome.detail)
+        : unavailableReply(outcome, outcome.retryAfter);
   }
 }
 
-const passed = (id: string): Reply => ({ status: 200, headers: { "Assent-Action-Id": id }, text: "" });
+const allowReply = (id: string): Reply => ({ status: 200, headers: { "Assent-Action-Id": id }, text: "" });
 
 /** Returns the response for a request that must not run. Gateways treat 403 as a deny. */
-function refused(code: string, detail: string, id?: string, retryAfter?: string): Reply {
-  const about = id === undefined ? {} : { action_id: id };
+function refuseReply(code: string, detail: string, id?: string, retryAfter?: string): Reply {
+  const actionHeader = id === undefined ? {} : { action_id: id };
   return {
     status: 403,
     headers: {
@@ -148,7 +153,7 @@ function refused(code: string, detail: string, id?: string, retryAfter?: string)
       ...(id === undefined ? {} : { "Assent-Action-Id": id }),
       ...(retryAfter === undefined ? {} : { "Retry-After": retryAfter }),
     },
-    text: JSON.stringify({ title: "Not permitted", status: 403, code, detail, ...about }),
+    text: JSON.stringify({ title: "Not permitted", status: 403, code, detail, ...actionHeader }),
   };
 }
 
@@ -156,7 +161,7 @@ function refused(code: string, detail: string, id?: string, retryAfter?: string)
  * Returns the response for a request without a decision. Also hides problems with the gateway's own key, because the
  * gateway's client must not get a 401 for them.
  */
-function broken({ code }: Pick<FacadeFault, "code">, retryAfter: string | null = null): Reply {
+function unavailableReply({ code }: Pick<FacadeFault, "code">, retryAfter: string | null = null): Reply {
   return {
     status: 503,
     headers: { "Content-Type": "application/problem+json", "Retry-After": retryAfter ?? "5" },

@@ -1,4 +1,4 @@
-/** What both the list of agents and the page of one agent use. */
+/** Components that the list of agents and the page of one agent share. */
 import { OneLine, renderPlain, type RowCommand } from "../../console/app/kit.ts";
 import type { Agent } from "./api-types.ts";
 import type { AgentChange } from "./agent-dialogs.tsx";
@@ -9,7 +9,6 @@ export function AllowedTools({ tools }: { tools: readonly string[] | null }) {
   return tools.length === 0 ? <span class="quiet">{TEXTS.noTools}</span> : <OneLine text={tools.join(", ")} short />;
 }
 
-/** Returns the commands that change, suspend and resume an agent. */
 export function agentCommands(agent: Agent, onChange: (change: AgentChange) => void): RowCommand[] {
   const name = renderPlain(agent.id);
   const isActive = agent.status === "active";

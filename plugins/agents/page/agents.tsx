@@ -53,9 +53,9 @@ function AgentList() {
               </EmptyState>
             ) : (
               <RowPages rows={agents} keyOf={({ id }) => id} what="agents">
-                {(shown) => (
+                {(agents) => (
                   <Table label={TEXTS.title} head={HEAD}>
-                    {shown.map((agent) => (
+                    {agents.map((agent) => (
                       <Row key={agent.id} agent={agent} onChange={setChange} />
                     ))}
                   </Table>

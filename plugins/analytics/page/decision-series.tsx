@@ -40,7 +40,7 @@ export function DecisionSeries({ sums, agent_id }: { sums: RangeSums; agent_id?:
       <details>
         <summary>{TEXTS.numbers}</summary>
         <RowPages rows={sums.series} keyOf={({ start }) => start} what="intervals" order="inOrder">
-          {(shown) => <SeriesTable series={shown} agent_id={agent_id ?? null} />}
+          {(series) => <SeriesTable series={series} agent_id={agent_id ?? null} />}
         </RowPages>
       </details>
     </>
@@ -57,21 +57,21 @@ function SeriesTable({
   return (
     <Table label="Decisions over time" head={["From", TEXTS.actions, ...DECISION_LINES.map(({ name }) => name)]}>
       {series.map(({ start, end, total, by_decision }) => {
-        const about = { until: end, agent_id };
+        const filters = { until: end, agent_id };
         return (
           <tr key={start}>
             <td>
               <Time at={start} />
             </td>
             <td data-label={TEXTS.actions}>
-              <LinkedCount count={total} of={`actions from ${start}`} href={actionsAddress(start, about)} />
+              <LinkedCount count={total} of={`actions from ${start}`} href={actionsAddress(start, filters)} />
             </td>
             {DECISION_LINES.map(({ key, name }) => (
               <td key={key} data-label={name}>
                 <LinkedCount
                   count={by_decision[key]}
                   of={`${name} from ${start}`}
-                  href={actionsAddress(start, { ...about, decision: key })}
+                  href={actionsAddress(start, { ...filters, decision: key })}
                 />
               </td>
             ))}

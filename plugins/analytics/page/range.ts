@@ -29,7 +29,7 @@ export interface RangeSums extends Analytics {
   isShortened: boolean;
   /** Intervals that are over. */
   whole: readonly Interim[];
-  /** The current interval. It is not drawn: it is incomplete, so the line would fall at its end. */
+  /** The current interval. It is incomplete, so the line does not include it. */
   current: Interim | null;
 }
 

@@ -46,10 +46,10 @@ export const TEXTS = {
   agents: "By agent",
   rules: "By rule",
   noRule: "no rule matched",
-  others: (count: number, what: string) =>
+  others: (count: number, noun: string) =>
     count === 0
       ? ""
-      : `${formatCounted(count, "action")} of other ${what}. Only the ${what} with the most actions are listed, and no filter selects the rest. Filter the list of actions to count one of them.`,
+      : `${formatCounted(count, "action")} of other ${noun}. Only the ${noun} with the most actions are listed, and no filter selects the rest. Filter the list of actions to count one of them.`,
   asking: "Rules that require approval most often",
   noAsking: "No rule required approval in this range.",
   voting: "Time to decide",

@@ -124,7 +124,7 @@ function KeyList({ page: { api_keys: keys, next_cursor }, status, onRevoke }: Ke
   return (
     <>
       <RowPages rows={keys} keyOf={({ id }) => id} what="keys">
-        {(shown) => <KeyTable keys={shown} onRevoke={onRevoke} />}
+        {(keys) => <KeyTable keys={keys} onRevoke={onRevoke} />}
       </RowPages>
       {next_cursor === null ? null : <p class="quiet">{TEXTS.cut}</p>}
     </>

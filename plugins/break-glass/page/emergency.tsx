@@ -29,7 +29,7 @@ export function EmergencyApproval({ action, castVote }: Props) {
   );
 }
 
-/** Whether the person may approve in an emergency, and their ordinary vote is not enough. */
+/** Returns true if the person may approve in an emergency, and their ordinary vote is not enough. */
 function isNeeded(action: Action): boolean {
   const { approval_terms: terms } = action;
   if (terms === undefined || !terms.may_break_glass) return false;

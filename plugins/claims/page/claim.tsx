@@ -1,4 +1,7 @@
-/** Who is looking at a request; buttons that claim it, hand it over and release it; and the line of a claim's entry. */
+/**
+ * Displays who is reviewing a request, with buttons that claim it, hand it over and release it. Also renders the entry
+ * of a claim.
+ */
 import {
   findVoteElsewhere,
   type Action,
@@ -54,7 +57,7 @@ export function RowClaim({ action }: { action: Action }) {
   );
 }
 
-/** Renders who is looking at the open request, and what the signed-in approver can do about it. */
+/** Displays who is reviewing the open request, and the claim commands of the signed-in approver. */
 export function RequestClaim({ action }: { action: Action }) {
   const claim = useClaim(action.id);
   const [isHandingOver, setHandingOver] = useState(false);

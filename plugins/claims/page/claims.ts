@@ -1,4 +1,4 @@
-/** The claims that the console displays, which the ledger's events keep up to date. */
+/** The claims that the console displays, updated by the ledger's events. */
 import { type Api, followLiveEvents, request, serviceNow, useEffect, useState } from "../../console/app/kit.ts";
 
 export type Claim = Api["GET /v1/claims"]["response"]["claims"][number];
@@ -38,11 +38,11 @@ export function useClaim(actionId: string): Claim | null {
 }
 
 function follow(): AbortController {
-  const over = new AbortController();
-  const { signal } = over;
+  const controller = new AbortController();
+  const { signal } = controller;
   let soon: ReturnType<typeof setTimeout> | undefined;
   let isRefused = false;
-  // Claims only inform, and other parts of the page report that the service cannot be reached.
+  // Ignore failures: claims are only informative, and other parts of the page report an unreachable service.
   const read = (): void => void readClaims(signal).catch(() => undefined);
   const readSoon = (): void => {
     soon ??= setTimeout(() => {
@@ -72,5 +72,5 @@ function follow(): AbortController {
     clearInterval(timer);
     clearTimeout(soon);
   });
-  return over;
+  return controller;
 }

@@ -1,6 +1,6 @@
 /**
- * `assent/console`: what pages of the console are built from. A page of a built-in feature imports only this module,
- * packages, and files of its own folder. `docs/writing-a-plugin.md` builds a page.
+ * `assent/console`: components and functions for pages of the console. A page of a built-in feature imports only this
+ * module, packages, and files of its own folder. `docs/writing-a-plugin.md` builds a page.
  *
  *   import { h, LoadedPage, request, Table, useLoad } from "assent/console";
  */

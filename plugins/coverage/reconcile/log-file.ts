@@ -30,9 +30,9 @@ export async function readLogFile(
   let records = 0;
   let line = 0;
   const file = createReadStream(path);
-  file.on("data", (piece) => {
-    hash.update(piece);
-    bytes += piece.length;
+  file.on("data", (chunk) => {
+    hash.update(chunk);
+    bytes += chunk.length;
   });
   // `pipeline` forwards errors of the file.
   const content = path.endsWith(".gz") ? pipeline(file, createGunzip(), () => {}) : file;
@@ -68,6 +68,6 @@ function assertTime({ event }: SourceRecord): void {
  */
 async function* decode(content: AsyncIterable<unknown>): AsyncIterable<string> {
   const decoder = new TextDecoder("utf-8");
-  for await (const piece of content) yield decoder.decode(piece as Uint8Array, { stream: true });
+  for await (const chunk of content) yield decoder.decode(chunk as Uint8Array, { stream: true });
   yield decoder.decode();
 }

@@ -76,7 +76,7 @@ interface EffectMatcher {
 interface Candidate {
   readonly action: Omit<StartedAction, "params">;
   /**
-   * Maps the index of a mapping to the digest of the parameters that it maps. Null if the action's parameters were
+   * The digest of an action's parameters under each mapping, keyed by the mapping's index. Null if the parameters were
    * erased.
    */
   readonly digests: ReadonlyMap<number, string> | null;
@@ -147,9 +147,9 @@ class SourceMatcher implements EffectMatcher {
     if (!this.isInWindow(event.at)) this.skipped.outside++;
     const { record: _, ...rest } = event;
     const effect = { event: rest, mapping, digest };
-    // An effect outside the window can belong to an action whose success was recorded in the window. An effect with an id
-    // can be from any time of the action's run. Without an id, only effects just outside the window are considered,
-    // because more distant pairs would be poor guesses.
+    // An effect outside the window can belong to an action whose success was recorded in the window. An effect with an
+    // id can be from any time of the action's run. Consider effects without an id only just outside the window, because
+    // more distant pairs would be poor guesses.
     if (event.action_id !== null) this.named.push(effect);
     else if (event.at >= from - tolerance && event.at < to + tolerance) this.unnamed.push(effect);
   }
@@ -157,10 +157,10 @@ class SourceMatcher implements EffectMatcher {
   finish(): Reconciliation {
     const { counts, unmatched, likely, skipped } = this;
     // An action explains its first effect, whatever the order of the files is.
-    for (const effect of this.named.sort((a, b) => byTime(a.event, b.event)))
+    for (const effect of this.named.sort((a, b) => compareByTime(a.event, b.event)))
       this.settle(effect.event, this.matchNamed(effect));
     this.settleUnnamed();
-    unmatched.sort(byTime);
+    unmatched.sort(compareByTime);
     const inWindow = [...this.candidates.values()].filter(({ action }) => this.isCounted(action));
     const missing = inWindow.filter(({ match, digests }) => match === null && digests !== null);
     const matched = inWindow.filter(({ match }) => match === "exact").length;
@@ -173,7 +173,7 @@ class SourceMatcher implements EffectMatcher {
       },
       actions: { total: inWindow.length, matched, missing: missing.length, unknown },
       unmatched,
-      missing: missing.map(({ action }) => ({ id: action.id, at: action.ended_at as number })).sort(byTime),
+      missing: missing.map(({ action }) => ({ id: action.id, at: action.ended_at as number })).sort(compareByTime),
       likely,
       skipped,
     };
@@ -207,17 +207,18 @@ class SourceMatcher implements EffectMatcher {
     if (candidate === undefined) return "unknown_action";
     const { action, digests } = candidate;
     if (targetKey(action) !== targetKey(this.mappingAt(mapping))) return "other_operation";
-    // An action that starts after the window can explain an effect of the next window. If it also explained one before its start, it would explain two.
+    // An action that starts after the window can explain an effect of the next window. It must not also explain an
+    // effect before its start.
     const startsLater = action.started_at >= this.options.to && event.at < action.started_at;
     if (startsLater || !this.isDuring(action, event.at)) return "outside_action";
     if (candidate.match !== null) return "already_matched";
     if (digests === null) {
-      // The erased action could have had other parameters. Mark it, so that it explains no other effect either.
+      // The erased action could have had other parameters. Mark it, so that it explains no other effect.
       candidate.match = "likely";
       return "erased";
     }
     if (digests.get(mapping) !== digest) return "parameters_differ";
-    // The action may have had its effect in an earlier window, whose files were not given.
+    // The action's effect may be from an earlier window, whose files were not given.
     if (this.isInWindow(event.at) && action.started_at < Math.min(this.options.from, this.earliest)) return "not_read";
     candidate.match = "exact";
     return "matched";
@@ -276,7 +277,7 @@ function listCandidates(
 }
 
 /** Compares by time, then by id. */
-function byTime(a: { id: string; at: number }, b: { id: string; at: number }): number {
+function compareByTime(a: { id: string; at: number }, b: { id: string; at: number }): number {
   return a.at - b.at || (a.id < b.id ? -1 : 1);
 }
 
@@ -349,7 +350,7 @@ function comparable(value: JsonValue): string | false | null {
   try {
     return canonicalText(value);
   } catch {
-    // No action contains a value without canonical JSON.
+    // A value without canonical JSON is in no action.
     return false;
   }
 }

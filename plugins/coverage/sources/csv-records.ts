@@ -16,7 +16,7 @@ interface CsvRecord {
  */
 export async function* readCsvRecords(text: AsyncIterable<string>): AsyncIterable<CsvRecord> {
   const splitter = new Splitter();
-  for await (const piece of text) yield* splitter.push(piece);
+  for await (const chunk of text) yield* splitter.push(chunk);
   yield* splitter.end();
 }
 
@@ -46,8 +46,8 @@ class Splitter {
   private field = "";
   private length = 0;
 
-  *push(piece: string): Iterable<CsvRecord> {
-    for (const character of piece) {
+  *push(chunk: string): Iterable<CsvRecord> {
+    for (const character of chunk) {
       if (++this.length > MAX_RECORD)
         throw new SourceFault(this.start, `the record is longer than ${MAX_RECORD} characters`);
       const record = this.step(character);

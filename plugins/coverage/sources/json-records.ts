@@ -20,7 +20,7 @@ interface JsonRecord {
  */
 export async function* readJsonRecords(text: AsyncIterable<string>): AsyncIterable<JsonRecord> {
   const splitter = new Splitter();
-  for await (const piece of text) yield* splitter.push(piece);
+  for await (const chunk of text) yield* splitter.push(chunk);
   yield* splitter.end();
 }
 
@@ -36,13 +36,13 @@ class Splitter {
   private inString = false;
   private escaped = false;
 
-  *push(piece: string): Iterable<JsonRecord> {
+  *push(chunk: string): Iterable<JsonRecord> {
     if (this.head !== null) {
-      this.head += piece;
+      this.head += chunk;
       if (this.head.length < HEAD) return;
-      piece = this.open();
+      chunk = this.open();
     }
-    yield* this.scan(piece);
+    yield* this.scan(chunk);
   }
 
   *end(): Iterable<JsonRecord> {
@@ -61,27 +61,27 @@ class Splitter {
     return wrapper === null ? head.replace(/^\uFEFF/, "") : head.slice(wrapper.length);
   }
 
-  private *scan(piece: string): Iterable<JsonRecord> {
+  private *scan(chunk: string): Iterable<JsonRecord> {
     let from = this.depth > 0 ? 0 : -1;
-    for (let i = 0; i < piece.length; i++) {
-      const character = piece[i] as string;
+    for (let i = 0; i < chunk.length; i++) {
+      const character = chunk[i] as string;
       if (character === "\n") this.line++;
       if (this.depth === 0) {
         if (character === "{" && !this.closed) {
           from = i;
           this.depth = 1;
           this.start = this.line;
-        } else if (!this.isSeparator(character)) throw new SourceFault(this.line, this.describeUnexpected(piece, i));
+        } else if (!this.isSeparator(character)) throw new SourceFault(this.line, this.describeUnexpected(chunk, i));
         continue;
       }
       this.step(character);
       if (this.depth > 0) continue;
-      yield this.parse(this.record + piece.slice(from, i + 1));
+      yield this.parse(this.record + chunk.slice(from, i + 1));
       this.record = "";
       from = -1;
     }
     if (from < 0) return;
-    this.record += piece.slice(from);
+    this.record += chunk.slice(from);
     if (this.record.length > MAX_RECORD)
       throw new SourceFault(this.start, `the record is longer than ${MAX_RECORD} characters`);
   }
@@ -107,8 +107,8 @@ class Splitter {
     return character === "," || character === "]";
   }
 
-  private describeUnexpected(piece: string, at: number): string {
-    return `expected a JSON object; got ${JSON.stringify(piece.slice(at, at + 40))}`;
+  private describeUnexpected(chunk: string, at: number): string {
+    return `expected a JSON object; got ${JSON.stringify(chunk.slice(at, at + 40))}`;
   }
 
   private parse(text: string): JsonRecord {

@@ -22,7 +22,7 @@ const PRUNE_INTERVAL_MS = 3_600_000;
 const RELEASE_INTERVAL_MS = 1_000;
 /** Maximum concurrent attempts of one notifier, so that a slow notifier does not delay the others. */
 const MAX_CONCURRENT = 16;
-/** Maximum number of due deliveries that one round reads. */
+/** Maximum number of due deliveries that one pass reads. */
 const ROUND_SIZE = 1000;
 /** Maximum number of deliveries that one transaction removes. */
 const PRUNE_SIZE = 1000;
@@ -76,7 +76,7 @@ class StoreCourier implements Courier {
   private stopping = false;
   private timer: ReturnType<typeof setTimeout> | null = null;
   private round: Promise<void> | null = null;
-  /** Whether a round was requested during the current round, so that another round must follow. */
+  /** Whether another pass was requested during the current one. */
   private needsRound = false;
   private pruneAt = 0;
   private releasedAt = -Infinity;
@@ -104,7 +104,7 @@ class StoreCourier implements Courier {
     await this.options.lease.release().catch(() => undefined);
   }
 
-  /** Starts a round now, or after the current one. */
+  /** Starts a pass now, or after the current one. */
   private requestRound(): void {
     if (this.stopping) return;
     if (this.round !== null) {
@@ -147,8 +147,8 @@ class StoreCourier implements Courier {
       await ledger.transact((tx) => tx.releaseDeliveries(tx.now));
       this.releasedAt = now;
     }
-    // An attempt can end while this round reads, so a row of its destination may be out of date. The end of the attempt
-    // requests another round.
+    // An attempt can end during this read, so a row for its destination may be out of date. The end of the attempt
+    // requests another pass.
     const busy = new Set(this.attempts.keys());
     for (const row of await storage.dueDeliveries(now, ROUND_SIZE)) {
       if (busy.has(row.destination) || this.attemptsOf(row.notifier) >= MAX_CONCURRENT) continue;
@@ -159,8 +159,7 @@ class StoreCourier implements Courier {
         this.attempts.set(row.destination, { notifier: row.notifier, done: this.run(row) });
       }
     }
-    // Due deliveries that this round did not start wait for a running attempt, which requests another round when it
-    // ends.
+    // Due deliveries that this pass did not start wait for a running attempt, which requests another pass when it ends.
     return next === null || next <= now ? POLL_MS : Math.min(next - now, POLL_MS);
   }
 

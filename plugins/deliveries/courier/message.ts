@@ -61,7 +61,7 @@ export interface MessageBuilder {
 interface MessageOptions {
   /** The kinds of notices of all features. */
   notices: readonly NoticeKind[];
-  /** What an approval can also do. Absent if it can do nothing else. */
+  /** Declares what else an approval can do. Absent if no plugin adds anything. */
   voteAddition?: VoteAddition | null;
   storage: Pick<
     StorageReader,
@@ -71,7 +71,7 @@ interface MessageOptions {
   clock(): number;
   /** Returns the MAC of a link. */
   mac(message: Uint8Array): Uint8Array;
-  /** Returns the active policies, which define the members that approvers see first. */
+  /** Returns the active policies, which define the members that approvers see first (`shown_first`). */
   policies(): Promise<CompiledPolicySet>;
   /** Returns the current users. */
   users(): Promise<Users>;

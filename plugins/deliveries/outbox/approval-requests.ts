@@ -66,15 +66,18 @@ export async function createApprovalRequests(
   });
 }
 
-/** Returns the terms for a request that has none of its own. Machine reviewers do not receive such a request. */
+/**
+ * Returns the approval terms of the previous decision, for an entry that has none. Machine reviewers do not receive
+ * such a request.
+ */
 function findEarlierTerms(entries: readonly ActionEntry[]): Decision["approval"] {
   const terms = findApprovalTerms(entries);
   return terms === null ? null : { ...terms, reviewers: [] };
 }
 
 /**
- * Returns a function that says whether a person's vote could count for no rule: because they are behind one of the agents,
- * because they changed the request, or because each rule excludes the requester's groups and they are in such a group.
+ * Returns a function that returns true if a person's vote could not count for any rule. This applies to the person
+ * behind an agent of the action, to people who changed the request, and to members of groups that every rule excludes.
  */
 function findExcludedPeople(
   { groups, users }: OutboxOptions,

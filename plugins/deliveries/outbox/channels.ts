@@ -34,7 +34,7 @@ export type ChannelRecipient = Omit<Recipient, "person"> & { owner: string | nul
 export interface Channel {
   name: string;
   recipients: readonly ChannelRecipient[];
-  /** If not null, only the people on call are notified; otherwise all people of the channel. */
+  /** Null notifies all people of the channel. A rota notifies only the people on call. */
   rota: Rota | null;
   /** How long before the expiry of the approval the reminder is sent, in milliseconds; null for no reminder. */
   remindBefore: number | null;
@@ -109,7 +109,7 @@ export function readChannels(
 /**
  * Returns the channels that are notified of emergency approvals, or of a notice of a feature. Throws ChannelError for a
  * channel that is not configured.
- * @param key the key that names the channels in `assent.yaml`
+ * @param key key in `assent.yaml` that lists the channels
  */
 export function readNoticeChannels(
   key: string,

@@ -96,7 +96,7 @@ export interface MessageSubject {
 /**
  * Returns true if a message about the action can be sent to the recipient. A user must be active, and be allowed to see
  * the action. The person behind the agent can always be notified of it.
- * @param mayVote true for a request, which only people who may approve get
+ * @param mayVote true for a request for approval, which only approvers receive
  */
 export function mayNotify(
   { users, groups }: { users: Users; groups: CoreHost["groups"] },

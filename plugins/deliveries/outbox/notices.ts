@@ -1,4 +1,4 @@
-/** Notices of features, of approvals without other approvers, and of unknown outcomes. */
+/** Creates notices: those of features, of approvals by one person alone, and of unknown outcomes. */
 import type { EntryBody } from "../../../src/plugin.ts";
 import type { DeliveryKind, StorageTransaction } from "../../../src/storage/index.ts";
 import {
@@ -28,21 +28,21 @@ export async function createEntryNotices(
 ): Promise<NewDelivery[]> {
   const action_id = "action_id" in body ? body.action_id : null;
   const subject = action_id === null ? null : await tx.action(action_id);
-  const about = subject === null ? null : { id: subject.id, subject: { ...subject, owner: subject.submitted_owner } };
+  const action = subject === null ? null : { id: subject.id, subject: { ...subject, owner: subject.submitted_owner } };
   const ofFeatures = options.notices
     .filter(({ kind }) => kind.entry === body.type && kind.isDue?.(body) !== false)
     .flatMap(({ kind, channels }) =>
       kind.person === undefined
-        ? noticesTo(channels, options, kind.name, cause, about)
+        ? noticesTo(channels, options, kind.name, cause, action)
         : noticesToPerson(options, kind.name, kind.person(body), cause, action_id),
     );
   if (ofFeatures.length > 0) return ofFeatures;
   switch (body.type) {
     case "approval":
-      return body.break_glass && about !== null ? soleApprovalNotices(options, tx, about, cause) : [];
+      return body.break_glass && action !== null ? soleApprovalNotices(options, tx, action, cause) : [];
     case "execution":
       return body.status === "unknown"
-        ? noticesToPerson(options, "outcome_unknown", about?.subject.owner ?? null, cause, action_id)
+        ? noticesToPerson(options, "outcome_unknown", action?.subject.owner ?? null, cause, action_id)
         : [];
     default:
       return [];
@@ -56,36 +56,36 @@ export async function createEntryNotices(
 async function soleApprovalNotices(
   options: OutboxOptions,
   tx: StorageTransaction,
-  about: NoticeSubject,
+  subjectOfNotice: NoticeSubject,
   cause: DeliveryCause,
 ): Promise<NewDelivery[]> {
-  const deliveries = await genuineDeliveriesOfAction(options.seals(), tx, about.id);
+  const deliveries = await genuineDeliveriesOfAction(options.seals(), tx, subjectOfNotice.id);
   const notified = deliveries.flatMap(({ channel }) => channel ?? []);
   const notices = [
-    ...noticesTo([...options.breakGlass, ...notified], options, "break_glass", cause, about),
-    ...noticesToPerson(options, "break_glass", about.subject.owner, cause, about.id),
+    ...noticesTo([...options.breakGlass, ...notified], options, "break_glass", cause, subjectOfNotice),
+    ...noticesToPerson(options, "break_glass", subjectOfNotice.subject.owner, cause, subjectOfNotice.id),
   ];
   const keys = notices.map(({ notifier, recipient, person }) => recipientKey(notifier, recipient, person));
   return notices.filter((_, i) => keys.indexOf(keys[i] as string) === i);
 }
 
 /**
- * Returns one notice for each recipient of the channels, even if a recipient is in several of them. Omits people who may
- * not see the action.
+ * Returns one notice for each recipient, even if a recipient is in several channels. Omits people who cannot see the
+ * action.
  */
 function noticesTo(
   names: readonly string[],
   options: OutboxOptions,
   kind: DeliveryKind,
   cause: DeliveryCause,
-  about: NoticeSubject | null = null,
+  subjectOfNotice: NoticeSubject | null = null,
 ): NewDelivery[] {
   const people = { users: options.users(), groups: options.groups };
-  const values = { action_id: about?.id ?? null };
+  const values = { action_id: subjectOfNotice?.id ?? null };
   const notices = new Map<string, NewDelivery>();
   for (const channel of names.flatMap((name) => options.channels.get(name) ?? []))
     for (const recipient of resolveRecipients(options, channel.recipients)) {
-      if (about !== null && !mayNotify(people, recipient, about.subject, false)) continue;
+      if (subjectOfNotice !== null && !mayNotify(people, recipient, subjectOfNotice.subject, false)) continue;
       const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
       if (!notices.has(key))
         notices.set(key, createDelivery(options, kind, cause, recipient, { ...values, channel: channel.name }));

@@ -80,9 +80,9 @@ function scheduleAt(at: number, now: number): Pick<NewDelivery, "state" | "next_
 }
 
 /**
- * Notifies the recipients of requests of the outcome, and drops scheduled reminders and escalations. In a plan, the
- * next pending action takes over the requests that were not delivered, because their recipients got no separate request
- * for that action.
+ * Notifies the recipients of requests of the outcome, and drops scheduled reminders and escalations. In a plan,
+ * requests that were not delivered are moved to the next pending action, because their recipients got no separate
+ * request for it.
  */
 export async function notifyOfEnd(
   options: OutboxOptions,
@@ -121,8 +121,8 @@ function isUndelivered(row: DeliveryRow): boolean {
 }
 
 /**
- * Returns the next pending action in the plan of an action that ended; null if there is none. `channelOf` returns the
- * first channel that the next action notifies and that contains the recipient of a delivery; null if there is none.
+ * Returns the next pending action in the plan of an ended action; null if there is none. `channelOf` returns the next
+ * action's first channel that contains the recipient of a delivery; null if there is none.
  */
 async function findNextOfPlan(
   options: OutboxOptions,

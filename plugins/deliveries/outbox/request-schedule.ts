@@ -32,7 +32,7 @@ export const computeRequestExpiry = ({ expires_at }: Pick<ApprovalRequest, "expi
 /**
  * Returns one request for each address of a person and each shared destination, even if it is in several channels, with
  * reminders and escalations.
- * @param isExcluded whether a vote of the person could not count, so that the person is not notified
+ * @param isExcluded returns true for a person whose vote could not count. Such a person is not notified
  * @param urgencies urgencies of the actions of the request. The most urgent one determines when people are notified
  * @param earlier earlier deliveries, whose recipients are not notified again
  * @param stages stages that open now, or later if the earlier stages are not met
@@ -187,7 +187,8 @@ export function computeNoticeTime(
 }
 
 /**
- * Returns a failed delivery for a channel that is not configured, so that the list of deliveries displays the mistake.
+ * Returns a failed delivery for a channel that is not configured, so that the list of deliveries displays the
+ * misconfiguration.
  */
 function undeliverable(options: OutboxOptions, name: string, action_id: string, cause: DeliveryCause): NewDelivery {
   return createDelivery(

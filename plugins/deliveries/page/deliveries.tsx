@@ -106,9 +106,9 @@ function List({ state, action }: { state: string; action: string }) {
           isBusy={isLoading}
           onMore={older}
         >
-          {(shown) => (
+          {(deliveries) => (
             <Table label={TEXTS.title} head={TEXTS.head} numbers={["Attempts"]}>
-              {shown.map((row) => (
+              {deliveries.map((row) => (
                 <Row key={row.id} row={row} onRetry={() => retry(row.id)} />
               ))}
             </Table>
@@ -213,7 +213,7 @@ function useDeliveries(state: string, action: string) {
   };
 }
 
-/** Whether the credential can retry the delivery: it was abandoned, or waits because an attempt failed. */
+/** Returns true if the credential can retry the delivery: it was abandoned, or waits because an attempt failed. */
 const canRetry = ({ state, last_error }: Delivery): boolean =>
   hasScope("deliveries:retry") && (state === "dead" || (state === "waiting" && last_error !== null));
 

@@ -94,19 +94,24 @@ examples:
   },
 };
 
-async function enrol(io: Output, given: string | undefined, command: string | undefined, json: boolean): Promise<void> {
+async function enrol(
+  io: Output,
+  givenUrl: string | undefined,
+  command: string | undefined,
+  json: boolean,
+): Promise<void> {
   const { url, machine } = withConfigErrors(() => {
     // Check that the file can be changed before the service creates a key.
     planConfig(process.env, {}, []);
-    return { url: given ?? readServiceUrl(process.env), machine: describeMachine(process.env) };
+    return { url: givenUrl ?? readServiceUrl(process.env), machine: describeMachine(process.env) };
   });
   const service = createAssent({ url, apiKey: null, timeout: TIMEOUT });
   const origin = await readSignInOrigin(service, url);
   const verifier = randomBytes(32).toString("base64url");
   const challenge = terminalChallenge(verifier);
-  const about = new URLSearchParams({ challenge, ...machine });
+  const parameters = new URLSearchParams({ challenge, ...machine });
   io.err(
-    `Open this link in a browser, sign in if needed, and type the code ${terminalCode(challenge)}:\n\n  ${origin}/#/enrol-device?${about}\n`,
+    `Open this link in a browser, sign in if needed, and type the code ${terminalCode(challenge)}:\n\n  ${origin}/#/enrol-device?${parameters}\n`,
   );
   const { device, key } = await withServiceErrors(() => waitForKey(service, verifier));
   const change = withConfigErrors(() => planConfig(process.env, { url, api_key: key }, ["wait"]));
@@ -155,7 +160,9 @@ function sendReport(service: Assent, command: string | undefined): Promise<Devic
 
 const NOT_A_DEVICE = "the response is not from Assent: it names no device; check the address of the service";
 
-/** Checks the members that this module prints, so that nothing else at the address can pass for the service. */
+/**
+ * Validates the members that this module prints, so that another program at the address cannot impersonate the service.
+ */
 function readDevice(value: unknown): DeviceView {
   const { id, machine, hooks } = (value ?? {}) as Partial<DeviceView>;
   const isReport = ({ host, state }: HostReport): boolean =>
@@ -179,7 +186,9 @@ function printHooks(io: Output, { hooks }: DeviceView): void {
       );
 }
 
-/** Checks for `assent doctor` whether the key of the hook belongs to a device, and what the service knows of it. */
+/**
+ * Checks for `assent doctor` whether the hook's key belongs to a device, and the state of that device at the service.
+ */
 export async function findDeviceProblems(): Promise<Awaited<ReturnType<NonNullable<DoctorCheck["find"]>>>> {
   if (!configFiles(process.env).some((path) => existsSync(path))) return [];
   const check = "device";
@@ -218,8 +227,8 @@ async function list(io: Output, ended: boolean, json: boolean): Promise<void> {
   for (const { id, status, owner, machine, hooks, reported_at, version } of await withNames(service, found)) {
     const hosts = hooks.map(({ host, state }) => (state === "present" ? host : `${host} ${state.toUpperCase()}`));
     const last = reported_at === null ? "never reported" : `reported ${reported_at} with ${version}`;
-    const what = [machine.name, `of ${owner}`, hosts.join(", ") || "no host", last].join("; ");
-    io.out(`${id} ${status === "active" ? status : status.toUpperCase()} ${toPrintable(what)}`);
+    const summary = [machine.name, `of ${owner}`, hosts.join(", ") || "no host", last].join("; ");
+    io.out(`${id} ${status === "active" ? status : status.toUpperCase()} ${toPrintable(summary)}`);
   }
 }
 

@@ -1,4 +1,4 @@
-/** The machines that people enrolled: whose they are, whether their hosts run the hook, and when they last reported. */
+/** Lists the machines that people enrolled, with their users, the hooks of their hosts, and the last report. */
 import {
   Ago,
   type Api,
@@ -80,7 +80,7 @@ export function Devices() {
               </EmptyState>
             ) : (
               <RowPages rows={devices} keyOf={({ id }) => id} what="devices">
-                {(shown) => <DeviceTable devices={shown} onEnd={setEnding} />}
+                {(devices) => <DeviceTable devices={devices} onEnd={setEnding} />}
               </RowPages>
             )}
             {next_cursor === null ? null : <p class="quiet">{TEXTS.cut}</p>}

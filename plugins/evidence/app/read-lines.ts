@@ -14,9 +14,9 @@ const EXACT = { fatal: true, ignoreBOM: true } as const;
 export async function digestFile(file: PackFile): Promise<{ sha256: string; bytes: number }> {
   const hash = sha256.create();
   let bytes = 0;
-  for await (const piece of file.stream()) {
-    hash.update(piece);
-    bytes += piece.length;
+  for await (const chunk of file.stream()) {
+    hash.update(chunk);
+    bytes += chunk.length;
   }
   return { sha256: toHex(hash.digest()), bytes };
 }
@@ -24,14 +24,14 @@ export async function digestFile(file: PackFile): Promise<{ sha256: string; byte
 /** Yields the lines of a file without their line feeds. Throws SyntaxError if the last line is incomplete. */
 export async function* readLines(file: PackFile): AsyncIterable<Uint8Array> {
   let rest = new Uint8Array(0);
-  for await (const piece of file.stream()) {
+  for await (const chunk of file.stream()) {
     let from = 0;
-    for (let at = piece.indexOf(10); at >= 0; at = piece.indexOf(10, from)) {
-      yield rest.length === 0 ? piece.subarray(from, at) : concat(rest, piece.subarray(from, at));
+    for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, from)) {
+      yield rest.length === 0 ? chunk.subarray(from, at) : concat(rest, chunk.subarray(from, at));
       rest = new Uint8Array(0);
       from = at + 1;
     }
-    if (from < piece.length) rest = concat(rest, piece.subarray(from));
+    if (from < chunk.length) rest = concat(rest, chunk.subarray(from));
   }
   if (rest.length > 0) throw new SyntaxError("the file ends inside a line");
 }
@@ -48,7 +48,7 @@ export function parseLine(line: Uint8Array): Record<string, unknown> {
 export async function readText(file: PackFile): Promise<string> {
   const decoder = new TextDecoder("utf-8", EXACT);
   let text = "";
-  for await (const piece of file.stream()) text += decoder.decode(piece, { stream: true });
+  for await (const chunk of file.stream()) text += decoder.decode(chunk, { stream: true });
   return text + decoder.decode();
 }
 

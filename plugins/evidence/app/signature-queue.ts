@@ -8,9 +8,9 @@ type Verify = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array
 
 interface SignatureQueue {
   /** Returns a function that queues an Ed25519 signature for verification. */
-  ed25519(what: string): Verify;
+  ed25519(subject: string): Verify;
   /** Returns a function that queues a signature by a COSE key for verification. */
-  passkey(what: string): Verify;
+  passkey(subject: string): Verify;
   /** Verifies all queued signatures. Returns a sentence for each invalid signature. */
   drain(): Promise<string[]>;
 }
@@ -18,9 +18,9 @@ interface SignatureQueue {
 export function createSignatureQueue(): SignatureQueue {
   let queue: { what: string; isValid(): Promise<boolean> }[] = [];
   return {
-    ed25519: (what) => (publicKey, message, signature) => {
+    ed25519: (subject) => (publicKey, message, signature) => {
       queue.push({
-        what,
+        what: subject,
         async isValid() {
           const key = await crypto.subtle.importKey("raw", copy(publicKey), { name: "Ed25519" }, false, ["verify"]);
           return crypto.subtle.verify({ name: "Ed25519" }, key, copy(signature), copy(message));
@@ -28,8 +28,8 @@ export function createSignatureQueue(): SignatureQueue {
       });
       return true;
     },
-    passkey: (what) => (coseKey, message, signature) => {
-      queue.push({ what, isValid: () => verifyPasskey(coseKey, message, signature) });
+    passkey: (subject) => (coseKey, message, signature) => {
+      queue.push({ what: subject, isValid: () => verifyPasskey(coseKey, message, signature) });
       return true;
     },
     async drain() {

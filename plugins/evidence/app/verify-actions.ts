@@ -135,7 +135,7 @@ export function findActionFault(action: OpenedAction, committed: Commitments): s
 
 /**
  * Returns the fault of an action that was erased, or is marked as erased; null if it has none. The action must have no
- * content: the page counts erasures, and content that someone put back is not what the service recorded.
+ * content, because someone could have put other content in its place.
  */
 function findErasureFault(action: OpenedAction, { erasedAt }: Commitments): string | null {
   if (erasedAt === null) return "it is marked as erased, and no entry says so";

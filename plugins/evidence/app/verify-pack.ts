@@ -89,7 +89,7 @@ export interface PackReport {
   isWindowOpen: boolean;
   /**
    * Witnesses that cosigned the checkpoint, with the keys that the pack names. Anyone can create such a key, so a
-   * cosignature proves something only if the reader knows the key.
+   * cosignature is proof only if the reader knows the key.
    */
   witnesses: { name: string; at: string; vkey: string; isKnown: boolean }[];
   counts: { entries: number; actions: number; erased: number; signedVotes: number };
@@ -130,14 +130,14 @@ export async function verifyPack(files: ReadonlyMap<string, PackFile>, pinned: s
     byType: new Map(),
     policySets: [],
   };
-  const fault = (message: string): void => {
+  const reportFault = (message: string): void => {
     if (report.faults.length < MAX_FAULTS) report.faults.push(message);
   };
   try {
-    const manifest = await verifyFiles(files, report, fault);
-    if (manifest !== null) await verifyContents(files, manifest, pinned, report, fault);
+    const manifest = await verifyFiles(files, report, reportFault);
+    if (manifest !== null) await verifyContents(files, manifest, pinned, report, reportFault);
   } catch (error) {
-    fault(error instanceof Error ? error.message : String(error));
+    reportFault(error instanceof Error ? error.message : String(error));
   }
   return report;
 }
@@ -146,19 +146,19 @@ export async function verifyPack(files: ReadonlyMap<string, PackFile>, pinned: s
 async function verifyFiles(
   files: ReadonlyMap<string, PackFile>,
   report: PackReport,
-  fault: (message: string) => void,
+  reportFault: (message: string) => void,
 ): Promise<Manifest | null> {
   const file = files.get("manifest.json");
   const stated = files.get("manifest.sha256");
   if (file === undefined || stated === undefined) {
-    fault(
+    reportFault(
       "the selected files are not a pack: manifest.json or manifest.sha256 is missing; select all files of the folder",
     );
     return null;
   }
   const text = await readText(file);
   report.digest = sha256Hex(utf8(text));
-  if ((await readText(stated)) !== `${report.digest}  manifest.json\n`) fault("manifest.json was changed");
+  if ((await readText(stated)) !== `${report.digest}  manifest.json\n`) reportFault("manifest.json was changed");
   const manifest = JSON.parse(text) as Manifest;
   const format: string = manifest.format;
   if (format !== PACK_FORMAT)
@@ -167,15 +167,15 @@ async function verifyFiles(
   const names = new Set(manifest.files.map(({ name }) => name));
   for (const name of files.keys())
     if (!names.has(name) && name !== "manifest.json" && name !== "manifest.sha256")
-      fault(`${name} is not part of the pack`);
+      reportFault(`${name} is not part of the pack`);
   for (const { name, sha256, bytes } of manifest.files) {
     const listed = files.get(name);
     if (listed === undefined) {
-      fault(`${name} is missing`);
+      reportFault(`${name} is missing`);
       continue;
     }
     const found = await digestFile(listed);
-    if (found.sha256 !== sha256 || found.bytes !== bytes) fault(`${name} was changed`);
+    if (found.sha256 !== sha256 || found.bytes !== bytes) reportFault(`${name} was changed`);
   }
   return manifest;
 }
@@ -185,7 +185,7 @@ async function verifyContents(
   manifest: Manifest,
   pinned: string,
   report: PackReport,
-  fault: (message: string) => void,
+  reportFault: (message: string) => void,
 ): Promise<void> {
   const fileOf = (name: string): PackFile => {
     const file = files.get(name);
@@ -193,32 +193,34 @@ async function verifyContents(
     return file;
   };
   const signatures = createSignatureQueue();
-  const entries = createEntryReader(manifest, report, signatures, fault);
+  const entries = createEntryReader(manifest, report, signatures, reportFault);
   const { size, root } = await verifyEntries(fileOf("entries.jsonl"), manifest, entries.onEntry);
   const note = await readText(fileOf("checkpoint.txt"));
   const checkpoint = openLogCheckpoint(note, entries.keys(), signatures.ed25519("the checkpoint"));
-  if (checkpoint.origin !== manifest.origin) fault(`the checkpoint is of the log ${checkpoint.origin}`);
+  if (checkpoint.origin !== manifest.origin) reportFault(`the checkpoint is of the log ${checkpoint.origin}`);
   report.isWindowOpen = manifest.end === size;
   if (checkpoint.size !== size || !equalBytes(checkpoint.root, root))
-    fault("the entries are not the ones that were signed");
+    reportFault("the entries are not the ones that were signed");
   report.vkey = currentVkey(entries.keys());
   report.vkeys = listVkeys(entries.keys());
-  const known = new Set(pinned.split(/\s+/).filter((key) => key !== ""));
+  const pinnedKeys = new Set(pinned.split(/\s+/).filter((key) => key !== ""));
   // A pack that was made in the console names no witnesses.
-  const witnesses = [...manifest.witnesses, ...[...known].filter(isCosignerVkey)];
-  report.witnesses = readWitnesses(note, witnesses, known, signatures);
-  report.isVkeyKnown = report.vkeys.some((key) => known.has(key));
-  for (const key of known)
+  const witnesses = [...manifest.witnesses, ...[...pinnedKeys].filter(isCosignerVkey)];
+  report.witnesses = readWitnesses(note, witnesses, pinnedKeys, signatures);
+  report.isVkeyKnown = report.vkeys.some((key) => pinnedKeys.has(key));
+  for (const key of pinnedKeys)
     if (!report.vkeys.includes(key) && !report.witnesses.some(({ vkey }) => vkey === key))
-      fault(`the key ${key} that you know is not a key of this log, nor of a witness that cosigned the checkpoint`);
-  await verifyActions(fileOf("actions.jsonl"), entries.actions, report, fault);
-  await verifyPolicySets(fileOf("policies.jsonl"), entries.policySets, report, fault);
+      reportFault(
+        `the key ${key} that you know is not a key of this log, nor of a witness that cosigned the checkpoint`,
+      );
+  await verifyActions(fileOf("actions.jsonl"), entries.actions, report, reportFault);
+  await verifyPolicySets(fileOf("policies.jsonl"), entries.policySets, report, reportFault);
   // A type that is listed twice must not be counted twice.
   report.controls = (JSON.parse(await readText(fileOf("controls.json"))) as Control[]).map((control) => ({
     ...control,
     entries: [...new Set(control.entries)],
   }));
-  for (const message of await signatures.drain()) fault(message);
+  for (const message of await signatures.drain()) reportFault(message);
 }
 
 /**
@@ -228,7 +230,7 @@ async function verifyContents(
 function readWitnesses(
   note: string,
   vkeys: readonly string[],
-  known: ReadonlySet<string>,
+  pinnedKeys: ReadonlySet<string>,
   signatures: ReturnType<typeof createSignatureQueue>,
 ): PackReport["witnesses"] {
   return [...new Set(vkeys)].flatMap((vkey) =>
@@ -236,7 +238,7 @@ function readWitnesses(
       name,
       at: new Date(seconds * 1000).toISOString(),
       vkey,
-      isKnown: known.has(vkey),
+      isKnown: pinnedKeys.has(vkey),
     })),
   );
 }
@@ -255,7 +257,7 @@ function createEntryReader(
   { first, end, vkey }: Manifest,
   report: PackReport,
   signatures: ReturnType<typeof createSignatureQueue>,
-  fault: (message: string) => void,
+  reportFault: (message: string) => void,
 ) {
   let keys: LogKeys = { first: vkey, changes: [] };
   const users = new Map<string, UserEntry["user"] & { seq: number }>();
@@ -273,7 +275,7 @@ function createEntryReader(
     if (gesture === null || by === null) return false;
     const user = users.get(userOfPrincipal(by.principal) ?? "");
     const passkey = user?.passkeys.find(({ id }) => id === gesture.credential_id);
-    const what = `the vote in entry ${vote.seq}`;
+    const subject = `the vote in entry ${vote.seq}`;
     const found =
       passkey === undefined
         ? "its passkey is not one of the approver's"
@@ -282,21 +284,21 @@ function createEntryReader(
             { ...vote, gesture },
             by.principal,
             passkey,
-            signatures.passkey(what),
+            signatures.passkey(subject),
           );
-    if (found !== null) fault(`the signature of ${what} is not valid: ${found}`);
+    if (found !== null) reportFault(`the signature of ${subject} is not valid: ${found}`);
     return found === null;
   }
 
   /** Reports votes about questions or a decision that the pack lacks. */
   function checkBasis({ seq, gesture, questions }: ApprovalEntry & { seq: number }, state: ActionState): void {
     if (questionsDigest(state.commitments.questions) !== questions)
-      fault(`the pack lacks a question or an answer before the vote in entry ${seq}`);
+      reportFault(`the pack lacks a question or an answer before the vote in entry ${seq}`);
     if (
       gesture !== null &&
       !state.requests.slice(isVoteRedecision(state.previous) ? -2 : -1).includes(gesture.decision)
     )
-      fault(`the pack lacks the decision that the vote in entry ${seq} is about`);
+      reportFault(`the pack lacks the decision that the vote in entry ${seq} is about`);
   }
 
   function addVote(entry: ApprovalEntry & { seq: number }, state: ActionState): void {
@@ -374,7 +376,7 @@ async function verifyActions(
   file: PackFile,
   states: ReadonlyMap<string, ActionState>,
   report: PackReport,
-  fault: (message: string) => void,
+  reportFault: (message: string) => void,
 ): Promise<void> {
   const votes = new Map<string, Vote[]>();
   for (const vote of report.votes) votes.set(vote.action.id, [...(votes.get(vote.action.id) ?? []), vote]);
@@ -383,8 +385,8 @@ async function verifyActions(
     const action = parseLine(line) as unknown as OpenedAction;
     const state = states.get(action.id);
     const found = state === undefined ? "no entry is about it" : findActionFault(action, state.commitments);
-    if (found !== null) fault(`the action ${action.id} is not as recorded: ${found}`);
-    if (opened.has(action.id)) fault(`the action ${action.id} occurs twice`);
+    if (found !== null) reportFault(`the action ${action.id} is not as recorded: ${found}`);
+    if (opened.has(action.id)) reportFault(`the action ${action.id} occurs twice`);
     opened.add(action.id);
     report.counts.actions++;
     if (action.erased_at !== null) report.counts.erased++;
@@ -393,10 +395,10 @@ async function verifyActions(
       describeVote(vote, action, state);
       // The pack has the preview of the newest request for approval.
       if (vote.seen?.isPreviewMissing === true && vote.asked === state.requests.at(-1))
-        fault(`the action ${action.id} is not as recorded: its preview was changed`);
+        reportFault(`the action ${action.id} is not as recorded: its preview was changed`);
     }
   }
-  for (const id of states.keys()) if (!opened.has(id)) fault(`the action ${id} is missing`);
+  for (const id of states.keys()) if (!opened.has(id)) reportFault(`the action ${id} is missing`);
 }
 
 /** Adds what the approver saw to the vote. Adds only contents that the vote's entry commits to. */
@@ -436,7 +438,7 @@ function findRequest({ request, salt, effective }: OpenedAction, commitment: str
   return found?.request ?? null;
 }
 
-/** Returns true for the decision that a vote caused, which precedes the entry of the vote. */
+/** Returns true for a decision that a vote caused. Its entry precedes that of the vote. */
 function isVoteRedecision(entry: ActionEntry): boolean {
   return entry.type === "redecision" && entry.occasion === "vote";
 }
@@ -445,16 +447,16 @@ async function verifyPolicySets(
   file: PackFile,
   named: ReadonlySet<string>,
   report: PackReport,
-  fault: (message: string) => void,
+  reportFault: (message: string) => void,
 ): Promise<void> {
   const found = new Set<string>();
   for await (const line of readLines(file)) {
     const set = parseLine(line) as unknown as PolicySetLine;
-    if (sha256Hex(canonicalBytes(set.document)) !== set.digest) fault(`the policy set ${set.digest} was changed`);
-    if (found.has(set.digest)) fault(`the policy set ${set.digest} occurs twice`);
-    if (!named.has(set.digest)) fault(`no entry refers to the policy set ${set.digest}`);
+    if (sha256Hex(canonicalBytes(set.document)) !== set.digest) reportFault(`the policy set ${set.digest} was changed`);
+    if (found.has(set.digest)) reportFault(`the policy set ${set.digest} occurs twice`);
+    if (!named.has(set.digest)) reportFault(`no entry refers to the policy set ${set.digest}`);
     found.add(set.digest);
     report.policySets.push(set);
   }
-  for (const digest of named) if (!found.has(digest)) fault(`the policy set ${digest} is missing`);
+  for (const digest of named) if (!found.has(digest)) reportFault(`the policy set ${digest} is missing`);
 }

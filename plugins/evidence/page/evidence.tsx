@@ -47,18 +47,18 @@ export function Evidence() {
   useEffect(() => () => running.current?.abort(), []);
   const make = async (form: HTMLFormElement): Promise<void> => {
     const { from = "", to = "" } = readFormValues(form);
-    const over = new AbortController();
-    running.current = over;
+    const controller = new AbortController();
+    running.current = controller;
     setProgress({ done: 0, total: 0 });
     setResult(null);
     setError(null);
     try {
       const body = { from: startOfDay(from, 0), to: startOfDay(to, 1) };
-      const made = await readPack(body, over.signal, setProgress);
+      const made = await readPack(body, controller.signal, setProgress);
       downloadBlob(`evidence-${from}-${to}.zip`, new Blob(createZip(made.files) as BlobPart[]));
       setResult(made.result);
     } catch (problem) {
-      if (!over.signal.aborted) setError(problem);
+      if (!controller.signal.aborted) setError(problem);
     } finally {
       setProgress(null);
     }
@@ -119,7 +119,7 @@ function startOfDay(day: string, daysLater: number): string {
   return start.toISOString();
 }
 
-/** Reads the files of a pack. Throws if the service cannot make it, or ends it early. */
+/** Reads the files of a pack. Throws if the service cannot create it, or ends the response early. */
 async function readPack(
   body: { from: string; to: string },
   signal: AbortSignal,
@@ -138,9 +138,9 @@ async function readPack(
       if (line.type === "result") return line;
       if (line.type === "progress") onProgress({ done: line.done, total: line.total });
       else {
-        const pieces = files.get(line.name) ?? [];
-        files.set(line.name, pieces);
-        pieces.push(encoder.encode(line.text));
+        const chunks = files.get(line.name) ?? [];
+        files.set(line.name, chunks);
+        chunks.push(encoder.encode(line.text));
       }
     }
     return null;

@@ -9,10 +9,10 @@ const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   return value;
 });
 
-function crc32(pieces: readonly Uint8Array[]): number {
+function crc32(chunks: readonly Uint8Array[]): number {
   let value = 0xffff_ffff;
-  for (const piece of pieces)
-    for (const byte of piece) value = (TABLE[(value ^ byte) & 0xff] as number) ^ (value >>> 8);
+  for (const chunk of chunks)
+    for (const byte of chunk) value = (TABLE[(value ^ byte) & 0xff] as number) ^ (value >>> 8);
   return (value ^ 0xffff_ffff) >>> 0;
 }
 
@@ -45,7 +45,7 @@ export function createZip(files: ReadonlyMap<string, readonly Uint8Array[]>): Ui
   for (const [name, pieces] of files) {
     const encoded = new TextEncoder().encode(name);
     const size = sizeOf(pieces);
-    const about = [
+    const commonFields = [
       [VERSION, 2],
       [UTF8, 2],
       [0, 2],
@@ -57,8 +57,8 @@ export function createZip(files: ReadonlyMap<string, readonly Uint8Array[]>): Ui
       [encoded.length, 2],
       [0, 2],
     ] as const;
-    const header = [pack([[0x0403_4b50, 4], ...about]), encoded];
-    const record = pack([[0x0201_4b50, 4], [VERSION, 2], ...about, [0, 2], [0, 2], [0, 2], [0, 4], [offset, 4]]);
+    const header = [pack([[0x0403_4b50, 4], ...commonFields]), encoded];
+    const record = pack([[0x0201_4b50, 4], [VERSION, 2], ...commonFields, [0, 2], [0, 2], [0, 2], [0, 4], [offset, 4]]);
     archive.push(...header, ...pieces);
     directory.push(record, encoded);
     offset += sizeOf(header) + size;
@@ -78,4 +78,4 @@ export function createZip(files: ReadonlyMap<string, readonly Uint8Array[]>): Ui
   return [...archive, ...directory, end];
 }
 
-const sizeOf = (pieces: readonly Uint8Array[]): number => pieces.reduce((sum, { length }) => sum + length, 0);
+const sizeOf = (chunks: readonly Uint8Array[]): number => chunks.reduce((sum, { length }) => sum + length, 0);

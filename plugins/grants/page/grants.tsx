@@ -1,4 +1,4 @@
-/** The page of grants: what is allowed in advance, by whom, until when, and how often each grant was used. */
+/** The page of grants: each grant's scope, grantor, expiry, and number of uses. */
 import { useState } from "preact/hooks";
 import {
   Ago,

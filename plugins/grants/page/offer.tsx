@@ -26,7 +26,7 @@ type Suggestions = Api["GET /v1/actions/{id}/grant-suggestions"]["response"];
 type Suggestion = Suggestions["suggestions"][number];
 
 const USUAL_COUNT = 20;
-/** Position of the scope that the approver writes, in place of a position among the suggestions. */
+/** Selected position if the approver writes a scope instead of choosing a suggestion. */
 const OWN = -2;
 
 interface Props {

@@ -181,10 +181,13 @@ function Shift({ shift, edge }: { shift: Rota["on_call"]; edge: "from" | "until"
   );
 }
 
-/** Warns where limits hide requests from a group or rota that must approve them. What leaves enough people is folded. */
+/**
+ * Warns if limits hide requests from a group or rota that must approve them. Collapses warnings that leave enough
+ * people.
+ */
 function HiddenRequests({ required }: { required: readonly Requirement[] }) {
   const isSerious = ({ group, able, needed }: Requirement): boolean => group !== null || able < needed;
-  // Keys that are in no group can also approve what asks anyone, and are not counted.
+  // Requirements without a group can also be met by keys that are in no group, so they are not counted.
   const hidden = required.filter(
     ({ group, hidden_from, able, needed }) => hidden_from.length > 0 || (group !== null && able < needed),
   );

@@ -69,8 +69,12 @@ examples:
         throw usageError("--strike goes with approve; reject rejects the whole plan");
       const service = await createPrivilegedClient();
       const shown = await withServiceErrors(() => service.plan(target));
-      const how = { reason: values.reason, ...(verb === "approve" ? { strikes } : {}), token: shown.approval_token };
-      showPlan(io, await withServiceErrors(() => service.votePlan(target, verb === "approve", how)), json);
+      const options = {
+        reason: values.reason,
+        ...(verb === "approve" ? { strikes } : {}),
+        token: shown.approval_token,
+      };
+      showPlan(io, await withServiceErrors(() => service.votePlan(target, verb === "approve", options)), json);
     } else if (verb === "cancel") {
       const service = await createClient();
       showPlan(io, await withServiceErrors(() => service.cancelPlan(target, { reason: values.reason })), json);
@@ -133,8 +137,8 @@ async function listPlans(io: Output, query: PlanQuery, limit: number, json: bool
   const service = await createClient();
   const found: PlanSummary[] = [];
   await withServiceErrors(async () => {
-    for await (const one of service.plans(query)) {
-      found.push(one);
+    for await (const item of service.plans(query)) {
+      found.push(item);
       if (found.length >= limit) break;
     }
   });

@@ -1,6 +1,6 @@
 /**
- * The pages of plans: the list, and one plan. On the page of a plan, a person strikes out the actions to deny and
- * approves the others with one vote.
+ * The pages of plans: the list, and one plan. On a plan's page, a person strikes out the actions to deny and approves
+ * the others with one vote.
  */
 import { useState } from "preact/hooks";
 import {

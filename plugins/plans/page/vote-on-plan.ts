@@ -41,11 +41,11 @@ export async function castPlanVote(shown: PlanRecord, answer: Answer): Promise<P
 
 function assertSameVotes({ statements, nonce }: Challenge, shown: PlanRecord, answer: Answer): void {
   const struck = new Set((answer.strikes ?? []).map(({ position }) => position));
-  const wanted = new Map(
+  const expected = new Map(
     shown.actions.flatMap(({ id, status }, i) =>
       status === "pending_approval" ? [[id, answer.approve && !struck.has(i + 1) ? "approve" : "deny"] as const] : [],
     ),
   );
-  const areSame = statements.every((each) => wanted.get(each.action_id) === each.vote && each.nonce === nonce);
-  if (!areSame || statements.length !== wanted.size) throw new Error(DIFFERENT_VOTES_MESSAGE);
+  const areSame = statements.every((each) => expected.get(each.action_id) === each.vote && each.nonce === nonce);
+  if (!areSame || statements.length !== expected.size) throw new Error(DIFFERENT_VOTES_MESSAGE);
 }

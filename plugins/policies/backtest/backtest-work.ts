@@ -21,7 +21,7 @@ export default function backtestOnThread({
   const progress = reportsProgress
     ? { progress: async (counts: BacktestCounts) => void (await read({ kind: "progress", counts })) }
     : {};
-  // The main thread knows what the caller may see, and reads only that.
+  // The main thread enforces the caller's visibility, and reads only visible rows.
   const visible = { visibility: { all: true } } as const;
   return backtest(reader, set, { ...range, ...visible, signal, ...progress }, yieldWithoutLimit, previous ?? null);
 }

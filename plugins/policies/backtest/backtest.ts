@@ -144,7 +144,7 @@ export function reportShadowPolicy(
 }
 
 /**
- * Reason codes of decisions without a matching rule. If a shadow policy were enforced, it would replace such a
+ * Reason codes of decisions without a matching rule. An enforced version of a shadow policy would replace such a
  * decision, whatever its effect.
  */
 const UNMATCHED = ["NO_MATCHING_RULE", "NO_ACTIVE_POLICY"];

@@ -5,7 +5,7 @@ import type { BacktestCounts, BacktestRange, BacktestReport } from "./report.ts"
 
 const WORK = siblingModule(import.meta.url, "backtest-work");
 
-/** The range, without what the thread does not need. */
+/** The range, without members that the thread does not need. */
 export interface BacktestInput extends Omit<BacktestRange, "visibility" | "signal" | "progress"> {
   /** Whether the caller wants reports of progress. */
   reportsProgress: boolean;

@@ -26,17 +26,17 @@ export function useCheckedText(yaml: string, tests: string): CheckState {
   const [round, setRound] = useState(0);
   const subject = JSON.stringify([yaml, tests]);
   useEffect(() => {
-    const over = new AbortController();
+    const controller = new AbortController();
     const body = { yaml, ...(tests.trim() === "" ? {} : { tests }) };
     const check = (): void =>
-      void request("POST /v1/policies/check", { body, signal: over.signal }).then(
-        (result) => over.signal.aborted || setState({ result, error: null, of: subject }),
-        (error: unknown) => over.signal.aborted || setState((old) => ({ ...old, error, of: subject })),
+      void request("POST /v1/policies/check", { body, signal: controller.signal }).then(
+        (result) => controller.signal.aborted || setState({ result, error: null, of: subject }),
+        (error: unknown) => controller.signal.aborted || setState((old) => ({ ...old, error, of: subject })),
       );
     const timer = setTimeout(check, state.of === "" ? 0 : PAUSE_MS);
     return () => {
       clearTimeout(timer);
-      over.abort();
+      controller.abort();
     };
   }, [subject, round]);
   return {

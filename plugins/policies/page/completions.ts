@@ -77,7 +77,7 @@ export function completeAt(
     : completeValue(schema, { path: [...path, value[1] ?? ""], typed: value[2] ?? "", position }, words);
 }
 
-/** Whether the line continues a block such as `when: |`. */
+/** Returns true if the line continues a block such as `when: |`. */
 function isInBlockExpression(before: readonly string[]): boolean {
   const indent = indentOf(before.at(-1) ?? "");
   for (const line of before.slice(0, -1).reverse()) {
@@ -114,13 +114,13 @@ function completeExpression(before: string, words: CompletionWords): Completion 
     ...names.map(({ name, type }) => ({ label: name, detail: type })),
     ...functions.map(({ name, arity }) => ({ label: name, apply: `${name}(`, detail: describeArity(arity) })),
   ];
-  const known = word.slice(0, word.lastIndexOf(".") + 1);
+  const typedPrefix = word.slice(0, word.lastIndexOf(".") + 1);
   const from = before.length - typed.length;
-  const matching = unique(suggestions).filter(({ label }) => label.startsWith(known));
-  if (known === "") return { from, suggestions: matching };
+  const matching = unique(suggestions).filter(({ label }) => label.startsWith(typedPrefix));
+  if (typedPrefix === "") return { from, suggestions: matching };
   // The receiver as the person typed it, with `.?` for optional members.
   const receiver = /^.*\.\??/.exec(typed)?.[0] ?? "";
-  const asWritten = (name: string): string => `${receiver}${name.slice(known.length)}`;
+  const asWritten = (name: string): string => `${receiver}${name.slice(typedPrefix.length)}`;
   const members = matching.map(({ label, apply, ...rest }) => ({
     ...rest,
     label: asWritten(label),
@@ -168,10 +168,10 @@ function completeValue(
   { vocabulary, tools }: CompletionWords,
 ): Completion | null {
   const key = path.at(-1);
-  const known = [...vocabulary.tools, ...tools];
+  const knownTools = [...vocabulary.tools, ...tools];
   const names: Readonly<Record<string, readonly (string | null)[]>> = {
-    tool: known.map(({ tool }) => tool),
-    operation: known.map(({ operation }) => operation),
+    tool: knownTools.map(({ tool }) => tool),
+    operation: knownTools.map(({ operation }) => operation),
     notify: vocabulary.channels,
     reviewers: vocabulary.reviewers,
     source: vocabulary.fact_sources.map(({ name }) => name),

@@ -1,6 +1,5 @@
 /** Groups the results of a dry run by cause. Pure. */
 
-/** A decision and its cause. */
 export interface DecisionCause {
   effect: string;
   policy: string | null;

@@ -35,11 +35,11 @@ export function useSamples(): [string, (samples: string) => void] {
   const [samples, setSamples] = useState(() => JSON.stringify([EXAMPLE_ACTION], null, 2));
   useEffect(() => {
     if (!hasScope("actions:read") && !hasScope("actions:read_own")) return;
-    const over = new AbortController();
-    request("GET /v1/actions", { query: { limit: 20 }, signal: over.signal }).then(
+    const controller = new AbortController();
+    request("GET /v1/actions", { query: { limit: 20 }, signal: controller.signal }).then(
       ({ actions }) => {
         const complete = actions.filter(({ erased_at }) => erased_at === null);
-        if (complete.length === 0 || over.signal.aborted) return;
+        if (complete.length === 0 || controller.signal.aborted) return;
         const listed = complete.map(({ agent_id, tool, operation, params, context }) => ({
           agent_id,
           tool,
@@ -51,7 +51,7 @@ export function useSamples(): [string, (samples: string) => void] {
       },
       () => undefined,
     );
-    return () => over.abort();
+    return () => controller.abort();
   }, []);
   return [samples, setSamples];
 }

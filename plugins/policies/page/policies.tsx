@@ -60,9 +60,9 @@ function List() {
               what="policies"
               order="inOrder"
             >
-              {(shown) => (
+              {(policies) => (
                 <Table label={LIST_TEXTS.title} head={LIST_TEXTS.head}>
-                  {shown.map((policy) => (
+                  {policies.map((policy) => (
                     <Row key={policy.id} policy={policy} />
                   ))}
                 </Table>

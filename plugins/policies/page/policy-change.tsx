@@ -1,4 +1,4 @@
-/** The dialogs that change which version of a policy decides. */
+/** Dialogs that change which version of a policy is active. */
 import { useState } from "preact/hooks";
 import {
   buildUrl,

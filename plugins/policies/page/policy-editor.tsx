@@ -91,7 +91,7 @@ interface Props {
   text: string;
   /** Entity tag of the policy that the text is based on; empty for a new policy. */
   base: string;
-  /** One sentence that states which version decides. */
+  /** One sentence that states which version is active. */
   activeVersionText: string;
   /** Id of a stored policy, which may have been in shadow mode; null for a new policy. */
   shadowId: string | null;

@@ -1,9 +1,8 @@
 /** Texts of the policy pages. */
 import { formatCounted } from "../../console/app/kit.ts";
 
-const number = (count: number): string => count.toLocaleString("en");
+const formatNumber = (count: number): string => count.toLocaleString("en");
 
-/** Texts of the list of policies. */
 export const LIST_TEXTS = {
   title: "Policies",
   create: "New policy",
@@ -15,7 +14,6 @@ export const LIST_TEXTS = {
   newest: (version: number) => `newest ${version}`,
 };
 
-/** Texts of the page of one policy. */
 export const DETAIL_TEXTS = {
   edit: "Edit…",
   enforce: "Enforce…",
@@ -44,7 +42,7 @@ export const DETAIL_TEXTS = {
   backtestShadow: "This version is in shadow mode and decides nothing. It is tested here as if it were enforced.",
 };
 
-/** Returns one sentence that states which version of a policy decides. */
+/** Returns one sentence that states which version of a policy is active. */
 export function describeActiveVersion(policy: {
   active_version: number | null;
   latest_version: number;
@@ -117,7 +115,6 @@ export const SHADOW_TEXTS = {
     "It recorded no decision in this range that you may see. A policy in shadow mode records decisions while it is active.",
 } as const;
 
-/** Texts of the editor. */
 export const EDITOR_TEXTS = {
   newTitle: "New policy",
   editTitle: (name: string) => `Edit ${name}`,
@@ -161,20 +158,19 @@ export const EDITOR_TEXTS = {
   changesNew: "A new policy: there is no stored version to compare with.",
   changesNone: (version: number) => `No rule differs from version ${version}.`,
   changesFrom: (version: number) => `Compared with version ${version}:`,
-  changesMore: (count: number) => `and ${number(count)} more changes`,
+  changesMore: (count: number) => `and ${formatNumber(count)} more changes`,
   changesUnknown: "The changes appear when the text has no problems.",
   backtestHelp:
     "Evaluates past requests again with this text instead of the active version, each with its own facts and at its own time. A text in shadow mode is evaluated as if it were enforced.",
 };
 
-/** Texts of the dry run. */
 export const DRY_RUN_TEXTS = {
-  more: (count: number) => `and ${number(count)} more`,
+  more: (count: number) => `and ${formatNumber(count)} more`,
   help: "Evaluates sample actions with the active policies, and with this text instead of the active version, as if it were enforced. Records nothing.",
   run: "Evaluate the samples",
   samples: "Sample actions",
   samplesHelp: "A JSON list of at most 100 actions. It starts with the newest real actions that you may see.",
-  notJson: (why: string) => `the sample actions are not JSON: ${why}`,
+  notJson: (reason: string) => `the sample actions are not JSON: ${reason}`,
   unchanged: (count: number) => `All ${formatCounted(count, "action")} would be decided as now.`,
   changed: (changed: number, count: number) =>
     `${changed} of ${formatCounted(count, "action")} would be decided differently.`,
@@ -188,7 +184,6 @@ export const DRY_RUN_TEXTS = {
   terms: "with different terms",
 };
 
-/** Texts of the tests. */
 export const TESTS_TEXTS = {
   label: "Tests, as YAML",
   help: "Tests of only this text, in the format of NAME_test.yaml. This tab keeps them until you sign out. They are not stored with the policy: save the file next to the policy in git.",
@@ -198,5 +193,5 @@ export const TESTS_TEXTS = {
   none: "No tests yet.",
   blocked: "The tests run when the text has no problems.",
   passed: (count: number) => `${formatCounted(count, "test")} passed.`,
-  failed: (failed: number, count: number) => `${number(failed)} of ${formatCounted(count, "test")} failed.`,
+  failed: (failed: number, count: number) => `${formatNumber(failed)} of ${formatCounted(count, "test")} failed.`,
 };

@@ -73,7 +73,7 @@ function isMap(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Whether a multi-line string can be written as a literal block and reads back unchanged. */
+/** Returns true if a multi-line string can be written as a literal block and reads back unchanged. */
 function isBlockText(text: string): boolean {
   return /\n./.test(text) && /^[^\s]/.test(text) && !/[^\n\x20-\x7e\xa1-\ud7ff]|\n\n$| \n/.test(text);
 }

@@ -28,8 +28,8 @@ const TEXTS = {
   unsupported: "Not verified: browsers can verify only on https pages and on localhost. Use assent verify.",
   unpinned:
     "Signed by the key that the service publishes. Because no key is pinned in this browser, it would not notice a replaced history.",
-  notSigned: (isPinned: boolean, why: string) =>
-    `Not signed by the ${isPinned ? "pinned key" : "key that the service publishes"}: ${why}.`,
+  notSigned: (isPinned: boolean, reason: string) =>
+    `Not signed by the ${isPinned ? "pinned key" : "key that the service publishes"}: ${reason}.`,
   shrunk: (before: number, now: number) =>
     `The log has shrunk: this browser has seen ${before} signed entries, and now there are ${now}. Was the store replaced by an older one?`,
   changed: (size: number) =>

@@ -115,7 +115,7 @@ interface VerifierKey {
 /** Parses a verifier key, `<name>+<hex key id>+<base64>`. Throws an Error with the fault. */
 export async function parseVkey(text: string): Promise<VerifierKey> {
   const [name = "", hex = "", ...rest] = text.trim().split("+");
-  const bad = (why: string): Error => new Error(`"${text.slice(0, 200)}" is not a verifier key: ${why}`);
+  const bad = (reason: string): Error => new Error(`"${text.slice(0, 200)}" is not a verifier key: ${reason}`);
   if (name === "" || /\s/.test(name) || !/^[0-9a-f]{8}$/.test(hex))
     throw bad("expected <name>+<8 hex digits>+<base64>");
   const key = fromBase64(rest.join("+"));

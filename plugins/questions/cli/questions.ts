@@ -52,9 +52,9 @@ examples:
   },
 };
 
-function idAndText(positionals: string[], verb: string, what: string): [id: string, text: string] {
+function idAndText(positionals: string[], verb: string, noun: string): [id: string, text: string] {
   const [id, text, ...more] = positionals;
   if (id === undefined || text === undefined || more.length > 0)
-    throw usageError(`assent ${verb} takes one action id and ${what}; put the text in quotes`);
+    throw usageError(`assent ${verb} takes one action id and ${noun}; put the text in quotes`);
   return [id, text];
 }

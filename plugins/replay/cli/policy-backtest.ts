@@ -188,7 +188,7 @@ function add(total: DatedReport, part: DatedReport, examples: number): void {
   for (const name of ["evaluated", "flipped", "otherwise", "erased", "unrecorded", "altered", "unlisted"] as const)
     total[name] += part[name];
   for (const { policy, limit, decisions } of part.counted) {
-    const sameLimit = total.counted.find((one) => one.policy === policy && one.limit === limit);
+    const sameLimit = total.counted.find((candidate) => candidate.policy === policy && candidate.limit === limit);
     if (sameLimit === undefined) total.counted.push({ policy, limit, decisions });
     else sameLimit.decisions += decisions;
   }
@@ -205,14 +205,14 @@ function add(total: DatedReport, part: DatedReport, examples: number): void {
   total.flips.sort((a, b) => b.count - a.count);
 }
 
-function timeOf(flag: string, given: string | undefined): number | null {
-  return given === undefined ? null : parsePast(flag, given);
+function timeOf(flag: string, text: string | undefined): number | null {
+  return text === undefined ? null : parsePast(flag, text);
 }
 
-function numberOf(flag: string, given: string | undefined, fallback: number, max: number): number {
-  if (given === undefined) return fallback;
-  const value = Number(given);
+function numberOf(flag: string, text: string | undefined, fallback: number, max: number): number {
+  if (text === undefined) return fallback;
+  const value = Number(text);
   if (!Number.isSafeInteger(value) || value < 1 || value > max)
-    throw usageError(`${flag} must be a number from 1 to ${max}; got "${given}"`);
+    throw usageError(`${flag} must be a number from 1 to ${max}; got "${text}"`);
   return value;
 }

@@ -52,7 +52,7 @@ function ReplayForm({ id }: { id: string }) {
 function Replayed({ result }: { result: Replay }) {
   const { equal, redecisions, now } = result;
   const same = redecisions.length === 0 ? TEXTS.equal : TEXTS.equalWithLater(redecisions.length);
-  const parts = [result, ...redecisions.filter((one) => !one.equal)];
+  const parts = [result, ...redecisions.filter((redecision) => !redecision.equal)];
   return (
     <>
       <Notice kind={equal ? "good" : "bad"}>{equal ? same : TEXTS.different}</Notice>

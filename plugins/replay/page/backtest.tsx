@@ -103,7 +103,9 @@ interface Comparison {
   overruled: FlipReport["flips"];
 }
 
-/** Returns the past decisions that the candidate alone would allow, and that a stricter policy still does not. */
+/**
+ * Returns the past decisions that only a stricter policy still prevents, although the candidate alone would allow them.
+ */
 async function findOverruled(
   candidate: Places["policy-candidate"]["candidate"],
   { since, until, evaluated, flips }: FlipReport,
@@ -122,7 +124,7 @@ async function findOverruled(
   });
 }
 
-/** Says which rules keep what the candidate would allow from being allowed. */
+/** Displays the rules that prevent what the candidate would allow. */
 function Overruled({ flips }: { flips: FlipReport["flips"] }) {
   if (flips.length === 0) return null;
   return (
@@ -141,7 +143,7 @@ function Overruled({ flips }: { flips: FlipReport["flips"] }) {
 }
 
 /**
- * Evaluates the same range with the active policies. If they produce a flip as well, the candidate is not its cause.
+ * Evaluates the same range with the active policies. A flip that they produce as well is not caused by the candidate.
  */
 async function compareWithCurrent(data: FlipReport, signal: AbortSignal): Promise<CurrentFlips | null> {
   if (data.flipped === 0) return null;

@@ -21,26 +21,26 @@ export function useStops(): readonly Stop[] {
     return () => void watchers.delete(watcher);
   }, []);
   useEffect(() => {
-    const over = new AbortController();
+    const controller = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const poll = async (): Promise<void> => {
       try {
-        if (!document.hidden) setStops((await request("GET /v1/stop", { signal: over.signal })).stops);
+        if (!document.hidden) setStops((await request("GET /v1/stop", { signal: controller.signal })).stops);
       } catch {
         // The error is temporary, and other parts of the page display it.
       }
-      if (!over.signal.aborted) timer = setTimeout(() => void poll(), POLL_MS);
+      if (!controller.signal.aborted) timer = setTimeout(() => void poll(), POLL_MS);
     };
     void poll();
     // A new stop has to be seen before the next vote, which can be earlier than the next poll.
     followLiveEvents({
       filters: { type: "stop" },
-      signal: over.signal,
+      signal: controller.signal,
       onEvent: refreshStops,
       onState: () => undefined,
     });
     return () => {
-      over.abort();
+      controller.abort();
       clearTimeout(timer);
     };
   }, [round]);

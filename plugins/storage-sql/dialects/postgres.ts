@@ -28,18 +28,18 @@ class QualifyingCompiler extends PostgresQueryCompiler {
 
 export const postgresSqlBuilder = createSqlBuilder(new PostgresAdapter(), new QualifyingCompiler());
 
-const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+const quoteLiteral = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 /** Returns the definition of a trigger function that raises an error. */
-function raising(name: string, code: string, message: string): string {
-  return `create function "${name}"() returns trigger language plpgsql as $$ begin raise exception using errcode = ${quoted(code)}, message = ${quoted(message)}; end $$`;
+function raisingFunction(name: string, code: string, message: string): string {
+  return `create function "${name}"() returns trigger language plpgsql as $$ begin raise exception using errcode = ${quoteLiteral(code)}, message = ${quoteLiteral(message)}; end $$`;
 }
 
 /** Returns the definitions of a function that raises an error and of the trigger that calls it. */
 function refusal(table: string, name: string, when: string, message: string, condition = ""): string[] {
   const full = `${table}_${name}`;
   return [
-    raising(full, "integrity_constraint_violation", message),
+    raisingFunction(full, "integrity_constraint_violation", message),
     `create trigger "${full}" ${when} on "${table}" ${when.includes("truncate") ? "for each statement" : "for each row"} ${condition} execute function "${full}"()`,
   ];
 }
@@ -71,7 +71,7 @@ const bundleRules = (): string[] => [
     execute pg_catalog.format('select $1 = coalesce((select max(start) + 256 from %1$I.entry_bundles), 0) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
       into may using new.start;
     if may and length(new.bytes) > 0 then return new; end if;
-    raise exception using errcode = 'integrity_constraint_violation', message = ${quoted(`entry_bundles is append-only: ${INVALID_BUNDLE_MESSAGE}`)}; end $$`,
+    raise exception using errcode = 'integrity_constraint_violation', message = ${quoteLiteral(`entry_bundles is append-only: ${INVALID_BUNDLE_MESSAGE}`)}; end $$`,
   `create trigger "entry_bundles_in_line" before insert on "entry_bundles" for each row execute function "entry_bundles_in_line"()`,
 ];
 
@@ -80,7 +80,7 @@ const bundleRules = (): string[] => [
  * does not cover, and a head without its entries.
  */
 const guardRules = (tables: readonly string[], each: "statement" | "row"): string[] => [
-  raising("assent_no_transaction", "25P01", "a change outside a transaction of the service is refused"),
+  raisingFunction("assent_no_transaction", "25P01", "a change outside a transaction of the service is refused"),
   ...tables.map((table) => guardOf(table, each)),
   `create function assent_entry_covered() returns trigger language plpgsql as $$ begin
     if coalesce(pg_catalog.current_setting('assent.copying', true), '') <> 'on' and not exists (select 1 from ledger_head where id = 1 and size > new.seq) then

@@ -25,7 +25,7 @@ export interface Table {
    * (`keep`).
    */
   readonly appendOnly?: "refuse" | "keep";
-  /** Column of a single row that must not decrease. The row cannot be deleted. */
+  /** Table with a single row, which cannot be deleted, and whose value in this column must not decrease. */
   readonly neverShrinks?: string;
   /** Whether statements outside a transaction can change the table. */
   readonly unguarded?: boolean;

@@ -84,7 +84,7 @@ function isScalar(value: JsonValue): value is Scalar {
   return value === null || typeof value === "boolean";
 }
 
-/** Returns the value of a member; undefined if the request does not have it. */
+/** Returns the value of a member; undefined if the request lacks it. */
 export function readMember(request: MinedRequest, member: string): JsonValue | undefined {
   const { part, name } = splitMember(member);
   return Object.hasOwn(request[part], name) ? request[part][name] : undefined;
@@ -93,7 +93,7 @@ export function readMember(request: MinedRequest, member: string): JsonValue | u
 /** Returns the member's name for people: without `params.`, which most members have. */
 const nameInWords = (member: string): string => member.replace(/^params\./, "");
 
-/** Returns what the request has instead of what the condition requires, for people, such as `amount is 25`. */
+/** Describes, for people, how the request differs from the condition, such as `amount is 25`. */
 export function describeMismatch({ member, words }: MinedCondition, request: MinedRequest): string {
   if (member === null) return `not: ${words}`;
   const value = readMember(request, member);
@@ -112,10 +112,9 @@ export interface ApprovedMembers {
  * the context, and one for each of these members. Returns null if a member, such as free text, has no condition,
  * because the rule would then allow any value.
  *
- * The conditions allow a value only together with agents and values of other members with which people approved it. So
- * if the requests have several agents, or members with several values, each combination of these must be approved, and
- * ranges, prefixes and patterns must fit the requests of each combination. They can therefore exclude some of the
- * requests.
+ * The conditions allow only combinations that people approved. If the requests have several agents, or members with
+ * several values, every combination must have an approved request, and ranges, prefixes and patterns must fit the
+ * requests of each combination. So the conditions can exclude some of the requests.
  */
 export function findNarrowestConditions(approved: readonly ApprovedMembers[]): MinedCondition[] | null {
   const names = [...new Set(approved.flatMap(({ members }) => Object.keys(members)))].sort();
@@ -142,7 +141,6 @@ export function findNarrowestConditions(approved: readonly ApprovedMembers[]): M
   return conditions;
 }
 
-/** Returns the items, grouped by key. */
 export function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item[]> {
   const groups = new Map<string, Item[]>();
   for (const item of items) {
@@ -159,8 +157,8 @@ function valuesOf(name: string, approved: readonly ApprovedMembers[]): Scalar[] 
 }
 
 /**
- * Returns the requests of each combination of the agent, the values of the discrete members, and the presence of the
- * others. Returns null if a combination of these occurs in no request, because no one approved it.
+ * Groups the requests by the agent, the values of the discrete members, and the presence of the others. Returns null if
+ * a combination of these is in no request, because no one approved it.
  */
 function listCombinations(
   approved: readonly ApprovedMembers[],
@@ -220,13 +218,15 @@ function fitDiscrete(member: string, values: readonly Scalar[]): Core | null {
   const distinct = [...counts.keys()];
   const { part, name } = splitMember(member);
   const expression = celMember(part, name);
-  if (distinct.length === 1) return equality(expression, distinct[0] as Scalar);
+  if (distinct.length === 1) return equalityCondition(expression, distinct[0] as Scalar);
   const areRepeated = [...counts.values()].every((count) => count >= MIN_OCCURRENCES);
-  return distinct.length <= MAX_MEMBERS && areRepeated ? membership(expression, distinct) : null;
+  return distinct.length <= MAX_MEMBERS && areRepeated ? membershipCondition(expression, distinct) : null;
 }
 
 /**
- * Returns a condition that allows values between or like the approved ones; null if there is none.
+ * Returns a condition that allows values in the range, or with the pattern, of the approved ones; null if there is
+ * none.
+ *
  * @param combinations the values of each combination
  */
 function fitOpen(member: string, combinations: readonly (readonly Scalar[])[]): Core | null {
@@ -240,7 +240,7 @@ function fitOpen(member: string, combinations: readonly (readonly Scalar[])[]): 
   return prefix(expression, texts) ?? mailDomain(expression, texts) ?? pattern(expression, texts);
 }
 
-function equality(expression: string, value: Scalar): Core {
+function equalityCondition(expression: string, value: Scalar): Core {
   const literal = celLiteral(value);
   return {
     kind: "equality",
@@ -250,14 +250,14 @@ function equality(expression: string, value: Scalar): Core {
   };
 }
 
-function membership(expression: string, values: readonly Scalar[]): Core {
+function membershipCondition(expression: string, values: readonly Scalar[]): Core {
   const sorted = values.map((value) => [celLiteral(value), value] as const).sort(([a], [b]) => (a < b ? -1 : 1));
-  const known = new Set<JsonValue>(values);
+  const approvedValues = new Set<JsonValue>(values);
   return {
     kind: "membership",
     text: `${expression} in [${sorted.map(([text]) => text).join(", ")}]`,
     words: `is one of ${sorted.map(([text]) => text).join(", ")}`,
-    test: (value) => known.has(value),
+    test: (value) => approvedValues.has(value),
   };
 }
 
@@ -356,12 +356,12 @@ function characterPattern(
   const start = cutAtSeparator(commonStart(values.flat()));
   const end = commonEnd(values.flat());
   if (values.some((texts) => cutAtSeparator(commonStart(texts)) !== start || commonEnd(texts) !== end)) return null;
-  const pieces = (parts: readonly (readonly string[])[]): string =>
+  const chunks = (parts: readonly (readonly string[])[]): string =>
     PIECES.filter(([, each]) => parts.every((texts) => texts.some((part) => each.test(part))))
       .map(([piece]) => piece)
       .join("");
-  const first = pieces(values.map((texts) => texts.map((value) => value.charAt(0))));
-  const all = pieces(values);
+  const first = chunks(values.map((texts) => texts.map((value) => value.charAt(0))));
+  const all = chunks(values);
   // Otherwise a rule could allow data to go to a host that no one approved.
   if (first === "" || all.includes("@") || values.flat().some((value) => value.includes("://"))) return null;
   // Count code points, as CEL does. The length is a separate condition, because a bounded repetition in the pattern

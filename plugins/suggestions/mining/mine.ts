@@ -1,6 +1,6 @@
 /**
  * Searches the approvals of one rule, tool and operation for conditions that are true for many approved requests and
- * false for every rejected request. Deterministic, because counters instead of a clock limit its time and memory.
+ * false for every rejected request. Deterministic: counters limit its time and memory, and not a clock.
  */
 import { foldName } from "../../../src/core.ts";
 import {
@@ -72,9 +72,9 @@ export function groupRequests(history: readonly PastRequest[]): MinedGroup[] {
     if (verdict !== "approved" || asked === null || ![tool, operation, agent_id].every((name) => NAME.test(name)))
       continue;
     const key = JSON.stringify([asked.policy, asked.rule, tool, operation]);
-    const known = groups.get(key) ?? { group: { asked, tool, operation, approved: [], rejected: [] }, approved: [] };
-    if (known.approved.length < MAX_APPROVED) known.approved.push(request);
-    groups.set(key, known);
+    const entry = groups.get(key) ?? { group: { asked, tool, operation, approved: [], rejected: [] }, approved: [] };
+    if (entry.approved.length < MAX_APPROVED) entry.approved.push(request);
+    groups.set(key, entry);
   }
   return [...groups.entries()]
     .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -91,7 +91,8 @@ interface Candidate {
 
 /**
  * Returns up to `MAX_RULES` rules that the group supports. Each rule is the best rule for the approvals that no earlier
- * rule covers. The best rule has no split, else one split, else two; with splits, it covers the most approvals.
+ * rule covers. The best rule has the fewest splits, at most two. Among rules with equally many, it covers the most
+ * approvals.
  */
 export function mineRules(group: MinedGroup, bar: MinimumEvidence): MinedRule[] {
   let left = group.approved.flatMap((request): Candidate[] => {
@@ -119,7 +120,9 @@ function findBest(
   const whole = tryRule(group, candidates, bar, budget);
   if (whole !== null) return whole;
   const found = findSplits(candidates, group.rejected);
-  const splits = found.parts.filter((part) => supports(part, bar, budget) && isBeyondChance(group, part, found.tried));
+  const splits = found.parts.filter(
+    (part) => canSupportRule(part, bar, budget) && isBeyondChance(group, part, found.tried),
+  );
   const single = largest(splits.map((part) => tryRule(group, part, bar, budget)));
   if (single !== null) return single;
   const pairs: (MinedRule | null)[] = [];
@@ -129,7 +132,7 @@ function findBest(
       if (budget.visits <= 0) return largest(pairs);
       const both = b.filter((candidate) => inA.has(candidate));
       budget.visits -= b.length;
-      if (both.length === b.length || !supports(both, bar, budget)) continue;
+      if (both.length === b.length || !canSupportRule(both, bar, budget)) continue;
       if (isBeyondChance(group, both, found.tried ** 2)) pairs.push(tryRule(group, both, bar, budget));
     }
   }
@@ -137,8 +140,8 @@ function findBest(
 }
 
 /**
- * Returns true if it is unlikely that the part has no rejections by chance. Even if rejections are random, some parts
- * have none. The more parts are tried, the larger a part without rejections can be.
+ * Returns true if the part is unlikely to lack rejections by chance. Even if rejections are random, some parts have
+ * none. The more parts are tried, the larger such a part can be.
  */
 function isBeyondChance({ approved, rejected }: MinedGroup, part: readonly Candidate[], tried: number): boolean {
   if (rejected.length === 0) return true;
@@ -146,7 +149,7 @@ function isBeyondChance({ approved, rejected }: MinedGroup, part: readonly Candi
   return Math.log(Math.max(1, tried)) + part.length * Math.log1p(-rate) < Math.log(MAX_CHANCE);
 }
 
-function supports(candidates: readonly Candidate[], bar: MinimumEvidence, budget: { visits: number }): boolean {
+function canSupportRule(candidates: readonly Candidate[], bar: MinimumEvidence, budget: { visits: number }): boolean {
   budget.visits -= candidates.length;
   if (candidates.length < bar.min_approvals) return false;
   return hasMinimumEvidence(
@@ -165,7 +168,7 @@ function tryRule(
   bar: MinimumEvidence,
   budget: { visits: number },
 ): MinedRule | null {
-  if (budget.visits <= 0 || !supports(candidates, bar, budget)) return null;
+  if (budget.visits <= 0 || !canSupportRule(candidates, bar, budget)) return null;
   const agents = [...new Set(candidates.map(({ request }) => request.agent_id))].sort();
   if (agents.length > MAX_AGENTS) return null;
   const conditions = findNarrowestConditions(
@@ -178,7 +181,7 @@ function tryRule(
   // Compare the rejections of all agents, because a rejection is about the request, regardless of its submitter.
   if (group.rejected.some((request) => matchesConditions(conditions, request))) return null;
   const covered = candidates.filter(({ request }) => matchesConditions(conditions, request));
-  if (!supports(covered, bar, budget)) return null;
+  if (!canSupportRule(covered, bar, budget)) return null;
   return { group, agents, conditions, text, covered: covered.map(({ request }) => request) };
 }
 

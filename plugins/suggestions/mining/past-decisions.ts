@@ -124,7 +124,7 @@ function readAnswers(
       }
     }
     if (entry.type === "review" && entry.answer === "deny") isRejected = true;
-    // An approver who changes a request has not approved it as it was submitted.
+    // A changed request was not approved as it was submitted.
     if (entry.type === "redecision" && entry.edit !== null) isRejected = true;
     if (entry.type === "execution") {
       const { status } = entry;

@@ -1,7 +1,6 @@
 /** Past requests in the form that suggestions use: the request, the votes, and the outcome. */
 import type { JsonObject } from "../../../src/core.ts";
 
-/** One vote on a request. */
 interface PastVote {
   /** Principal of the approver. */
   by: string;
@@ -15,8 +14,8 @@ export interface PastRequest {
   action_id: string;
   agent_id: string;
   /**
-   * The source of the request for counts: the agent that the key is bound to, or else the key. A key that can name any
-   * agent therefore counts as one source.
+   * The source under which the request is counted: the agent that the key is bound to, or else the key. So a key that
+   * can name any agent counts as one source.
    */
   source: string;
   tool: string;
@@ -35,8 +34,7 @@ export interface PastRequest {
   /** Outcome of an approved action. */
   outcome: "succeeded" | "failed" | "unknown" | "not_run";
   /**
-   * The only rule that requires approval now. Null if there is no such rule or more than one such rule, or if a
-   * stricter answer decides.
+   * The only rule that requires approval now. Null if several rules do, if none does, or if a stricter answer decides.
    */
   asked: { policy: string; rule: string } | null;
 }
@@ -59,7 +57,7 @@ const FAST_VOTE_MS = 3_000;
 const DAY_MS = 86_400_000;
 
 /**
- * Returns true if the approval counts: each vote took long enough, no one confirmed their own action, and no vote was a
+ * Returns true if the approval counts: each vote took long enough, no vote is a self-confirmation, and no vote is a
  * break-glass approval.
  */
 export function isStrongApproval({ votes }: Pick<PastRequest, "votes">): boolean {

@@ -34,14 +34,14 @@ export function toPolicyDocument(
 
 /**
  * Returns the policy as YAML.
- * @param about a comment of one line for readers
+ * @param comment a comment of one line for readers
  */
-export function renderPolicyYaml({ policy, mode, suggested, rules }: PolicyDocument, about: string): string {
+export function renderPolicyYaml({ policy, mode, suggested, rules }: PolicyDocument, comment: string): string {
   const [rule] = rules;
   const { in_place_of } = suggested ?? { in_place_of: { policy: "", rule: "" } };
   return [
     `policy: ${policy}`,
-    `description: ${quote(about)}`,
+    `description: ${quote(comment)}`,
     `mode: ${mode ?? "enforce"}`,
     "suggested:",
     `  in_place_of: { policy: ${quote(in_place_of.policy)}, rule: ${quote(in_place_of.rule)} }`,

@@ -60,8 +60,8 @@ export interface SuggestionReport {
   /** Number of groups. A group contains the approvals of one rule, tool and operation. */
   groups: number;
   /**
-   * Number of rules that were discarded: they would have allowed a rejected request, the requests that they would have
-   * allowed lack the minimum evidence, or the policy set cannot contain them.
+   * Number of rules that were discarded because they would have allowed a rejected request, lack the minimum evidence,
+   * or cannot be in the policy set.
    */
   disqualified: number;
   /** Whether the range contains older decisions that were not read. */

@@ -1,6 +1,6 @@
 /**
- * Suggests policies from past decisions. Mines the approvals of each rule, and adds each mined rule to the current
- * policies to evaluate the requests again, because a decision depends on all policies. Runs on the thread for policy
+ * Suggests policies from past decisions. Mines the approvals of each rule. Then adds each mined rule to the current
+ * policies and evaluates the requests again, because a decision depends on all policies. Runs on the thread for policy
  * trials.
  */
 import {
@@ -125,7 +125,7 @@ function replayableOf(
 ): Replayable {
   const { action_id, source, at, verdict, outcome, votes } = decision;
   const request = JSON.parse(decision.request) as ActionRequest;
-  // Omit the facts that applied only at that time, because they are irrelevant for the rule.
+  // Omit facts of that time, because they are irrelevant for the rule.
   const {
     bars: _,
     rejection: __,
@@ -217,7 +217,7 @@ async function tryOut(
   if (!hasMinimumEvidence(support, range)) return null;
   const evidence = collectEvidence(rule, range, allowed, evaluated);
   const { policy } = document;
-  const about = `Suggested from ${evidence.approvals} approvals by ${evidence.people} people for ${evidence.agents} agents on ${evidence.days} days.`;
+  const comment = `Suggested from ${evidence.approvals} approvals by ${evidence.people} people for ${evidence.agents} agents on ${evidence.days} days.`;
   const shadow: PolicyDocument = { ...document, mode: "shadow" };
   return {
     policy,
@@ -227,7 +227,7 @@ async function tryOut(
     agents: rule.agents,
     when: rule.text,
     conditions: rule.conditions.map(({ kind, member, text, words }) => ({ kind, member, text, words })),
-    yaml: renderPolicyYaml(shadow, about),
+    yaml: renderPolicyYaml(shadow, comment),
     tests: renderTestsYaml(policy, rule.group.asked.policy, testCases(rule, shadow, compiled, history)),
     evidence,
   };
@@ -268,7 +268,7 @@ function testCases(
     const each = byId.get(id);
     if (each === undefined) return [];
     const { past, request } = each;
-    // Decide like `assent policy test`: without a registered agent, and without an owner of the key.
+    // Decide as `assent policy test` does: without a registered agent, and without an owner of the key.
     const principal = { key_id: "test", name: "policy test", agent_id: null, owner: null };
     const facts = withAssumedActivation(set, request, { principal }, past.at);
     const { effect, shadow: outcomes } = decide(set, request, facts, past.at);

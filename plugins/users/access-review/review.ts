@@ -27,8 +27,8 @@ interface Patterns {
 }
 
 /**
- * A limit on the agents and tools of actions. An action must also match the patterns in `also`, such as the limits of a
- * delegation or of the user who made the key.
+ * A limit on the agents and tools of actions. An action must also match `also`, such as the limits of a delegation or
+ * of a key's creator.
  */
 type ReviewLimit = Patterns & { also: Patterns[] };
 
@@ -136,14 +136,14 @@ function describeKey(key: KeyRow, rights: Rights, votes: Votes | undefined, sinc
   };
 }
 
-/** Returns a row for each principal that voted and is neither a user nor a live key. */
+/** Returns a row for each other principal that voted: neither a user nor a live key. */
 async function otherVoters(
   host: CoreHost,
   rows: readonly ReviewRow[],
   votes: ReadonlyMap<string, Votes>,
 ): Promise<ReviewRow[]> {
-  const known = new Set(rows.map(({ principal }) => principal));
-  const others = [...votes].filter(([principal]) => !known.has(principal));
+  const listedPrincipals = new Set(rows.map(({ principal }) => principal));
+  const others = [...votes].filter(([principal]) => !listedPrincipals.has(principal));
   const names = await readPrincipalNames(
     host.storage,
     await host.state(userState),

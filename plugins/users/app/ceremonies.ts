@@ -19,8 +19,8 @@ type RequestOptions = Omit<PublicKeyCredentialRequestOptions, "challenge" | "all
 };
 
 /** Creates a passkey on a device of the person. */
-export async function createPasskey(given: CeremonyOptions): Promise<AttestationResponse> {
-  const options = given as unknown as CreationOptions;
+export async function createPasskey(ceremony: CeremonyOptions): Promise<AttestationResponse> {
+  const options = ceremony as unknown as CreationOptions;
   const credential = await navigator.credentials.create({
     publicKey: {
       ...options,
@@ -41,8 +41,8 @@ export async function createPasskey(given: CeremonyOptions): Promise<Attestation
 }
 
 /** Signs the challenge with a passkey of the person. */
-export async function answerWithPasskey(given: CeremonyOptions): Promise<AssertionResponse> {
-  const options = given as unknown as RequestOptions;
+export async function answerWithPasskey(ceremony: CeremonyOptions): Promise<AssertionResponse> {
+  const options = ceremony as unknown as RequestOptions;
   const credential = await navigator.credentials.get({
     publicKey: {
       ...options,

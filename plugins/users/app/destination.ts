@@ -6,15 +6,15 @@
 /** Challenge of the terminal that opened this page; null if no terminal opened it. */
 export const terminalChallenge: string | null = /^#terminal=([A-Za-z0-9_-]{43})$/.exec(location.hash)?.[1] ?? null;
 
-/** Whether the link to this page asks for a passkey at once, so that nobody has to choose the same twice. */
+/** Whether the link to this page starts the passkey sign-in immediately, so that no one has to choose it twice. */
 export const wantsPasskey: boolean = location.hash === "#passkey";
 
 /** Returns the path of this service to open after the sign-in. Returns `/` if the address names another site. */
 export function returnPath(): string {
   if (terminalChallenge !== null) return `/sign-in#terminal=${terminalChallenge}`;
-  const wanted = new URLSearchParams(location.search).get("return_to") ?? "/";
-  const url = new URL(wanted, location.origin);
-  return url.origin === location.origin && wanted.startsWith("/") ? url.pathname + url.search + url.hash : "/";
+  const returnTo = new URLSearchParams(location.search).get("return_to") ?? "/";
+  const url = new URL(returnTo, location.origin);
+  return url.origin === location.origin && returnTo.startsWith("/") ? url.pathname + url.search + url.hash : "/";
 }
 
 /**

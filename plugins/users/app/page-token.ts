@@ -28,8 +28,8 @@ export function markSignInStarted(): void {
 
 /**
  * Stores the page token in the address after a sign-in at a provider, and removes it from the address. Returns null if
- * the address has none. Returns false, and stores nothing, if this tab did not start the sign-in: a page on another
- * port could plant the cookie of its own sign-in, and have the person act as another user.
+ * the address has none. Returns false, and stores nothing, if this tab did not start the sign-in. Otherwise, a page on
+ * another port could plant the cookie of its own sign-in, so that the person acts as another user.
  */
 export function takePageToken(): boolean | null {
   const token = /^#session=([A-Za-z0-9_-]{43})$/.exec(location.hash)?.[1];

@@ -176,7 +176,7 @@ function ReviewTable({ review: { since, until, open_reviews, rows }, days }: { r
 
 function ReviewRow({ row, names }: { row: Row; names: ReadonlyMap<string, string> }) {
   const { kind, roles, groups, approvals, rejections, break_glass, approval_rate, median_seconds } = row;
-  const about = [...roles, ...groups.map((group) => `group ${group}`)].join(", ");
+  const rolesAndGroups = [...roles, ...groups.map((group) => `group ${group}`)].join(", ");
   return (
     <tr>
       <td>
@@ -186,7 +186,7 @@ function ReviewRow({ row, names }: { row: Row; names: ReadonlyMap<string, string
         <span class="quiet">{kind}</span>
       </td>
       <td class="part-line">
-        <OneLine text={about} />
+        <OneLine text={rolesAndGroups} />
       </td>
       <td data-label="Can approve">
         <Power row={row} names={names} />

@@ -1,4 +1,4 @@
-/** Lines that add a user, for pages that have nothing to display before someone has a role. */
+/** The command that adds a user. Pages display it if they have nothing else to display before someone has a role. */
 import { Snippet } from "../../console/app/kit.ts";
 
 /** @param props.role the role that the user gets */

@@ -31,8 +31,8 @@ import { DelegationCard, PendingRequestsCard, RightsCard, SessionCard } from "./
 
 export function Person({ id }: { id: string | null }) {
   const ownId = signedInUserId();
-  const shown = id ?? ownId;
-  if (shown === null)
+  const userId = id ?? ownId;
+  if (userId === null)
     return (
       <Page title={TEXTS.title}>
         <EmptyState text={TEXTS.nobody}>
@@ -47,7 +47,7 @@ export function Person({ id }: { id: string | null }) {
         </EmptyState>
       </Page>
     );
-  return <UserPage key={shown} id={shown} isOwn={shown === ownId} />;
+  return <UserPage key={userId} id={userId} isOwn={userId === ownId} />;
 }
 
 const mayReadUsers = (): boolean => hasScope("users:read") || hasScope("users:manage");

@@ -2,8 +2,8 @@
 import { ErrorNotice, Notice, request, useLoad, userSignInAddress } from "../../console/app/kit.ts";
 
 /**
- * Links to the page `/sign-in` at the service's own address, because passkeys are bound to it. The page asks for the
- * passkey at once if there is no other way to sign in.
+ * Links to the page `/sign-in` at the service's own address, because passkeys are bound to it. If a passkey is the only
+ * way to sign in, that page asks for it immediately.
  */
 export function UserSignIn() {
   const { data, error, reload } = useLoad((signal) => request("GET /v1/sign-in-methods", { signal, key: null }), []);

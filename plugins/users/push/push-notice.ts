@@ -61,14 +61,14 @@ const tagOf = (actionId: string): string => `action:${actionId}`;
 /** Returns a notification that lists the requests of a digest, as many as fit into one message. */
 function digestNotice(message: ApprovalMessage, title: string): PushNotice {
   const titles = message.others.map(({ action }) => messageTitle({ ...message, action, others: [] }));
-  const notice = (shown: number): PushNotice => {
-    const hidden = titles.length - shown;
-    const body = [...titles.slice(0, shown), ...(hidden === 0 ? [] : [`and ${hidden} more`])].join("\n");
+  const notice = (titleCount: number): PushNotice => {
+    const hidden = titles.length - titleCount;
+    const body = [...titles.slice(0, titleCount), ...(hidden === 0 ? [] : [`and ${hidden} more`])].join("\n");
     return { title, body, path: "/#/approvals", tag: `digest:${message.id}`, silent: false };
   };
-  let shown = titles.length;
-  while (shown > 0 && encodeNotice(notice(shown)).length > MAX_PUSH_BYTES) shown--;
-  return notice(shown);
+  let titleCount = titles.length;
+  while (titleCount > 0 && encodeNotice(notice(titleCount)).length > MAX_PUSH_BYTES) titleCount--;
+  return notice(titleCount);
 }
 
 /** Returns the payload as bytes. */

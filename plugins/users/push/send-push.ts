@@ -49,7 +49,7 @@ const PAYLOAD_HEADERS = { "content-encoding": "aes128gcm", "content-type": "appl
 
 export const isAccepted = ({ status }: WebhookResponse): boolean => status >= 200 && status < 300;
 
-/** Whether the subscription has ended, so that the device must be removed. */
+/** Returns true if the subscription has ended, so that the device must be removed. */
 export const isSubscriptionGone = (outcome: PushOutcome): boolean =>
   "answer" in outcome && GONE.includes(outcome.answer.status);
 

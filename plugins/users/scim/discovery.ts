@@ -61,7 +61,7 @@ function describeSchema(id: string, name: string, attributes: JsonObject[]): Jso
   return { schemas: [`${CORE}Schema`], id, name, attributes };
 }
 
-function describeAttribute(name: string, about: JsonObject = {}): JsonObject {
+function describeAttribute(name: string, members: JsonObject = {}): JsonObject {
   return {
     name,
     type: "string",
@@ -71,6 +71,6 @@ function describeAttribute(name: string, about: JsonObject = {}): JsonObject {
     mutability: "readWrite",
     returned: "default",
     uniqueness: "none",
-    ...about,
+    ...members,
   };
 }

@@ -66,7 +66,7 @@ export class ScimRecords {
   }
 }
 
-/** Whether two user names are the same. RFC 7643 compares them without regard to case. */
+/** Returns true if two user names are the same. RFC 7643 compares them without regard to case. */
 export function isSameName(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase();
 }

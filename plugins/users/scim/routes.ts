@@ -114,8 +114,8 @@ function userRoutes(host: CoreHost, find: FindEndpoint): Route[] {
       handle: ({ params: { provider }, query, credential }) =>
         withScimErrors(async () => {
           const all = await find(provider, credential).users.list();
-          const wanted = query.filter === undefined ? [] : parseFilter(query.filter, USER_FILTERS);
-          const found = all.filter((each) => wanted.every((comparison) => matchesUser(each, comparison)));
+          const filters = query.filter === undefined ? [] : parseFilter(query.filter, USER_FILTERS);
+          const found = all.filter((each) => filters.every((comparison) => matchesUser(each, comparison)));
           return scimReply(200, renderPage(found, query, render(provider)));
         }),
     }),
@@ -247,14 +247,16 @@ function groupRoutes(host: CoreHost, find: FindEndpoint): Route[] {
         withScimErrors(async () => {
           const endpoint = find(provider, credential);
           const all = await endpoint.groups.list();
-          const wanted = query.filter === undefined ? [] : parseFilter(query.filter, GROUP_FILTERS);
+          const filters = query.filter === undefined ? [] : parseFilter(query.filter, GROUP_FILTERS);
           const users = await host.state(userState);
           const membersOf = (group: ScimGroup): User[] => endpoint.groups.membersOf(group, users);
-          const found = all.filter((group) => wanted.every((comparison) => matchesGroup(group, membersOf, comparison)));
-          const shown = found.map((group) => renderGroup(endpoint, users, group, query.excludedAttributes));
+          const found = all.filter((group) =>
+            filters.every((comparison) => matchesGroup(group, membersOf, comparison)),
+          );
+          const resources = found.map((group) => renderGroup(endpoint, users, group, query.excludedAttributes));
           return scimReply(
             200,
-            renderPage(shown, query, (each) => each),
+            renderPage(resources, query, (each) => each),
           );
         }),
     }),

@@ -126,7 +126,7 @@ export class ScimGroups {
     });
   }
 
-  /** Runs a transaction that returns a group with its new members, and updates the users who joined or left. */
+  /** Runs a transaction that determines the new members of a group, and updates the users who joined or left. */
   private run(
     credential: Credential,
     work: (tx: LedgerTransaction) => Promise<{ group: ScimGroup; members: readonly string[] }>,
@@ -186,7 +186,7 @@ export class ScimGroups {
   }
 }
 
-/** Applies one operation to the ids of the members. Throws a refusal for an operation that could mean anything else. */
+/** Applies one operation to the ids of the members. Throws a refusal for an ambiguous operation. */
 function applyOperation(group: ScimGroup, members: Set<string>, { op, path, value }: PatchOperation): void {
   if (path === "displayname") return assertSameName(group, op === "remove" ? null : value);
   const one = /^members\[\s*value\s+eq\s+"([^"\\]+)"\s*\]$/.exec(path ?? "")?.[1];

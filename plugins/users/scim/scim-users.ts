@@ -46,7 +46,7 @@ export interface ScimUser {
   revoked_keys?: readonly string[];
 }
 
-/** Whether the provider's SCIM client manages the user. The client cannot see other users. */
+/** Returns true if the provider's SCIM client manages the user. The client cannot see other users. */
 export function isManagedBy({ managed_by }: User, { id }: ProviderOptions): boolean {
   return managed_by === `scim:${id}`;
 }
@@ -86,7 +86,7 @@ export class ScimUsers {
   /**
    * Creates a user. If the user signed in before SCIM was configured, takes the user over. If the client deleted the
    * user earlier, restores and reactivates the user. Throws USERS_SCIM_CONFLICT if the client has already created the
-   * user, if an admin deactivated them, or if another user has the `userName`.
+   * user, if an admin deactivated the user, or if another user has the `userName`.
    */
   async create(credential: Credential, change: UserChange): Promise<ScimUser> {
     const { external_id: subject, user_name } = change;

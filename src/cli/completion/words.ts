@@ -42,8 +42,8 @@ export function completionWords(commands: ReadonlyMap<string, ListedCommand>): W
 }
 
 /**
- * Returns the subcommands from `verbs`, or else the lowercase words in the usage lines, such as `create` in
- * `assent keys create NAME`.
+ * Returns the names of `subcommands`. If the command declares none, returns the lowercase words in its usage lines,
+ * such as `create` in `assent keys create NAME`.
  */
 export function listSubcommands(name: string, { help, subcommands: verbs }: Command): Word[] {
   if (verbs !== undefined) return Object.entries(verbs).map(([text, { summary }]) => ({ text, summary }));

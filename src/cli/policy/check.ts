@@ -75,7 +75,7 @@ examples:
   },
 };
 
-/** Returns a warning for each file that looks like a policy, but whose name excludes it. */
+/** Returns a warning for each file that looks like a policy but that the service does not load because of its name. */
 function unloadedWarnings({ unloaded }: PolicyFolder): TextFault[] {
   return unloaded
     .filter(({ reason }) => reason !== "subfolder")

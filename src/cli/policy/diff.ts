@@ -74,7 +74,7 @@ examples:
     );
     if (format === "json")
       printJson(io, { before: a, after: b, equal: difference.policies.length === 0, ...difference });
-    else io.out(format === "markdown" ? renderDiffMarkdown(difference) : text(difference, io));
+    else io.out(format === "markdown" ? renderDiffMarkdown(difference) : renderText(difference, io));
     return values["exit-code"] === true && difference.policies.length > 0 ? EXIT_CODES.failure : EXIT_CODES.ok;
   },
 };
@@ -95,7 +95,7 @@ const SIGNS: Readonly<Record<PolicyDifference["kind"], string>> = {
 };
 const TINTS = { "+": "green", "-": "red", "~": "yellow" } as const;
 
-function text(difference: SetDiff, io: Output): string {
+function renderText(difference: SetDiff, io: Output): string {
   if (difference.policies.length === 0) return "the policies are the same";
   const lines = difference.policies.flatMap(({ kind, changes, summary }) => {
     const sign = kind === "policy_added" ? "+" : kind === "policy_removed" ? "-" : "~";

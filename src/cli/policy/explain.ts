@@ -202,7 +202,7 @@ const SIGNS: Readonly<Record<RuleExplanation["outcome"], string>> = {
 };
 
 function ruleText({ rule, effect, outcome, matchers, condition }: RuleExplanation, io: Output): string[] {
-  const why =
+  const reason =
     outcome === "not_reached"
       ? "not reached: an earlier rule decided"
       : outcome === "matched"
@@ -212,7 +212,7 @@ function ruleText({ rule, effect, outcome, matchers, condition }: RuleExplanatio
           : condition === null
             ? mismatches(matchers)
             : "its condition is false";
-  const head = `  ${SIGNS[outcome]} ${toPrintable(`${rule} (${effect}): ${why}`)}`;
+  const head = `  ${SIGNS[outcome]} ${toPrintable(`${rule} (${effect}): ${reason}`)}`;
   const isDimmed = outcome === "not_reached" || (outcome === "passed" && condition === null);
   const parts = condition?.parts ?? [];
   return [
@@ -222,13 +222,13 @@ function ruleText({ rule, effect, outcome, matchers, condition }: RuleExplanatio
 }
 
 function limitText({ limit, effect, outcome, subject, used, most, error }: LimitExplanation, io: Output): string {
-  const why =
+  const reason =
     outcome === "aside"
       ? "the action does not count"
       : outcome === "failed"
         ? `it fails: ${error ?? ""}`
         : `${outcome === "within" ? "the action stays within it" : "the action goes beyond it"}, ${used ?? 0} of ${most} used before${subject === "" || subject === null ? "" : ` for ${subject}`}`;
-  const line = `  ${outcome === "exceeded" ? "=>" : outcome === "failed" ? "!!" : " -"} ${toPrintable(`limit ${limit} (${effect}): ${why}`)}`;
+  const line = `  ${outcome === "exceeded" ? "=>" : outcome === "failed" ? "!!" : " -"} ${toPrintable(`limit ${limit} (${effect}): ${reason}`)}`;
   return outcome === "aside" ? colourText(io, "dim", line) : line;
 }
 
@@ -241,8 +241,9 @@ function mismatches(matchers: readonly MatcherExplanation[]): string {
 
 /**
  * Renders one part of a condition.
- * @param failed whether the whole condition failed. If the condition did not fail, an error in a part has no effect,
- * because the other side of && or || determined the result.
+ *
+ * @param failed whether the whole condition failed. If not, an error in a part had no effect, because the other operand
+ *   of `&&` or `||` determined the result
  */
 function partText({ expression, depth, element, value, error }: ConditionPart, failed: boolean): string {
   const where = `${"  ".repeat(depth)}${element === null ? "" : `[${element}] `}${expression}`;

@@ -32,7 +32,8 @@ export function faultPath(folder: string, { file, line }: Pick<TextFault, "file"
 }
 
 /**
- * Prints one line per fault. Text from a file cannot begin a line, because some CI systems would run it as a command.
+ * Prints one line for each fault. Escapes line breaks in text from files, because some CI systems run lines with a
+ * certain prefix as commands.
  */
 export function printFaults(faults: readonly TextFault[], io: Output): void {
   for (const fault of faults) io.err(toPrintable(formatFault(fault)));

@@ -10,7 +10,7 @@ import { test } from "./test.ts";
 
 const OWN: Readonly<Record<string, Subcommand>> = { init, check, test, fmt, diff, explain };
 
-/** Returns the command with its own subcommands, and with those that features add. */
+/** Returns the command with its own subcommands and those of features. */
 export async function loadPolicy(): Promise<Command> {
   const subcommands: Record<string, Subcommand> = { ...OWN };
   for (const [name, load] of Object.entries(listBuiltInCommands("policy")))

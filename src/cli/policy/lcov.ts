@@ -26,8 +26,8 @@ export function renderLcov(
     const hits = files.get(file) ?? { lines: new Map(), branches: [], branchesHit: 0 };
     files.set(file, hits);
     for (const rule of rules) {
-      const place = rulePlaces.get(rule.rule);
-      if (rule.policy === document.policy && place !== undefined) addRule(hits, rule, place);
+      const position = rulePlaces.get(rule.rule);
+      if (rule.policy === document.policy && position !== undefined) addRule(hits, rule, position);
     }
   }
   const records = [...files].map(([file, { lines, branches, branchesHit }]) => [
@@ -43,14 +43,14 @@ export function renderLcov(
   return records.flat().join("\n");
 }
 
-function addRule(hits: FileHits, { reached, failed, condition }: RuleCoverage, place: RulePosition): void {
-  hits.lines.set(place.line, (hits.lines.get(place.line) ?? 0) + reached);
-  const span = place.conditionLines();
+function addRule(hits: FileHits, { reached, failed, condition }: RuleCoverage, position: RulePosition): void {
+  hits.lines.set(position.line, (hits.lines.get(position.line) ?? 0) + reached);
+  const span = position.conditionLines();
   if (condition === null || span === null) return;
   const [first, last] = span;
   const evaluated = condition.true + condition.false + failed;
   // In flow style, the condition can be on the line of the name. That line counts how often the rule was reached.
-  for (let line = first; line <= last; line++) if (line !== place.line) hits.lines.set(line, evaluated);
+  for (let line = first; line <= last; line++) if (line !== position.line) hits.lines.set(line, evaluated);
   for (const [branch, count] of [condition.true, condition.false].entries()) {
     hits.branches.push(`BRDA:${first},0,${branch},${evaluated === 0 ? "-" : count}`);
     if (count > 0) hits.branchesHit += 1;

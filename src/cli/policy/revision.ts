@@ -11,8 +11,8 @@ const TIMEOUT_MS = 60_000;
 interface Revision {
   rev: string;
   /**
-   * Folder, relative to the root of the repository, or to the working folder if it begins with "./" or "../". Null if
-   * not given.
+   * Folder in the revision, relative to the root of the repository, or to the working folder if it begins with "./" or
+   * "../". Null if not given.
    */
   folder: string | null;
 }

@@ -93,22 +93,22 @@ examples:
     }
     if (short)
       io.err(
-        `assent: ${rounded(coverage.percent)} % of the rules are reached, and --min-coverage requires ${minCoverage} %`,
+        `assent: ${roundDown(coverage.percent)} % of the rules are reached, and --min-coverage requires ${minCoverage} %`,
       );
     return folder.faults.length === 0 && !short ? EXIT_CODES.ok : EXIT_CODES.failure;
   },
 };
 
 /** Rounds down to one decimal, so that 100 means that every rule was reached. */
-function rounded(percent: number): number {
+function roundDown(percent: number): number {
   return Math.floor(percent * 10) / 10;
 }
 
-function percentOf(given: string | undefined): number | null {
-  if (given === undefined) return null;
-  const value = Number(given);
-  if (given.trim() === "" || !(value >= 0 && value <= 100))
-    throw usageError(`--min-coverage must be a number from 0 to 100; got "${given}"`);
+function percentOf(flag: string | undefined): number | null {
+  if (flag === undefined) return null;
+  const value = Number(flag);
+  if (flag.trim() === "" || !(value >= 0 && value <= 100))
+    throw usageError(`--min-coverage must be a number from 0 to 100; got "${flag}"`);
   return value;
 }
 
@@ -164,5 +164,5 @@ function coverageText({ documents }: CheckedFolder, { rules, uncovered, percent 
       `${colourText(io, "yellow", "none")}  ${toPrintable(`${at}: ${policy}: no test reaches the rule "${rule}"`)}${failed === 0 ? "" : `; its condition could not be evaluated in ${failed}`}`,
     );
   }
-  io.out(`${rules.length - uncovered.length} of ${rules.length} rules are reached (${rounded(percent)} %)`);
+  io.out(`${rules.length - uncovered.length} of ${rules.length} rules are reached (${roundDown(percent)} %)`);
 }

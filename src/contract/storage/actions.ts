@@ -123,11 +123,7 @@ export type IdempotencyLookup = Pick<IdempotencyRow, "key_id" | "route" | "idemp
 /** Position in the list of idempotency rows, oldest first. */
 export type IdempotencyCursor = Pick<IdempotencyRow, "created_at" | "key_id" | "route" | "idempotency_key">;
 
-/**
- * Text that `searchedText` of an action and its votes contains; or else the beginning of its id. A storage can also
- * return other actions for which approval was required: those with questions, with a vote by a `key:` principal, or with
- * `hasEarlierComments`. The caller compares these, because a storage knows neither names of keys nor entries.
- */
+/** ASCII characters in lowercase. They match both cases. `_`, `%` and `\` match any one character. */
 export interface ContainedText {
   /** ASCII characters, in lowercase. A letter matches both cases. `_`, `%` and `\` match any one character. */
   text: string;
@@ -180,7 +176,7 @@ export interface PendingCursor {
 }
 
 /**
- * Selects the actions of an agent (in any spelling of its name), those of them that name an authority, or the actions
+ * Selects actions: those of an agent (in any spelling of its name), those of an agent that name an authority, or those
  * that a key submitted.
  */
 export type ActionOwner = { agent_id: string; authority?: string } | { key_id: string };

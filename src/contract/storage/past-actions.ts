@@ -9,7 +9,7 @@ export const MAX_PAST_REQUEST = 16_384;
 /** One action in one policy history. All members except `until` form the key. */
 export interface PastActionRef {
   policy: string;
-  /** Digest of the history's `per`, which determines whose actions the history contains. */
+  /** Digest of the history's `per`, which groups past actions, for example by customer. */
   basis: string;
   /** Digest of the history's owner, such as the agent. */
   subject: string;

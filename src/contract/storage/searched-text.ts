@@ -1,6 +1,6 @@
 /**
- * The text of an action that a search compares with its words. The search of the API and the storages use the same
- * definitions, so that a storage never omits an action that the search would find.
+ * The text that a search of actions reads. The API and the storages share these definitions, so that a storage never
+ * omits an action that the search would find.
  */
 import { CHANGED_BY_POLICIES, decodeEdit } from "../../domain/edited-request.ts";
 import { decodeQuestions } from "../../domain/questions.ts";
@@ -15,7 +15,7 @@ type SearchedRow = Pick<ActionRow, (typeof SEARCHED_COLUMNS)[number] | "request"
 export interface SearchedText {
   /** Names, the reason, questions and comments, separated by whitespace. No word contains whitespace. */
   plain: string;
-  /** The request and its change, as JSON. Search for a word in the spelling that a JSON string gives it. */
+  /** The request and its change as JSON. Search it for a word as JSON escapes it. */
   json: string;
 }
 
@@ -40,7 +40,8 @@ export function searchedText(row: SearchedRow, votes: readonly Pick<ApprovalRow,
 }
 
 /**
- * Returns the people and keys whose names are compared: who voted, for whom, who changed the request, and who asked.
+ * Returns the principals whose names a search compares: voters, the users they voted for, the approver who changed the
+ * request, and those who asked questions.
  * @example
  * searchedPrincipals(row, await storage.approvals(row.id)); // ["user:0193…"]
  */
@@ -57,8 +58,8 @@ export function searchedPrincipals(
 }
 
 /**
- * Returns true if only the entries of the action may contain a comment: that of a lifted rejection, or of a vote that a
- * later change of the request, the plan or the facts made void.
+ * Returns true if the action's entries might contain a comment that its rows lack: one of a lifted rejection, or of a
+ * vote that a later change of the request, the plan or the facts made void.
  * @example
  * if (hasEarlierComments(row)) entries = await storage.entriesOfAction(row.id);
  */
@@ -70,7 +71,7 @@ export function hasEarlierComments(row: ActionRow): boolean {
   return row.quorum !== null && (wasLifted || wasChanged);
 }
 
-/** Returns the texts that people added to the row. Ignores a column that someone altered, which the audit reports. */
+/** Returns the texts that people added to the row. Ignores altered columns, because the audit reports them. */
 function decodeTexts({ effective, questions }: Pick<ActionRow, "effective" | "questions">) {
   return {
     edit: nullIfUnreadable(() => decodeEdit(effective)),

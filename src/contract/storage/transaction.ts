@@ -23,7 +23,7 @@ export interface StorageReader
     LimitReads,
     PastActionReads,
     DocumentReads {
-  /** Returns a fact about the store itself, such as the log's origin. */
+  /** Returns a stored value of the store itself, such as the log's origin. */
   meta(name: string): Promise<string | null>;
 }
 

@@ -94,7 +94,10 @@ export interface ApprovalEntry {
    * when the list changes.
    */
   plan: string | null;
-  /** `pins` of the newest request for approval, whose values the voter saw. Absent without pins, or if not a vote. */
+  /**
+   * Commitment to the pinned values that the voter saw: `pins` of the newest request for approval. Absent without pins,
+   * and for entries that are not votes.
+   */
   pins?: string;
   /** Number of distinct approvers so far, including this approver. */
   approvals: number;
@@ -200,8 +203,8 @@ export interface RedecisionEntry {
    */
   edit: { previous: string; comment: string | null } | null;
   /**
-   * Commitment to the values of the decision's pins, as in the decision. Absent without pins. If it differs from the
-   * previous one and the action is pending, earlier votes are void.
+   * Commitment to the values of the decision's pins. Absent without pins. If the action is pending and this differs
+   * from the previous commitment, earlier votes are void.
    */
   pins?: string;
 }
@@ -232,7 +235,10 @@ export interface ExecutionEntry {
   comment: string | null;
   /** Amounts that the result reported for limits, such as `cost_usd`. Absent without a report. Stays in the ledger. */
   usage?: Record<string, number>;
-  /** Commitment to the values that were read at the start, which are those that the approvers saw. Absent without pins. */
+  /**
+   * Commitment to the pinned values that were read at the start. Equal to those that the approvers saw. Absent without
+   * pins.
+   */
   pins?: string;
   status: "executing" | "unknown" | "succeeded" | "failed";
 }
@@ -255,8 +261,9 @@ export interface ErasureEntry {
    */
   cause: "asked" | "subject" | "retention";
   /**
-   * Commitments to the keyed digests that the row keeps while the action's rejection is in force: of the submitted
-   * request, and of the changed request if there is one. Absent if no rejection is in force.
+   * Digests of the erased request that the row retains while the action's rejection is in force, so that the same
+   * request stays denied: of the submitted request, and of the changed request if there is one. Absent if no rejection
+   * is in force.
    */
   rejected?: string[];
   /** Stays in the ledger forever. */

@@ -123,7 +123,7 @@ export interface UserEntry {
   };
   reason: string | null;
   /**
-   * Credential id of the passkey with which the user confirmed a change of their own ways to sign in. Null for other
+   * Id of the passkey with which the user confirmed a change of their own passkeys or recovery codes. Null for other
    * changes, and for users of an identity provider without a passkey.
    */
   confirmed_by: string | null;
@@ -140,7 +140,7 @@ export interface DelegationEntry {
   v: 1;
   at: string;
   change: "created" | "ended";
-  /** The delegation as it was when it was created. */
+  /** The delegation with its original terms. */
   delegation: {
     id: string;
     /** Id of the user on whose behalf the other user approves. */

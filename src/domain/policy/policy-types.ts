@@ -78,7 +78,9 @@ export interface ApprovalTerms {
   /** Parameters that approvers can change: a list of paths, or bounds keyed by path. Default: none. */
   editable?: string[] | Record<string, Omit<EditableParameter, "path">>;
   notify?: string[];
-  /** Facts that the approver sees, and that must be the same when the action starts, such as `facts.invoice.total`. */
+  /**
+   * Facts that approvers see and that must have the same value when the action starts, such as `facts.invoice.total`.
+   */
   pins?: string[];
   /** Sentence for approvers, with values such as `{params.amount}`. */
   preview?: string;
@@ -395,7 +397,7 @@ export interface Facts {
   suggested?: string[];
 }
 
-/** The effect of a rule that decides for its policy, and the action that blocks it. */
+/** The effect key of the rule that decides for its policy, and the action that blocks it. */
 export interface EffectFact {
   policy: string;
   rule: string;
@@ -423,7 +425,7 @@ export interface SessionFact {
  */
 export interface AuthorityFact {
   id: string;
-  /** Why no action may run under the authority; null if it is in force. */
+  /** The reason why no action may run under the authority; null if it is in force. */
   fault: { code: ReasonCode; reason: string } | null;
   /** The authority and its ancestors, root first. Empty if the authority is unknown. */
   links: AuthorityLink[];
@@ -446,7 +448,7 @@ export interface AuthorityLink {
   key_id: string;
   owner: string | null;
   principal: string;
-  /** The session in which it was given; null if there was none. */
+  /** The session in which the authority was given; null if there was none. */
   session: SessionFact | null;
   created_at: string;
   until: string;
@@ -501,7 +503,7 @@ export interface RejectionFact {
 export interface Bar {
   /** The `reason_code` of a decision that it denies. */
   code: string;
-  /** Id of the resource behind it, for example of a stop. */
+  /** Id of the resource that caused the bar, for example of a stop. */
   id: string;
   /** Name of a policy: denies only actions for which this policy has an answer. Null denies whatever policies say. */
   policy: string | null;
@@ -550,7 +552,7 @@ export interface RequiredApproval {
   /** Machine reviewers to call. Present only if the rules have reviewers. */
   reviewers?: RequiredReviewer[];
   notify: string[];
-  /** The facts that approvers see and that must not change until the start. Present only if the rules have pins. */
+  /** The facts that approvers see and that must not change before the start. Present only if the rules have pins. */
   pins?: Pin[];
 }
 

@@ -101,8 +101,8 @@ export function createAssets(prefix: string, files: Readonly<Record<string, Asse
 }
 
 /**
- * Returns a function that serves a document. The document changes only with the version, such as the page that loads
- * the assets.
+ * Returns a function that serves a document which changes only with the version, such as the page that loads the
+ * assets.
  * @param headers the headers of the response. It is HTML unless they contain another `Content-Type`
  */
 export function createDocument(text: () => Promise<string>, headers: Record<string, string>): Page["serve"] {

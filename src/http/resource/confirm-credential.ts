@@ -5,9 +5,9 @@ import type { LedgerTransaction } from "../../contract/ledger.ts";
 import type { Scope } from "../../domain/scopes.ts";
 
 /**
- * Returns the current credential, without what delegators let the user see unless `scope` is `approvals:decide`, because
- * a delegation lends only approval. Rejects like `tx.confirm` if it is no longer valid, and with INSUFFICIENT_SCOPE if
- * it lacks `scope`.
+ * Returns the current credential. Rejects like `tx.confirm` if it is no longer valid, and with INSUFFICIENT_SCOPE if it
+ * lacks `scope`. Includes what delegators let the user see only if `scope` is `approvals:decide`, because a delegation
+ * lends only approval.
  */
 export async function confirmCredential(
   tx: Pick<LedgerTransaction, "confirm">,

@@ -51,8 +51,8 @@ export function toIdempotencyLookup(credential: Credential, call: IdempotentCall
 }
 
 /**
- * Returns the idempotency key as the store has it. The agents of one user share the user's id, so theirs begin with the
- * agent. A client's key contains no space.
+ * Returns the idempotency key in its stored form. All agents of a user share the user's id, so theirs begin with the
+ * agent and a space. A client's key contains no space.
  */
 function storedKey({ key, workload }: Credential, call: IdempotentCall): string {
   return workload?.user_id == null ? call.key : `${key.agent_id} ${call.key}`;
@@ -72,11 +72,12 @@ export async function findCreatedResource(
   const earlier = await tx.idempotency(key_id, route, idempotency_key);
   if (earlier === null) return null;
   tx.seals.assertMatches("idempotency", earlier);
-  if (call.bodyHash !== "" && earlier.body_hash !== call.bodyHash) throw idempotencyConflict(call, earlier.resource_id);
+  if (call.bodyHash !== "" && earlier.body_hash !== call.bodyHash)
+    throw idempotencyConflictRefusal(call, earlier.resource_id);
   return earlier.resource_id;
 }
 
-export function idempotencyConflict({ key }: IdempotentCall, created: string): Refusal {
+export function idempotencyConflictRefusal({ key }: IdempotentCall, created: string): Refusal {
   return new Refusal(
     "IDEMPOTENCY_CONFLICT",
     `the idempotency key "${key}" was used with another body, which created ${created}; use a new key for a new body`,

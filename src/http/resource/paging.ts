@@ -56,18 +56,18 @@ export function decodeCursor(list: string, cursor: string): string {
   } catch {
     // The statement below throws the error.
   }
-  throw invalidCursor(cursor);
+  throw invalidCursorRefusal(cursor);
 }
 
 /** Returns the position in the cursor as a ledger sequence number. Throws INVALID_CURSOR. */
 export function decodeSeqCursor(list: string, cursor: string): number {
   const position = decodeCursor(list, cursor);
-  if (!/^\d{1,16}$/.test(position) || !Number.isSafeInteger(Number(position))) throw invalidCursor(cursor);
+  if (!/^\d{1,16}$/.test(position) || !Number.isSafeInteger(Number(position))) throw invalidCursorRefusal(cursor);
   return Number(position);
 }
 
 /** Returns the error for a cursor whose position does not have the form that the list uses. */
-export function invalidCursor(cursor: string): Refusal {
+export function invalidCursorRefusal(cursor: string): Refusal {
   return new Refusal("INVALID_CURSOR", `"${cursor}" is not a cursor of this list; use next_cursor unchanged`, {
     errors: [{ parameter: "cursor", detail: "next_cursor of a page of this list" }],
   });
@@ -194,7 +194,8 @@ export async function readPage<Row>(
       }
       bytes += size(row);
       const cut = bytes > max.bytes && items.length > 0;
-      if (cut && max.offset !== undefined && items.length < max.limit) throw cutByOffset(list, items.length, max.bytes);
+      if (cut && max.offset !== undefined && items.length < max.limit)
+        throw offsetPageTooLargeRefusal(list, items.length, max.bytes);
       if (cut || items.length === max.limit) return { items, next_cursor: encodeCursor(list, position(last as Row)) };
       items.push(JSON.stringify(await render(row)));
       last = row;
@@ -205,7 +206,7 @@ export async function readPage<Row>(
   }
 }
 
-function cutByOffset(list: string, fitting: number, bytes: number): Refusal {
+function offsetPageTooLargeRefusal(list: string, fitting: number, bytes: number): Refusal {
   const detail = `only ${fitting} of these ${list} fit into a page of ${bytes} bytes; request fewer, or use next_cursor instead of offset`;
   return new Refusal("VALIDATION_FAILED", `the query parameter limit cannot be used: ${detail}`, {
     errors: [{ parameter: "limit", detail }],
@@ -241,7 +242,7 @@ export function slicePage<Row extends { id: string; created_at: number }>(
   let rows = [...all].sort((a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0));
   if (query.cursor !== undefined) {
     const match = /^(-?\d{1,16})\.(.+)$/s.exec(decodeCursor(list, query.cursor));
-    if (match === null) throw invalidCursor(query.cursor);
+    if (match === null) throw invalidCursorRefusal(query.cursor);
     const [at, id] = [Number(match[1]), match[2] as string];
     rows = rows.filter((row) => row.created_at < at || (row.created_at === at && row.id < id));
   }

@@ -59,7 +59,6 @@ export interface BatchContext {
   confirmUser(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
   outbox: WriteDependentRows | null;
   seals: RowSeals;
-  /** The rows that this process wrote. */
   written: WrittenRows;
   countBounds: CountBounds;
   /**
@@ -103,7 +102,7 @@ export async function runBatch(
     const done = await runJobs(batch, jobs, late);
     batch.seal();
     const head = done.touched ? batch.headAfter() : before;
-    // Send these writes directly after the jobs' writes, so that both take only one round trip.
+    // Send these writes directly after the jobs' writes, so that all of them take only one round trip.
     const appended = done.touched ? append(tx, { before, head }, batch, context) : Promise.resolve();
     appended.catch(() => undefined);
     // If a job's write failed, the append also fails. Report the job's error.
@@ -250,8 +249,8 @@ class Batch {
       },
       agentFacts: (agentId) => context.agentFacts(tx, agentId, this.states, this.epoch, this.epoch === this.base.epoch),
       expectChange: (write) => {
-        // Prevent an unhandled rejection: the write may fail before it is awaited, and after the batch has ended it is
-        // not awaited at all.
+        // Prevent an unhandled rejection: the write may fail before it is awaited, and is not awaited after the batch
+        // has ended.
         write.catch(() => undefined);
         this.move();
         this.expected.push(write);

@@ -15,7 +15,8 @@ export async function computeCompletedTiles(
   const newRoots = new Map<string, Uint8Array>();
   for (const { level, index } of tilesBetween(oldSize, oldSize + rows.length)) {
     const from = index * TILE_WIDTH;
-    const hashes = level === 0 ? await leaves(tx, from, oldSize, rows) : await roots(tx, level - 1, from, newRoots);
+    const hashes =
+      level === 0 ? await readLeafHashes(tx, from, oldSize, rows) : await readRootHashes(tx, level - 1, from, newRoots);
     const joined = new Uint8Array(TILE_WIDTH * 32);
     hashes.forEach((hash, i) => joined.set(hash, i * 32));
     const root = rootOfTile(joined);
@@ -25,7 +26,7 @@ export async function computeCompletedTiles(
   return done;
 }
 
-async function leaves(
+async function readLeafHashes(
   tx: StorageReader,
   from: number,
   oldSize: number,
@@ -37,7 +38,7 @@ async function leaves(
   return assertFullTile([...stored, ...rows.slice(start, to - oldSize).map((row) => row.leaf_hash)]);
 }
 
-async function roots(
+async function readRootHashes(
   tx: StorageReader,
   level: number,
   from: number,

@@ -18,7 +18,7 @@ export interface Continuity {
   advance(head: LedgerHead): void;
   /**
    * Calls `read` and returns its head. Rejects with StorageError "corrupt" if the head is smaller than a head that was
-   * known before the read, or contradicts it, or if the service did not write it.
+   * known before the read, contradicts it, or was not written by the service.
    */
   observe(read: () => Promise<StoredHead>): Promise<StoredHead>;
   /**
@@ -69,9 +69,8 @@ const MAX_HASHES_READ = 4096;
 
 /**
  * Returns true if the head extends the trusted head, and the newest heads that this process has signed and read.
- * Usually needs only one read, of the leaf hashes that other processes appended. When these hashes are appended to the
- * trusted tree, the result must be the head, and intermediate results must be the signed tree and the newest tree that
- * was read.
+ * Usually reads only the leaf hashes that other processes appended. Appending these hashes to the trusted tree must
+ * produce the signed tree, the newest tree that was read, and the head.
  */
 export async function extendsTrustedHead(
   reader: Pick<StorageReader, "leafHashes">,
@@ -127,8 +126,8 @@ export function createContinuity(
   }
 
   async function observe(read: () => Promise<StoredHead>): Promise<StoredHead> {
-    // Reads can end in a different order than they began, so the head must extend only the heads that were known before
-    // this read.
+    // Concurrent reads can end in a different order, so the head must extend only the heads that were known before this
+    // read.
     const before = seen;
     const head = await read();
     if (!canExtend(before, head)) throw lostHistoryError(before, head);

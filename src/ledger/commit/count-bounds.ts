@@ -1,6 +1,6 @@
 /**
- * Tells whether a number of rows is below a limit, without counting them for each request. Each additional row has a
- * ledger entry. So the number is at most that of the last count, plus one for each entry since then, of any process.
+ * Tests whether a number of rows is below a limit, without counting them for each request. Each added row has a ledger
+ * entry, so the number is at most the last count plus the number of entries since then, of all processes.
  */
 
 interface BatchPosition {
@@ -27,12 +27,12 @@ export function createCountBounds(): CountBounds {
   const bounds = new Map<string, { size: number; most: number }>();
   return {
     async isBelow(name, limit, count, { base, size }) {
-      const known = bounds.get(name);
-      if (known !== undefined && known.size <= base && known.most + size - known.size < limit) return true;
+      const bound = bounds.get(name);
+      if (bound !== undefined && bound.size <= base && bound.most + size - bound.size < limit) return true;
       const counted = await count();
       if (counted >= limit) return false;
       if (bounds.size >= MAX_BOUNDS) bounds.clear();
-      // The batch may be rolled back. Then rows that it removed exist again.
+      // The batch might be rolled back, which would restore the rows that it removed.
       bounds.set(name, { size: base, most: counted + size - base });
       return true;
     },

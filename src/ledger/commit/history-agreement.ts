@@ -217,7 +217,7 @@ export class HistoryAgreement {
         throw error;
       });
     this.lastError = "";
-    for (const one of ended) await storage.processes.remove(one);
+    for (const processId of ended) await storage.processes.remove(processId);
     log.info("the processes agreed on the database, which was restarted or replaced", { not_heard_of: missing });
   }
 
@@ -233,9 +233,9 @@ const rowsOfIncarnation = (processes: readonly ProcessRow[], incarnation: string
 
 function contradictionError(row: Pick<ProcessRow, "instance" | "size">, size: number, instance: string): StorageError {
   const processName = row.instance === instance ? "this process" : `the process ${row.instance}`;
-  const what = row.size > size ? `lacks entries from ${size} on` : "is another history";
+  const difference = row.size > size ? `lacks entries from ${size} on` : "is another history";
   return new StorageError(
     "corrupt",
-    `the database holds ${size} entries, and ${processName} has signed or seen ${row.size}: the database ${what}. No process appends or signs. Bring the right database back; or, to go on with this one, stop every process, run assent audit, and start with --accept-rollback`,
+    `the database holds ${size} entries, and ${processName} has signed or seen ${row.size}: the database ${difference}. No process appends or signs. Bring the right database back; or, to go on with this one, stop every process, run assent audit, and start with --accept-rollback`,
   );
 }

@@ -5,7 +5,7 @@ import type { RequestTrace } from "../../contract/tracer.ts";
 
 export interface QueuedJob {
   job: Job<unknown>;
-  /** Whether the job runs before all jobs that are not urgent. */
+  /** Whether the job runs before non-urgent jobs. */
   urgent: boolean;
   prefetch?: Prefetch | undefined;
   /** Null if the job's request is not traced. */
@@ -66,7 +66,7 @@ export class JobFailedError extends Error {
   }
 }
 
-/** Thrown if a job of the batch has written, and needs a preparation that is too slow to make under the lock. */
+/** Thrown if a job that has already written needs preparation too slow to do under the lock. */
 export class JobNotPreparedError extends Error {
   readonly pending: QueuedJob;
   readonly missing: PreparationRequired;

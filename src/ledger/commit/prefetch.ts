@@ -75,12 +75,12 @@ export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]
     readActionRows(tx, histories),
     names.size === 0 ? [] : tx.idempotencies([...names.values()]),
     spans.size === 0 ? [] : tx.limitsUsed([...spans.values()]),
-    // One statement for each history: for a list of them, Postgres may read the whole table instead of the index.
+    // Use one statement for each history: given a list, Postgres may read the whole table instead of the index.
     Promise.all([...pasts.values()].map(async (span) => ({ span, actions: await tx.pastActions(span) }))),
   ]);
   /** Past actions, keyed by span. */
   const pastActions = new Map<string, { span: HistorySpan; actions: PastActionRow[] }>(
-    past.map((one) => [spanKey(one.span), one]),
+    past.map((item) => [spanKey(item.span), item]),
   );
   const rowsByName = new Map<string, IdempotencyRow | null>([...names.keys()].map((name) => [name, null]));
   for (const row of rows) rowsByName.set(cacheKey(row.key_id, row.route, row.idempotency_key), row);
@@ -159,8 +159,8 @@ interface ActionRows {
 async function readActionRows(tx: Reader, ids: ReadonlySet<string>): Promise<ActionRows> {
   const rows = ids.size === 0 ? [] : await tx.actionsById([...ids]);
   const [entries, keys] = await Promise.all([
-    // One statement for each action: for a list of them, Postgres may read the whole table, and corrupt bytes affect only one
-    // action.
+    // Use one statement for each action: given a list, Postgres may read the whole table. Also, corrupt bytes then
+    // affect only one action.
     Promise.all(rows.map(({ id }) => nullIfCorrupt(tx.entriesOfAction(id)))),
     Promise.all([...new Set(rows.map(({ submitted_by }) => submitted_by))].map((id) => tx.key(id))),
   ]);

@@ -24,8 +24,8 @@ interface JobsDone {
   /** Whether any job has written anything. */
   touched: boolean;
   /**
-   * Waits for the writes that jobs did not await, and verifies that each of them changed its row. Rejects with
-   * JobFailedError or JobNotPreparedError for the job whose write failed. Await this before the commit.
+   * Awaits the writes that jobs did not await, and verifies that each of them changed its row. Rejects with
+   * JobFailedError or JobNotPreparedError for the job whose write failed. Call this before the commit.
    */
   awaitWrites(): Promise<void>;
 }
@@ -35,9 +35,7 @@ export async function runJobs(batch: JobBatch, jobs: readonly QueuedJob[], late:
   const outcomes: JobOutcome[] = [];
   const expecting: { pending: QueuedJob; write: PendingWrite }[] = [];
   let touched = false;
-  /**
-   * Waits for the writes that jobs did not await, because a write that fails or hangs makes later statements fail, too.
-   */
+  /** Awaits the writes that jobs did not await, because a failed or hanging write makes later statements fail, too. */
   const awaitWrites = async (): Promise<void> => {
     for (const { pending, write } of expecting) await assertChanged(pending, write, late);
   };

@@ -116,16 +116,16 @@ export class Sequencer {
   readonly written: WrittenRows;
   private readonly countBounds = createCountBounds();
   private queue: QueuedJob[] = [];
-  /** The loop serves all requests, so detach it from the trace of the request that started it. */
+  /** The loop serves all requests, so do not run it in the trace context of the request that started it. */
   private readonly runDetached = AsyncResource.bind(() => this.run());
   private running: Promise<void> | null = null;
-  /** The last head that this process committed, or a later head that it verified to extend that head. */
+  /** The last head that this process committed, or a later head that was verified to extend it. */
   private trusted: LedgerHead;
   /** The newest signed checkpoint that `trusted` is known to extend. */
   private base: SignedCheckpoint | null;
   /**
-   * Whether the last batch found entries of another process. If so, the next batch reads such entries in the round trip
-   * that acquires the lock.
+   * Whether the last batch found entries of another process. If so, the next batch prefetches such entries in the round
+   * trip that acquires the lock.
    */
   private othersWrite = false;
   private isClosed = false;
@@ -158,9 +158,9 @@ export class Sequencer {
     return this.haltedBecause;
   }
 
-  halt(because: string): void {
-    this.haltedBecause ??= because;
-    this.options.log.error(because);
+  halt(reason: string): void {
+    this.haltedBecause ??= reason;
+    this.options.log.error(reason);
   }
 
   /** Stops accepting jobs. Resolves when all accepted jobs are finished. */
@@ -283,7 +283,8 @@ export class Sequencer {
     for (const outcome of result.outcomes)
       if ("missing" in outcome) this.prepareLater(new JobNotPreparedError(outcome.pending, outcome.missing));
     if (result.entries.length === 0) return;
-    // The callers have their responses. An error here must not end the loop, because later jobs would then never run.
+    // The callers already have their responses. An error here must not end the loop, because later jobs would never
+    // run.
     try {
       this.options.committed(result, this.base);
     } catch (error) {
@@ -421,9 +422,9 @@ export class Sequencer {
         return;
       }
     }
-    const because = `the ledger's head (size ${head.size}) does not continue what this process committed or signed; nothing more is written: stop the service and run an audit`;
-    this.halt(because);
-    throw new StorageError("corrupt", because);
+    const reason = `the ledger's head (size ${head.size}) does not continue what this process committed or signed; nothing more is written: stop the service and run an audit`;
+    this.halt(reason);
+    throw new StorageError("corrupt", reason);
   }
 }
 

@@ -40,8 +40,8 @@ const EXPLAINED_AT_ONCE = 256;
 type Usage = Awaited<ReturnType<StorageReader["limitUsed"]>>;
 export interface PastReader extends Pick<StorageReader, "actionsById" | "entriesOfAction"> {
   /**
-   * Returns the rows of an action that decisions count, as its entries record them. Returns null if its row differs from
-   * its entries, or if the entries do not place the action in this history at the time `past.at`.
+   * Returns the rows of an action that later decisions count, according to its entries. Returns null if its stored row
+   * differs from its entries, or if the action was not in this history at the time `past.at` according to its entries.
    */
   verifyPast(
     span: HistorySpan,
@@ -81,7 +81,7 @@ interface WrittenAction {
   status: string;
   updatedAt: number;
   expiresAt: number | null;
-  /** Columns that histories show; null if no history can contain the action, or if they were not compared. */
+  /** Columns that histories contain; null if no history can contain the action, or if they were not compared. */
   shown: ShownColumns | null;
   uses: LimitUseRow[];
   places: PastActionRef[];
@@ -142,8 +142,8 @@ export class WrittenRows {
   /**
    * Remembers the rows of an action that were compared with the ledger. Call it for the newest action first.
    * @param size size of the ledger before the rows were read
-   * @param isAsRecorded whether what histories show of the action was compared; if not, the first history that shows it
-   * compares it
+   * @param isAsRecorded whether the columns that histories contain were compared; if not, the first history with the
+   *   action compares them
    */
   remember(
     row: ActionRow,
@@ -152,20 +152,20 @@ export class WrittenRows {
     isAsRecorded: boolean,
   ): void {
     if (this.actions.has(row.id)) return;
-    const shown = isAsRecorded && row.erased_at === null ? shownOf(row, places) : null;
-    // Before `put`, which evicts this action if there is no space for it.
+    const shownColumns = isAsRecorded && row.erased_at === null ? shownOf(row, places) : null;
+    // Do this before `put`, which evicts this action if there is no space for it.
     this.restored.push(row.id);
-    this.put({ ...withoutRows(row), size, shown, uses, places, rejection: rejectionOf(row) });
+    this.put({ ...withoutRows(row), size, shown: shownColumns, uses, places, rejection: rejectionOf(row) });
   }
 
   /** Remembers the rows of an action that were recomputed from its entries. */
   verified(row: ActionRow, { uses, places }: Pick<WrittenAction, "uses" | "places">, size: number, now: number): void {
     const isCurrent = ({ until }: { until: number }): boolean => until > now;
     // The rows of an erased action are verified one by one.
-    const known = row.erased_at === null ? undefined : this.actions.get(row.id);
+    const remembered = row.erased_at === null ? undefined : this.actions.get(row.id);
     const rows = {
-      uses: [...(known?.uses ?? []), ...uses].filter(isCurrent),
-      places: [...(known?.places ?? []), ...places].filter(isCurrent),
+      uses: [...(remembered?.uses ?? []), ...uses].filter(isCurrent),
+      places: [...(remembered?.places ?? []), ...places].filter(isCurrent),
     };
     this.put({ ...withoutRows(row), size, shown: copyShown(row), ...rows, rejection: rejectionOf(row) });
   }
@@ -207,9 +207,9 @@ export class WrittenRows {
     const before = this.actions.get(action.id);
     if (before === undefined || (before.own === null && before.size >= this.othersUntil))
       return this.put({ ...action, size: this.size, own: null });
-    // The batch changed what this process remembers, which may lack a change of another process.
-    const own = entries.filter(({ action_id }) => action_id === action.id).map(({ seq }) => seq);
-    this.put({ ...action, size: before.size, own: [...(before.own ?? []), ...own] });
+    // The batch changed the remembered rows, which may lack a change by another process.
+    const ownSeqs = entries.filter(({ action_id }) => action_id === action.id).map(({ seq }) => seq);
+    this.put({ ...action, size: before.size, own: [...(before.own ?? []), ...ownSeqs] });
   }
 
   put(action: WrittenAction): void {
@@ -251,8 +251,8 @@ export class WrittenRows {
     }
   }
 
-  refuse(what: string): Refusal {
-    const detail = `${what} in the store outside the service`;
+  refuse(alteration: string): Refusal {
+    const detail = `${alteration} in the store outside the service`;
     this.log.error(`${detail}; run assent audit`);
     return new Refusal(
       "STORE_ALTERED",
@@ -284,8 +284,8 @@ function listCounted(action: WrittenAction): [string, Counted][] {
   const { uses, places, rejection, expiresAt, submittedBy } = action;
   const counted: [string, Counted][] = [];
   for (const use of uses) counted.push([useOwner(use), { action, at: use.at, until: use.until, amount: use.amount }]);
-  for (const place of places)
-    counted.push([placeOwner(place), { action, at: place.at, until: place.until, amount: 0 }]);
+  for (const membership of places)
+    counted.push([placeOwner(membership), { action, at: membership.at, until: membership.until, amount: 0 }]);
   for (const hash of rejection?.hashes ?? [])
     counted.push([keyOf("rejection", hash), { action, at: 0, until: rejection?.until ?? 0, amount: 0 }]);
   if (action.status === "pending_approval" && expiresAt !== null)
@@ -341,13 +341,13 @@ export class BatchRows {
 
   /** @param row the action after the change; needed if the change concerns a rejection or the request */
   updateAction(id: string, change: ActionChange, row: ActionRow | null): void {
-    const known = this.find(id) ?? (row === null ? null : withoutRows(row));
-    if (known === null) return;
-    const { status, updated_at: updatedAt, expires_at: expiresAt = known.expiresAt } = change;
-    const changed = known.shown === null ? null : { ...known.shown, ...pickShown(change) };
-    const shown = changed ?? (row === null || row.erased_at !== null ? null : shownOf(row, known.places));
-    const rejection = row === null ? known.rejection : rejectionOf(row);
-    this.changed.set(id, { ...known, status, updatedAt, expiresAt, shown, rejection });
+    const remembered = this.find(id) ?? (row === null ? null : withoutRows(row));
+    if (remembered === null) return;
+    const { status, updated_at: updatedAt, expires_at: expiresAt = remembered.expiresAt } = change;
+    const changed = remembered.shown === null ? null : { ...remembered.shown, ...pickShown(change) };
+    const shownColumns = changed ?? (row === null || row.erased_at !== null ? null : shownOf(row, remembered.places));
+    const rejection = row === null ? remembered.rejection : rejectionOf(row);
+    this.changed.set(id, { ...remembered, status, updatedAt, expiresAt, shown: shownColumns, rejection });
   }
 
   eraseAction(id: string): void {
@@ -376,7 +376,9 @@ export class BatchRows {
 
   movePastAction(id: string, at: number): void {
     this.change(id, ({ places }) => ({
-      places: places.map((place) => (place.at < at ? { ...place, at, until: place.until + at - place.at } : place)),
+      places: places.map((membership) =>
+        membership.at < at ? { ...membership, at, until: membership.until + at - membership.at } : membership,
+      ),
     }));
   }
 
@@ -422,17 +424,23 @@ export class BatchRows {
     return this.all.refuse(`a past action in a history of the policy "${policy}" was added, removed or changed`);
   }
 
-  /** Whether an action of a history is remembered with this place, and is unchanged. */
+  /** Returns true if an action of a history is remembered with this place, and is unchanged. */
   private isAsWritten(span: HistorySpan, row: PastActionRow): boolean {
-    const known = this.find(row.id);
-    if (known === null || known.shown === null || !showsSame(known.shown, row)) return false;
-    return known.places.some((place) => place.at === row.at && isIn(span, place));
+    const remembered = this.find(row.id);
+    if (remembered === null || remembered.shown === null || !showsSame(remembered.shown, row)) return false;
+    return remembered.places.some((membership) => membership.at === row.at && isIn(span, membership));
   }
 
-  /** Returns the remembered action. Returns null if it is not remembered, not in this history, or was not compared. */
+  /**
+   * Returns the remembered action. Returns null if it is not remembered, is not in this history, or was not compared.
+   */
   private findIn(span: HistorySpan, id: string): WrittenAction | null {
-    const known = this.find(id);
-    return known !== null && known.shown !== null && known.places.some((place) => isIn(span, place)) ? known : null;
+    const remembered = this.find(id);
+    return remembered !== null &&
+      remembered.shown !== null &&
+      remembered.places.some((membership) => isIn(span, membership))
+      ? remembered
+      : null;
   }
 
   /** Compares past actions with their entries, and remembers the actions. Throws STORE_ALTERED if one differs. */
@@ -472,7 +480,10 @@ export class BatchRows {
     return found;
   }
 
-  /** Returns the number of pending actions that the store returned, or of remembered ones if it lacks some of them. */
+  /**
+   * Returns the number of pending actions in the store. If the store lacks remembered ones, returns the number of
+   * remembered ones.
+   */
   async countPending(keyId: string, count: number): Promise<number> {
     const owner = keyOf("pending", keyId);
     const isLess = (): boolean => this.countedSince(owner, 0).length > count;
@@ -500,14 +511,14 @@ export class BatchRows {
     return !isAltered();
   }
 
-  /** Forgets those of the actions that have a newer entry of another process. */
+  /** Evicts those actions that have a newer entry of another process. */
   private async forgetChanged(actions: readonly WrittenAction[]): Promise<void> {
     if (actions.length === 0) return;
     const stored = new Map((await this.reader.actionsById(actions.map(({ id }) => id))).map((row) => [row.id, row]));
     for (const { id, status, updatedAt, shown, size, own } of actions) {
       const row = stored.get(id);
       if (row === undefined) continue;
-      // Erasures change neither the status nor the time.
+      // An erasure changes neither the status nor the time.
       const isErased = shown !== null && (row.request !== shown.request || row.result !== shown.result);
       if (row.status === status && row.updated_at === updatedAt && !isErased && own === null) continue;
       const isOthers = ({ seq }: EntryRow): boolean => seq < this.base && own?.includes(seq) !== true;
@@ -526,8 +537,8 @@ export class BatchRows {
   }
 
   private change(id: string, work: (action: WrittenAction) => Partial<WrittenAction>): void {
-    const known = this.find(id);
-    if (known !== null) this.changed.set(id, { ...known, ...work(known) });
+    const remembered = this.find(id);
+    if (remembered !== null) this.changed.set(id, { ...remembered, ...work(remembered) });
   }
 
   /** Adds a row of an action, which the batch may insert later. */
@@ -535,8 +546,8 @@ export class BatchRows {
     id: string,
     add: (rows: Pick<WrittenAction, "uses" | "places">) => Partial<Pick<WrittenAction, "uses" | "places">>,
   ): void {
-    const known = this.find(id);
-    if (known !== null) this.changed.set(id, { ...known, ...add(known) });
+    const remembered = this.find(id);
+    if (remembered !== null) this.changed.set(id, { ...remembered, ...add(remembered) });
     else {
       const rows = this.early.get(id) ?? { uses: [], places: [] };
       this.early.set(id, { ...rows, ...add(rows) });
@@ -552,8 +563,8 @@ function withoutRows(row: ActionRow): WrittenAction {
 }
 
 /**
- * Returns null if no history can contain the action: it is in none, and only a change of a pending request adds it to
- * one. Most actions with limits are in none, and their requests would take the most space.
+ * Returns null if no history can contain the action: it is in none, and only a change of a pending request could add it
+ * to one. This saves memory, because most actions with limits are in no history.
  */
 function shownOf(row: ActionRow, places: readonly PastActionRef[]): ShownColumns | null {
   if (places.length === 0 && row.status !== "pending_approval") return null;
@@ -584,7 +595,10 @@ function pickShown(change: ActionChange): Partial<ShownColumns> {
   );
 }
 
-/** Whether a row of a history equals the written row. Skips a request or a result that is too long for histories. */
+/**
+ * Returns true if a row of a history equals the written row. Skips a request or a result that is too long for
+ * histories.
+ */
 function showsSame(shown: ShownColumns, row: PastActionRow): boolean {
   const isErased = shown.request === "";
   if (isErased !== (row.erased_at !== null)) return false;

@@ -14,7 +14,7 @@ export interface AppendedCheckpoints {
   changed(): void;
   /** Appends the newest checkpoint and waits until it is written, or until the time limit. Never rejects. */
   close(): Promise<void>;
-  /** Whether an append is running. */
+  /** Returns true if an append is running. */
   isWriting(): boolean;
   readonly path: string;
 }

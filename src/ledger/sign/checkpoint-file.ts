@@ -41,7 +41,7 @@ export interface CheckpointFile {
    * limit, and the file is not optional, rejects with StorageError; the note must then not be returned to any caller.
    */
   keep(note: string): Promise<void>;
-  /** Whether a write is running. After the time limit, it is the write of a disk that does not respond. */
+  /** Returns true if a write is running. After the time limit, it is the write of a disk that does not respond. */
   isWriting(): boolean;
   /** Renames the file, so that it is no longer used. Returns the new name, which contains the size. */
   setAside(size: number): string;
@@ -49,7 +49,7 @@ export interface CheckpointFile {
 
 /**
  * Opens the file.
- * @param optional whether the service continues without the file if it is not usable. The failure is then logged once
+ * @param optional whether the service continues without the file if it is unusable. It then logs the failure once
  * @param limitMs time limit of a write
  */
 export function openCheckpointFile(
@@ -230,20 +230,20 @@ export async function verifyCheckpointFile(
 ): Promise<{ size: number; root: Uint8Array; fault: string | null }> {
   try {
     const { size, root: stated, origin } = parseCheckpoint(readNote(note).text);
-    const place = `the stored checkpoint ${path}`;
+    const description = `the stored checkpoint ${path}`;
     try {
       const { root } = openLogCheckpoint(note, keys, verify);
       if (size > stored)
         return {
           size,
           root,
-          fault: `the store has ${stored} entries, and ${place} was signed over ${size}: an older copy of the store was restored, or entries were lost`,
+          fault: `the store has ${stored} entries, and ${description} was signed over ${size}: an older copy of the store was restored, or entries were lost`,
         };
       if (equalBytes(await rootAt(size), root)) return { size, root, fault: null };
       return {
         size,
         root,
-        fault: `the store does not contain what ${place} was signed over (size ${size}): its history differs`,
+        fault: `the store does not contain what ${description} was signed over (size ${size}): its history differs`,
       };
     } catch (error) {
       // The signer might be a key that was added to the log after this copy of the store was made.
@@ -252,7 +252,7 @@ export async function verifyCheckpointFile(
       return {
         size,
         root: stated,
-        fault: `the store has ${stored} entries, and ${place} says ${size} and is signed by a key that this store does not know: a copy from before the log's key was changed was restored, or entries were lost`,
+        fault: `the store has ${stored} entries, and ${description} says ${size} and is signed by a key that this store does not know: a copy from before the log's key was changed was restored, or entries were lost`,
       };
     }
   } catch (error) {

@@ -100,7 +100,7 @@ export class Checkpoints {
     const head = await read();
     if (!(await this.extendsCheckpoint(head, before))) throw this.doesNotExtend(head, before);
     return this.inTurn(async () => {
-      // Under load, a newer checkpoint is signed during each read. It also extends `before`.
+      // Under load, a newer checkpoint is signed during each read. That checkpoint also extends `before`.
       if (this.newest !== null && this.newest !== before) {
         if (this.newest.size > head.size) return this.newest;
         if (!(await this.extendsCheckpoint(head, this.newest))) throw this.doesNotExtend(head, this.newest);
@@ -136,7 +136,7 @@ export class Checkpoints {
 
   /**
    * Signs a head that is known to extend `newest`. Must not be called concurrently.
-   * @param asOf a time before which no head was committed that `head` does not cover
+   * @param asOf `head` covers every head that was committed before this time
    */
   private async publish(head: LedgerHead, asOf: number): Promise<SignedCheckpoint> {
     if (this.newest !== null && this.newest.size === head.size && equalBytes(this.newest.root, head.root))
@@ -202,7 +202,10 @@ export class Checkpoints {
   }
 }
 
-/** Whether the signature can be retried: the store or a file could not be used, but nothing contradicts the head. */
+/**
+ * Returns true if the signature can be retried: the store or a file could not be used, but nothing contradicts the
+ * head.
+ */
 export function canSignLater(error: unknown): error is StorageError {
   return error instanceof StorageError && error.kind !== "corrupt" && error.kind !== "invalid";
 }

@@ -74,7 +74,7 @@ export function createLogKeyBook({ first, signer, verify, clock }: LogKeyBookOpt
       followed = Math.max(followed, epoch);
     },
     applyEntries(rows) {
-      for (const row of rows) if (row.type === "log_key") keys = taken(keys, row, verify);
+      for (const row of rows) if (row.type === "log_key") keys = applyEntry(keys, row, verify);
     },
     signers(size) {
       const signers = [requireSigner(vkeyAtSize(keys, size))];
@@ -100,11 +100,11 @@ export async function readLogKeys(
 ): Promise<LogKeys> {
   let keys = from;
   for await (const rows of readFollowedPages(reader, (keys.changes.at(-1)?.seq ?? -1) + 1))
-    for (const row of rows) if (row.type === "log_key") keys = taken(keys, row, verify);
+    for (const row of rows) if (row.type === "log_key") keys = applyEntry(keys, row, verify);
   return keys;
 }
 
-function taken(keys: LogKeys, { seq, bytes, leaf_hash }: EntryRow, verify: VerifySignature): LogKeys {
+function applyEntry(keys: LogKeys, { seq, bytes, leaf_hash }: EntryRow, verify: VerifySignature): LogKeys {
   if ((keys.changes.at(-1)?.seq ?? -1) >= seq) return keys;
   try {
     if (!equalBytes(hashLeaf(bytes), leaf_hash)) throw new NoteError("malformed", "its bytes were changed");

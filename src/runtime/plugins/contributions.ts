@@ -120,9 +120,9 @@ function codesOf(errors: NonNullable<Route["errors"]>): readonly unknown[] {
   return Array.isArray(errors) ? errors.map((error) => (isObject(error) ? error["code"] : error)) : errors;
 }
 
-function describeUnknown(listName: string, given: readonly unknown[], choices: readonly string[]): string | null {
-  if (!Array.isArray(given)) return `${listName} ${JSON.stringify(given)}, which must be a list`;
-  const wrong = given.find((one) => !choices.includes(one as string)) as unknown;
+function describeUnknown(listName: string, names: readonly unknown[], choices: readonly string[]): string | null {
+  if (!Array.isArray(names)) return `${listName} ${JSON.stringify(names)}, which must be a list`;
+  const wrong = names.find((candidate) => !choices.includes(candidate as string)) as unknown;
   if (wrong === undefined) return null;
   const suggestion = typeof wrong === "string" ? findSimilarName(wrong, choices) : null;
   return `${listName} ${JSON.stringify(wrong)}, which is not declared${suggestion === null ? "" : `; did you mean "${suggestion}"?`}`;

@@ -32,9 +32,9 @@ export interface Declarations extends AuditedFeatures {
   readonly stepErrors: readonly ErrorKind[];
   readonly reactions: readonly Reaction[];
   readonly guard: Guard;
-  /** What an approval can also do; null if it can do nothing else. */
+  /** Declares what else an approval can do; null if no plugin adds anything. */
   readonly voteAddition: VoteAddition | null;
-  /** How one person can approve without the other approvers; null if no one can. */
+  /** Declares how one person can approve without the other approvers; null if no plugin allows it. */
   readonly soleApproval: SoleApproval | null;
   /** Returns the fault of a plugin's entry; null if the entry is valid. */
   entryFault(entry: EntryBody): string | null;
@@ -133,7 +133,7 @@ function assertNeeds(plugins: readonly LoadedPlugin[]): void {
 function findOnly<Member extends "voteAddition" | "soleApproval">(
   plugins: readonly LoadedPlugin[],
   member: Member,
-  what: string,
+  noun: string,
 ): NonNullable<Plugin[Member]> | null {
   const [first, second] = plugins.filter(({ plugin }) => plugin[member] !== undefined);
   const faulty = second ?? (first?.plugin.core === true ? undefined : first);
@@ -141,8 +141,8 @@ function findOnly<Member extends "voteAddition" | "soleApproval">(
     throw new PluginError(
       faulty.plugin.name,
       second === undefined
-        ? `it declares ${what}; define it with defineCorePlugin`
-        : `it declares ${what}, as the plugin "${first?.plugin.name}" does; load one of them`,
+        ? `it declares ${noun}; define it with defineCorePlugin`
+        : `it declares ${noun}, as the plugin "${first?.plugin.name}" does; load one of them`,
     );
   return first?.plugin[member] ?? null;
 }
@@ -158,18 +158,18 @@ class Names {
     this.core = core;
   }
 
-  add({ name }: Plugin, prefix: string, given: unknown): void {
-    const its = `its ${this.kind} ${JSON.stringify(given)}`;
-    if (typeof given !== "string" || !given.startsWith(prefix) || given.length === prefix.length)
+  add({ name }: Plugin, prefix: string, declared: unknown): void {
+    const its = `its ${this.kind} ${JSON.stringify(declared)}`;
+    if (typeof declared !== "string" || !declared.startsWith(prefix) || declared.length === prefix.length)
       throw new PluginError(name, `${its} must be "${prefix}" followed by a name`);
-    if (!/^[A-Za-z0-9_:.-]{1,64}$/.test(given))
+    if (!/^[A-Za-z0-9_:.-]{1,64}$/.test(declared))
       throw new PluginError(name, `${its} must be at most 64 letters, digits, "_", "-", "." and ":"`);
-    if (this.core.includes(given))
+    if (this.core.includes(declared))
       throw new PluginError(name, `${its} is already used by the core; choose another name`);
-    const owner = this.owners.get(given);
+    const owner = this.owners.get(declared);
     if (owner === name) throw new PluginError(name, `${its} is declared twice; declare it once`);
     if (owner !== undefined) throw new PluginError(name, `${its} is already used by plugin "${owner}"`);
-    this.owners.set(given, name);
+    this.owners.set(declared, name);
   }
 }
 

@@ -156,12 +156,12 @@ async function importPlugin(standard: StandardPlugins, name: string): Promise<Pl
   try {
     module = await load();
   } catch (error) {
-    const why = asCommonJs(error)
+    const reason = asCommonJs(error)
       ? 'it is treated as CommonJS; add "type": "module" to the package.json of its folder'
       : error instanceof Error
         ? error.message
         : String(error);
-    throw new PluginLoadError(`the plugin "${name}" cannot be loaded: ${why}`, { cause: error });
+    throw new PluginLoadError(`the plugin "${name}" cannot be loaded: ${reason}`, { cause: error });
   }
   const plugin = module.default as Partial<Plugin> | undefined;
   const fault = (problem: string): PluginLoadError => new PluginLoadError(`the plugin "${name}" ${problem}`);

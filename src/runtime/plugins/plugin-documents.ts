@@ -21,8 +21,7 @@ export function createDocuments(plugin: string, parts: () => { storage: Document
     // Not async, so that a use before the start throws at once.
     get: (key) => reader().get(key),
     list: (filter) => reader().list(filter),
-    // The type of transactions omits these methods, because their parameter is the plugin's name, and a job could pass
-    // the name of another plugin.
+    // The type of transactions hides these methods, because a job could pass the name of another plugin to them.
     within: (tx) => writerOf(plugin, tx as JobTransaction),
   };
 }

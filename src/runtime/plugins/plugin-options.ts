@@ -79,14 +79,14 @@ function markRecordItems(schema: TSchema): TSchema {
 /** Returns the options with defaults. Throws a PluginError that lists up to 10 invalid keys. */
 export function parseOptions(
   { name, options: declared = NO_OPTIONS }: Plugin,
-  given: unknown,
+  configured: unknown,
   section?: Section,
 ): unknown {
   if ((declared as Partial<TObject>)?.[Kind] !== "Object")
     throw new PluginError(name, "its options must be made with Type.Object of assent/plugin");
   // Unknown keys are usually typing errors, so reject them even if the plugin's schema permits them.
   const schema = declared.additionalProperties === undefined ? { ...declared, additionalProperties: false } : declared;
-  const options = Value.Default(markRecordItems(schema), Value.Clone(given ?? {}));
+  const options = Value.Default(markRecordItems(schema), Value.Clone(configured ?? {}));
   // TypeBox also reports a missing key as a wrong type, so report only the first fault of each key.
   const faults = [...Value.Errors(schema, options)]
     .filter((fault, i, all) => all.findIndex(({ path }) => path === fault.path) === i)

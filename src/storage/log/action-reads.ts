@@ -32,10 +32,13 @@ export function createActionReads(t: Tables) {
       );
       const startable = sameRequest.filter(({ status }) => status === "allowed" || status === "approved");
       const waiting = sameRequest.filter(({ status }) => status === "pending_approval");
-      return lastToEnd(startable, now, (row) => row.approved_until) ?? lastToEnd(waiting, now, (row) => row.expires_at);
+      return (
+        findLastToEnd(startable, now, (row) => row.approved_until) ??
+        findLastToEnd(waiting, now, (row) => row.expires_at)
+      );
     },
     rejectedAction: (requestHash: string, now: number) =>
-      lastToEnd(
+      findLastToEnd(
         [...t.actions.values()].filter((row) => row.request_hash === requestHash || row.effective_hash === requestHash),
         now,
         (row) => row.rejection_until,
@@ -152,7 +155,7 @@ function openUntil({ status, expires_at, approved_until }: ActionRow): number {
   return status === "allowed" || status === "approved" ? (approved_until ?? 0) : 0;
 }
 
-function lastToEnd(
+function findLastToEnd(
   rows: readonly ActionRow[],
   now: number,
   endOf: (row: ActionRow) => number | null,

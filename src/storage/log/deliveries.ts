@@ -23,7 +23,7 @@ const byUrgency = (a: DeliveryRow, b: DeliveryRow): number =>
  * Returns the most urgent due delivery of each destination. Deliveries of kind `event` are sent in order, so only the
  * first waiting event of a destination is a candidate.
  */
-function due(t: DeliveryTables, now: number): DeliveryRow[] {
+function selectDue(t: DeliveryTables, now: number): DeliveryRow[] {
   const waiting = sorted(t, ({ state }) => state === "waiting");
   return [...new Set(waiting.map(({ destination }) => destination))]
     .flatMap((destination) => {
@@ -64,7 +64,7 @@ export function createDeliveryReads(t: DeliveryTables) {
         .reverse()
         .slice(offset, offset + limit),
     deliveriesOfAction: (id: string) => sorted(t, (row) => row.action_id === id),
-    dueDeliveries: (now: number, limit: number) => due(t, now).slice(0, limit),
+    dueDeliveries: (now: number, limit: number) => selectDue(t, now).slice(0, limit),
     deliveryBacklog() {
       const countBacklog = (state: DeliveryRow["state"]): DeliveryBacklog => {
         const rows = sorted(t, (row) => row.state === state);

@@ -72,7 +72,7 @@ const ABSENT: { [Name in keyof Rows]?: Partial<Rows[Name]> } = {
  */
 export function createLoggedStorage(log: StorageLog): Storage {
   const store = new LoggedStore(log);
-  const reads = asynchronous(createReads(store.disk), async (method) => {
+  const reads = toAsync(createReads(store.disk), async (method) => {
     store.assertOpen();
     return copyRow(method());
   }) as unknown as StorageReader;
@@ -246,7 +246,7 @@ async function runStatements<T>(tables: TransactionTables, work: (tx: StorageTra
       throw failure;
     }
   };
-  const methods = asynchronous({ ...createReads(tables), ...createWrites(tables) }, run);
+  const methods = toAsync({ ...createReads(tables), ...createWrites(tables) }, run);
   try {
     const result = await work(methods as unknown as StorageTransaction);
     if (failure !== null) throw failure;
@@ -279,7 +279,7 @@ function asStorageError(error: unknown, kind: StorageError["kind"]): StorageErro
   return new StorageError(kind, error instanceof Error ? error.message : String(error), { cause: error });
 }
 
-function asynchronous(
+function toAsync(
   methods: StorageMethods,
   run: (method: () => unknown) => Promise<unknown>,
 ): Record<string, (...args: never[]) => Promise<unknown>> {

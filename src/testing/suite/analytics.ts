@@ -13,7 +13,7 @@ const DAY = 24 * HOUR;
 /**
  * Returns a generator of the same pseudo-random numbers each time (linear congruential generator, Numerical Recipes).
  */
-function numbers(seed: number): (below: number) => number {
+function createRandom(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -45,7 +45,7 @@ function randomAction(n: number, below: (limit: number) => number): ActionRow {
 
 const sorted = <T>(items: T[]): T[] => [...items].sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
 
-function normal(counts: ActionCounts): unknown {
+function normalize(counts: ActionCounts): unknown {
   const { status, decision, tool, agent, rule, series, waits } = counts;
   return {
     status: sorted(status),
@@ -85,8 +85,8 @@ async function compare(storage: Storage, rows: readonly ActionRow[], when: strin
     for (const [i, boundaries] of QUERIES.entries()) {
       const query = { visibility, boundaries };
       assert.deepEqual(
-        normal(await storage.analytics(query)),
-        normal(countActions(rows, query)),
+        normalize(await storage.analytics(query)),
+        normalize(countActions(rows, query)),
         `${when}, query ${i}, ${JSON.stringify(visibility)}`,
       );
     }
@@ -114,7 +114,7 @@ export function analyticsCases(test: DefineCase): void {
     storage,
     reopen,
   }) => {
-    const below = numbers(1);
+    const below = createRandom(1);
     const rows = Array.from({ length: 400 }, (_, i) => randomAction(i * 3, below));
     await storage.write(async (tx) => {
       for (const row of rows) await tx.insertAction(row);
@@ -133,7 +133,7 @@ export function analyticsCases(test: DefineCase): void {
   });
 
   test("a change of status is counted whether or not its action was added to the sums", async ({ storage }) => {
-    const below = numbers(2);
+    const below = createRandom(2);
     const rows = Array.from({ length: 60 }, (_, i) => randomAction(i, below));
     await storage.write(async (tx) => {
       for (const row of rows) await tx.insertAction(row);
@@ -156,7 +156,7 @@ export function analyticsCases(test: DefineCase): void {
   });
 
   test("all changes of one transaction are counted, including several changes of one action", async ({ storage }) => {
-    const below = numbers(3);
+    const below = createRandom(3);
     const rows = Array.from({ length: 60 }, (_, i) => randomAction(i, below));
     await storage.write(async (tx) => {
       for (const row of rows) await tx.insertAction(row);

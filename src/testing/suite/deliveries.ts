@@ -3,7 +3,7 @@ import assert from "./assert.ts";
 import { type DeliveryRow, type StorageReader, type StorageTransaction } from "../../contract/storage.ts";
 import { actionRow, deliveryRow, BASE_TIME, limitUseRow, type DefineCase, isStorageError } from "./rows.ts";
 
-const ids = (rows: readonly DeliveryRow[]): string[] => rows.map(({ id }) => id);
+const idsOf = (rows: readonly DeliveryRow[]): string[] => rows.map(({ id }) => id);
 
 async function insert(tx: StorageTransaction, ...rows: readonly DeliveryRow[]): Promise<void> {
   for (const { position: _, ...row } of rows) await tx.insertDelivery(row);
@@ -53,7 +53,7 @@ export function deliveryCases(test: DefineCase): void {
     );
     const list = async (
       filter: Omit<Parameters<StorageReader["deliveries"]>[0], "limit"> & { limit?: number },
-    ): Promise<string[]> => ids(await storage.deliveries({ limit: 10, ...filter }));
+    ): Promise<string[]> => idsOf(await storage.deliveries({ limit: 10, ...filter }));
     assert.deepEqual(await list({}), ["delivery-4", "delivery-3", "delivery-2", "delivery-1"]);
     assert.deepEqual(await list({ state: "dead" }), ["delivery-4", "delivery-2"]);
     assert.deepEqual(await list({ destination: "hook ops", state: "dead" }), ["delivery-4"]);
@@ -79,15 +79,15 @@ export function deliveryCases(test: DefineCase): void {
         deliveryRow(8, { destination: "chat", state: "scheduled", next_at: BASE_TIME + 1 }),
       ),
     );
-    assert.deepEqual(ids(await storage.dueDeliveries(BASE_TIME - 1, 10)), []);
-    assert.deepEqual(ids(await storage.dueDeliveries(BASE_TIME, 10)), ["delivery-4"]);
-    assert.deepEqual(ids(await storage.dueDeliveries(BASE_TIME + 2, 10)), ["delivery-4", "delivery-5"]);
-    assert.deepEqual(ids(await storage.dueDeliveries(BASE_TIME + 10, 10)), ["delivery-2", "delivery-5"]);
-    assert.deepEqual(ids(await storage.dueDeliveries(BASE_TIME + 10, 1)), ["delivery-2"]);
+    assert.deepEqual(idsOf(await storage.dueDeliveries(BASE_TIME - 1, 10)), []);
+    assert.deepEqual(idsOf(await storage.dueDeliveries(BASE_TIME, 10)), ["delivery-4"]);
+    assert.deepEqual(idsOf(await storage.dueDeliveries(BASE_TIME + 2, 10)), ["delivery-4", "delivery-5"]);
+    assert.deepEqual(idsOf(await storage.dueDeliveries(BASE_TIME + 10, 10)), ["delivery-2", "delivery-5"]);
+    assert.deepEqual(idsOf(await storage.dueDeliveries(BASE_TIME + 10, 1)), ["delivery-2"]);
     assert.equal(await storage.nextScheduledDelivery(), BASE_TIME + 1);
     await storage.write((tx) => insert(tx, deliveryRow(9, { destination: "hook ops", give_up_at: BASE_TIME + 2000 })));
     assert.deepEqual(
-      ids(await storage.dueDeliveries(BASE_TIME, 10)),
+      idsOf(await storage.dueDeliveries(BASE_TIME, 10)),
       ["delivery-4", "delivery-9"],
       "other messages overtake an event",
     );
@@ -171,7 +171,7 @@ export function deliveryCases(test: DefineCase): void {
     );
     assert.equal(await storage.write((tx) => tx.releaseDeliveries(BASE_TIME + 4)), 0);
     assert.equal(await storage.write((tx) => tx.releaseDeliveries(BASE_TIME + 5)), 1);
-    assert.deepEqual(ids(await storage.dueDeliveries(BASE_TIME + 5, 10)), ["delivery-1"]);
+    assert.deepEqual(idsOf(await storage.dueDeliveries(BASE_TIME + 5, 10)), ["delivery-1"]);
     assert.equal((await storage.delivery("delivery-2"))?.state, "scheduled");
   });
 
@@ -224,7 +224,7 @@ export function deliveryCases(test: DefineCase): void {
     );
     assert.equal(await storage.write((tx) => tx.pruneDeliveries(BASE_TIME + 1, 1)), 1);
     assert.equal(await storage.write((tx) => tx.pruneDeliveries(BASE_TIME + 1, 10)), 1);
-    assert.deepEqual(ids(await storage.deliveries({ limit: 10 })), [
+    assert.deepEqual(idsOf(await storage.deliveries({ limit: 10 })), [
       "delivery-6",
       "delivery-5",
       "delivery-3",
@@ -246,7 +246,7 @@ export function deliveryCases(test: DefineCase): void {
       );
       assert.equal(await tx.pruneDeliveries(BASE_TIME + 1, 10), 2);
     });
-    assert.deepEqual(ids(await storage.deliveries({ limit: 10 })), ["delivery-1"]);
+    assert.deepEqual(idsOf(await storage.deliveries({ limit: 10 })), ["delivery-1"]);
     await storage.write((tx) =>
       tx.updateAction("action-1", { status: "pending_approval" }, { status: "denied", updated_at: BASE_TIME + 5 }),
     );
@@ -273,7 +273,7 @@ export function deliveryCases(test: DefineCase): void {
       }),
       stop,
     );
-    assert.deepEqual(ids(await storage.deliveries({ limit: 10 })), ["delivery-1"]);
+    assert.deepEqual(idsOf(await storage.deliveries({ limit: 10 })), ["delivery-1"]);
     assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", BASE_TIME), {
       count: 1,
       sum: 1_000_000,

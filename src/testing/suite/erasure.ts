@@ -21,7 +21,7 @@ export function erasureCases(test: DefineCase): void {
     storage,
     reopen,
   }) => {
-    const over = {
+    const overrides = {
       status: "succeeded",
       past: '{"limits":[],"salt":"00"}',
       meta: '{"meta":{"host":"h"},"salt":"00"}',
@@ -29,13 +29,13 @@ export function erasureCases(test: DefineCase): void {
     } as const;
     await storage.write(async (tx) => {
       await appendEntries(tx, 3);
-      for (const n of [0, 1, 2]) await tx.insertAction(actionRow(n, over));
+      for (const n of [0, 1, 2]) await tx.insertAction(actionRow(n, overrides));
       assert.equal(await tx.eraseAction("action-1", BASE_TIME + 9), true);
-      assert.deepEqual(await tx.action("action-1"), { ...actionRow(1, over), ...ERASED });
+      assert.deepEqual(await tx.action("action-1"), { ...actionRow(1, overrides), ...ERASED });
     });
     const reopened = await reopen();
-    assert.deepEqual(await reopened.action("action-1"), { ...actionRow(1, over), ...ERASED });
-    for (const n of [0, 2]) assert.deepEqual(await reopened.action(`action-${n}`), actionRow(n, over));
+    assert.deepEqual(await reopened.action("action-1"), { ...actionRow(1, overrides), ...ERASED });
+    for (const n of [0, 2]) assert.deepEqual(await reopened.action(`action-${n}`), actionRow(n, overrides));
     const all = { visibility: { all: true }, limit: 10 } as const;
     assert.deepEqual(
       (await reopened.actions(all)).map(({ id, request }) => [id, request]),
@@ -49,15 +49,15 @@ export function erasureCases(test: DefineCase): void {
     assert.deepEqual(
       (await reopened.decisions({ ...all, ...span })).map(({ action_id, request, past }) => [action_id, request, past]),
       [
-        ["action-2", actionRow(2).request, over.past],
+        ["action-2", actionRow(2).request, overrides.past],
         ["action-1", "", null],
-        ["action-0", actionRow(0).request, over.past],
+        ["action-0", actionRow(0).request, overrides.past],
       ],
     );
   });
 
   test("a part of an action can be erased once, and everything else is unchanged", async ({ storage, reopen }) => {
-    const over = {
+    const overrides = {
       status: "succeeded",
       meta: '{"meta":{"host":"h"},"salt":"00"}',
       questions: "[]",
@@ -65,8 +65,8 @@ export function erasureCases(test: DefineCase): void {
     } as const;
     await storage.write(async (tx) => {
       await appendEntries(tx, 3);
-      for (const n of [0, 1]) await tx.insertAction(actionRow(n, over));
-      await tx.insertAction(actionRow(2, { ...over, status: "pending_approval", expires_at: BASE_TIME }));
+      for (const n of [0, 1]) await tx.insertAction(actionRow(n, overrides));
+      await tx.insertAction(actionRow(2, { ...overrides, status: "pending_approval", expires_at: BASE_TIME }));
       assert.equal(await tx.eraseActionPart("action-1", "result"), true);
       assert.equal(await tx.eraseActionPart("action-1", "result"), false);
       assert.equal(await tx.eraseActionPart("action-1", "questions"), true);
@@ -76,8 +76,8 @@ export function erasureCases(test: DefineCase): void {
       assert.equal(await tx.eraseActionPart("action-0", "meta"), false);
     });
     const reopened = await reopen();
-    assert.deepEqual(await reopened.action("action-1"), { ...actionRow(1, over), result: null, questions: null });
-    assert.equal((await reopened.action("action-2"))?.result, over.result);
+    assert.deepEqual(await reopened.action("action-1"), { ...actionRow(1, overrides), result: null, questions: null });
+    assert.equal((await reopened.action("action-2"))?.result, overrides.result);
   });
 
   test("a pending, erased or unknown action is not erased", async ({ storage }) => {

@@ -252,7 +252,7 @@ export function listCases(test: DefineCase): void {
       { ...asked, plan_id: "p" },
       { ...asked, reason_code: "MORE_APPROVALS_NEEDED" },
       { ...asked, questions: '[{"answer":null}]' },
-      // No one was asked, so no one voted.
+      // No approval was requested, so no one voted.
       { status: "denied" },
       { effective: edit("user:1") },
     ];

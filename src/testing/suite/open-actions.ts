@@ -4,11 +4,11 @@ import type { ActionOwner, ActionRow } from "../../contract/storage.ts";
 import { actionRow, leafHashHex, BASE_TIME, type DefineCase } from "./rows.ts";
 
 const HASH = leafHashHex("the request");
-const row = (n: number, over: Partial<ActionRow>): ActionRow => actionRow(n, { request_hash: HASH, ...over });
-const waits = (n: number, expires_at: number, over: Partial<ActionRow> = {}): ActionRow =>
-  row(n, { status: "pending_approval", decision: "require_approval", expires_at, ...over });
-const mayStart = (n: number, end: number, over: Partial<ActionRow> = {}): ActionRow =>
-  row(n, { approved_until: end, ...over });
+const row = (n: number, overrides: Partial<ActionRow>): ActionRow => actionRow(n, { request_hash: HASH, ...overrides });
+const waits = (n: number, expires_at: number, overrides: Partial<ActionRow> = {}): ActionRow =>
+  row(n, { status: "pending_approval", decision: "require_approval", expires_at, ...overrides });
+const mayStart = (n: number, end: number, overrides: Partial<ActionRow> = {}): ActionRow =>
+  row(n, { approved_until: end, ...overrides });
 
 export function openActionCases(test: DefineCase): void {
   test("openAction prefers startable over pending actions, then the latest deadline, until the deadline has passed", async ({
@@ -47,12 +47,12 @@ export function openActionCases(test: DefineCase): void {
     });
     for (const [n, { submitted_by, request_hash }] of pairs.entries()) {
       assert.deepEqual(await storage.openAction(submitted_by, request_hash, BASE_TIME), rows[n]);
-      const own = await storage.actions({ visibility: { key_id: submitted_by }, request_hash, limit: 9 });
-      assert.deepEqual(own, [rows[n]]);
+      const ownActions = await storage.actions({ visibility: { key_id: submitted_by }, request_hash, limit: 9 });
+      assert.deepEqual(ownActions, [rows[n]]);
     }
     for (const key_id of keys) {
-      const own = rows.filter((each) => each.submitted_by === key_id).reverse();
-      assert.deepEqual(await storage.actions({ visibility: { key_id }, limit: 9 }), own);
+      const ownRows = rows.filter((each) => each.submitted_by === key_id).reverse();
+      assert.deepEqual(await storage.actions({ visibility: { key_id }, limit: 9 }), ownRows);
     }
     const all = { visibility: { all: true }, limit: 9 } as const;
     assert.deepEqual(await storage.actions({ ...all, request_hash: hashes[1] }), [rows[4], rows[1]]);
@@ -63,12 +63,12 @@ export function openActionCases(test: DefineCase): void {
   test("an action of another key, of a different request, or after its deadline is not found as open", async ({
     storage,
   }) => {
-    const over = ["denied", "expired", "cancelled", "executing", "succeeded", "failed"] as const;
+    const endStatuses = ["denied", "expired", "cancelled", "executing", "succeeded", "failed"] as const;
     await storage.write(async (tx) => {
       await tx.insertAction(mayStart(0, BASE_TIME + 99, { submitted_by: "key-2" }));
       await tx.insertAction(waits(1, BASE_TIME + 99, { submitted_by: "key-2" }));
       await tx.insertAction(mayStart(2, BASE_TIME + 99, { request_hash: leafHashHex("another") }));
-      for (const [n, status] of over.entries())
+      for (const [n, status] of endStatuses.entries())
         await tx.insertAction(row(3 + n, { status, expires_at: BASE_TIME + 99, approved_until: BASE_TIME + 99 }));
       await tx.insertAction(mayStart(20, BASE_TIME + 99));
       assert.equal(await tx.eraseAction("action-20", BASE_TIME), true);

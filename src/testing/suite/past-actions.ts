@@ -3,7 +3,7 @@ import assert from "./assert.ts";
 import { MAX_PAST_REQUEST, StorageError, type PastActionRow } from "../../contract/storage.ts";
 import { actionRow, HISTORY_SPAN, pastActionRow, BASE_TIME, type DefineCase } from "./rows.ts";
 
-const ids = (rows: readonly PastActionRow[]): string[] => rows.map(({ id }) => id);
+const idsOf = (rows: readonly PastActionRow[]): string[] => rows.map(({ id }) => id);
 
 export function pastActionCases(test: DefineCase): void {
   test("a history contains the newest actions of its owner with their current columns", async ({ storage, reopen }) => {
@@ -19,16 +19,16 @@ export function pastActionCases(test: DefineCase): void {
       await tx.insertPastAction(pastActionRow(9));
     });
     const reopened = await reopen();
-    assert.deepEqual(ids(await reopened.pastActions({ ...HISTORY_SPAN, limit: 10 })), [
+    assert.deepEqual(idsOf(await reopened.pastActions({ ...HISTORY_SPAN, limit: 10 })), [
       "action-3",
       "action-2",
       "action-1",
     ]);
-    assert.deepEqual(ids(await reopened.pastActions({ ...HISTORY_SPAN, since: BASE_TIME + 2, limit: 10 })), [
+    assert.deepEqual(idsOf(await reopened.pastActions({ ...HISTORY_SPAN, since: BASE_TIME + 2, limit: 10 })), [
       "action-3",
       "action-2",
     ]);
-    assert.deepEqual(ids(await reopened.pastActions({ ...HISTORY_SPAN, since: BASE_TIME + 3, limit: 10 })), []);
+    assert.deepEqual(idsOf(await reopened.pastActions({ ...HISTORY_SPAN, since: BASE_TIME + 3, limit: 10 })), []);
     const [row] = await reopened.pastActions({ ...HISTORY_SPAN, subject: "owner-2", limit: 10 });
     const { id, agent_id, tool, operation, status, decision, reason_code, request } = actionRow(4);
     const { expires_at, approved_until, started_at, erased_at, effective, result } = actionRow(4);
@@ -57,19 +57,19 @@ export function pastActionCases(test: DefineCase): void {
       for (const n of [1, 2, 3]) await tx.insertAction(actionRow(n));
       for (const n of [1, 2, 3]) await tx.insertPastAction(pastActionRow(n));
       await tx.insertPastAction(pastActionRow(1, { policy: "other" }));
-      assert.deepEqual(ids(await tx.pastActions({ ...HISTORY_SPAN, limit: 1 })), ["action-3"]);
+      assert.deepEqual(idsOf(await tx.pastActions({ ...HISTORY_SPAN, limit: 1 })), ["action-3"]);
       await tx.removePastAction("action-1");
       await tx.removePastAction("action-9");
-      assert.deepEqual(ids(await tx.pastActions({ ...HISTORY_SPAN, limit: 10 })), ["action-3", "action-2"]);
+      assert.deepEqual(idsOf(await tx.pastActions({ ...HISTORY_SPAN, limit: 10 })), ["action-3", "action-2"]);
       await tx.movePastAction("action-2", BASE_TIME + 9);
       await tx.movePastAction("action-2", BASE_TIME + 5);
       const moved = await tx.pastActions({ ...HISTORY_SPAN, since: BASE_TIME + 9, limit: 10 });
-      assert.deepEqual([ids(moved), moved.map(({ at }) => at)], [["action-2"], [BASE_TIME + 9]]);
+      assert.deepEqual([idsOf(moved), moved.map(({ at }) => at)], [["action-2"], [BASE_TIME + 9]]);
     });
     assert.deepEqual(await storage.pastActions({ ...HISTORY_SPAN, policy: "other", limit: 10 }), []);
     assert.equal(await storage.write((tx) => tx.prunePastActions(BASE_TIME + 102, 10)), 0);
     assert.equal(await storage.write((tx) => tx.prunePastActions(BASE_TIME + 109, 1)), 1);
-    assert.deepEqual(ids(await storage.pastActions({ ...HISTORY_SPAN, limit: 10 })), ["action-2"]);
+    assert.deepEqual(idsOf(await storage.pastActions({ ...HISTORY_SPAN, limit: 10 })), ["action-2"]);
     assert.equal(await storage.write((tx) => tx.prunePastActions(BASE_TIME + 108, 10)), 0);
   });
 }

@@ -35,10 +35,10 @@ export function processCases(test: DefineCase): void {
     const other = await another();
     await other.open();
     await storage.write((tx) => tx.putMeta("n", "0"));
-    /** Under the lock of the head, a value cannot change between its read and its write. */
-    const add = async (one: Storage): Promise<number> => {
+    /** The lock of the head prevents changes between the read and the write of a value. */
+    const add = async (storage: Storage): Promise<number> => {
       try {
-        await one.write(async (tx) => {
+        await storage.write(async (tx) => {
           const n = Number(await tx.meta("n"));
           await appendEntries(tx, 1);
           await turn();
@@ -54,15 +54,15 @@ export function processCases(test: DefineCase): void {
     };
     let added = 0;
     for (let round = 0; round < 10; round++) {
-      for (const one of await Promise.all([storage, other, storage, other].map(add))) added += one;
+      for (const count of await Promise.all([storage, other, storage, other].map(add))) added += count;
       added += await add(round % 2 === 0 ? storage : other);
     }
     assert.ok(added >= 10, "a process without competition must get the lock");
-    for (const one of [storage, other]) {
-      assert.equal(await one.meta("n"), String(added));
-      assert.equal((await one.head()).size, added);
+    for (const each of [storage, other]) {
+      assert.equal(await each.meta("n"), String(added));
+      assert.equal((await each.head()).size, added);
       assert.deepEqual(
-        (await one.entries(0, added + 9)).map(({ seq }) => seq),
+        (await each.entries(0, added + 9)).map(({ seq }) => seq),
         Array.from({ length: added }, (_, i) => i),
       );
     }
@@ -73,8 +73,8 @@ export function processCases(test: DefineCase): void {
     const other = await another();
     await other.open();
     // A store does not have to wait for another process. If it does not wait, it must fail with "locked".
-    const ask = (one: Storage, holder: string): Promise<boolean> =>
-      one.lease("job", holder, 60_000).catch((error: unknown) => {
+    const ask = (storage: Storage, holder: string): Promise<boolean> =>
+      storage.lease("job", holder, 60_000).catch((error: unknown) => {
         if (!isLocked(error)) throw error;
         return false;
       });

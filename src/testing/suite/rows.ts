@@ -49,8 +49,8 @@ export function leafHashHex(text: string): string {
   return [...leafHashOfText(text)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-export function entryRow(seq: number, over: Partial<EntryRow> = {}): EntryRow {
-  const bytes = over.bytes ?? encoder.encode(`{"seq":${seq}}`);
+export function entryRow(seq: number, overrides: Partial<EntryRow> = {}): EntryRow {
+  const bytes = overrides.bytes ?? encoder.encode(`{"seq":${seq}}`);
   return {
     seq,
     type: "decision",
@@ -61,12 +61,12 @@ export function entryRow(seq: number, over: Partial<EntryRow> = {}): EntryRow {
     submitted_by: "key-1",
     followed: false,
     created_at: BASE_TIME + seq,
-    ...over,
+    ...overrides,
   };
 }
 
 /** Returns a head. Its root is not the root of the tree, because the suite tests only what a storage stores. */
-export function headRow(size: number, over: Partial<LedgerHead> = {}): LedgerHead {
+export function headRow(size: number, overrides: Partial<LedgerHead> = {}): LedgerHead {
   return {
     size,
     root: leafHashOfText(`root ${size}`),
@@ -75,7 +75,7 @@ export function headRow(size: number, over: Partial<LedgerHead> = {}): LedgerHea
     epoch: 0,
     followed_digest: size === 0 ? NO_FOLLOWED_ENTRIES : leafHashOfText(`followed ${size}`),
     seal: size === 0 ? "" : `seal ${size}`,
-    ...over,
+    ...overrides,
   };
 }
 
@@ -89,15 +89,15 @@ export function tileRow(level: number, index: number): TileRow {
 export async function appendEntries(
   tx: StorageTransaction,
   count: number,
-  over: Partial<EntryRow> = {},
+  overrides: Partial<EntryRow> = {},
 ): Promise<EntryRow[]> {
   const head = await tx.head();
-  const rows = Array.from({ length: count }, (_, i) => entryRow(head.size + i, over));
+  const rows = Array.from({ length: count }, (_, i) => entryRow(head.size + i, overrides));
   await tx.append(rows, [], headRow(head.size + count, { policy_set: head.policy_set, epoch: head.epoch }));
   return rows;
 }
 
-export function actionRow(n: number, over: Partial<ActionRow> = {}): ActionRow {
+export function actionRow(n: number, overrides: Partial<ActionRow> = {}): ActionRow {
   return {
     id: `action-${n}`,
     agent_id: "agent-1",
@@ -142,7 +142,7 @@ export function actionRow(n: number, over: Partial<ActionRow> = {}): ActionRow {
     erased_at: null,
     created_at: BASE_TIME + n,
     updated_at: BASE_TIME + n,
-    ...over,
+    ...overrides,
   };
 }
 
@@ -180,7 +180,7 @@ export function fullActionRow(n: number): ActionRow {
   });
 }
 
-export function approvalRow(actionId: string, principal: string, over: Partial<ApprovalRow> = {}): ApprovalRow {
+export function approvalRow(actionId: string, principal: string, overrides: Partial<ApprovalRow> = {}): ApprovalRow {
   return {
     action_id: actionId,
     principal,
@@ -193,11 +193,11 @@ export function approvalRow(actionId: string, principal: string, over: Partial<A
     signed: false,
     seq: 1,
     created_at: BASE_TIME,
-    ...over,
+    ...overrides,
   };
 }
 
-export function idempotencyRow(key: string, over: Partial<IdempotencyRow> = {}): IdempotencyRow {
+export function idempotencyRow(key: string, overrides: Partial<IdempotencyRow> = {}): IdempotencyRow {
   return {
     key_id: "key-1",
     route: "POST /v1/actions",
@@ -206,11 +206,11 @@ export function idempotencyRow(key: string, over: Partial<IdempotencyRow> = {}):
     resource_id: `action-${key}`,
     created_at: BASE_TIME,
     seal: leafHashHex(`seal ${key}`),
-    ...over,
+    ...overrides,
   };
 }
 
-export function keyRow(n: number, over: Partial<KeyRow> = {}): KeyRow {
+export function keyRow(n: number, overrides: Partial<KeyRow> = {}): KeyRow {
   return {
     id: `key-${n}`,
     name: `key ${n}`,
@@ -224,11 +224,11 @@ export function keyRow(n: number, over: Partial<KeyRow> = {}): KeyRow {
     expires_at: null,
     revoked_at: null,
     last_used_at: null,
-    ...over,
+    ...overrides,
   };
 }
 
-export function agentRow(n: number, over: Partial<AgentRow> = {}): AgentRow {
+export function agentRow(n: number, overrides: Partial<AgentRow> = {}): AgentRow {
   return {
     id: `agent-${n}`,
     name: `agent ${n}`,
@@ -242,11 +242,11 @@ export function agentRow(n: number, over: Partial<AgentRow> = {}): AgentRow {
     created_by: null,
     created_at: BASE_TIME + n,
     updated_at: BASE_TIME + n,
-    ...over,
+    ...overrides,
   };
 }
 
-export function policyRow(n: number, over: Partial<PolicyRow> = {}): PolicyRow {
+export function policyRow(n: number, overrides: Partial<PolicyRow> = {}): PolicyRow {
   return {
     id: `policy-${n}`,
     name: `policy ${n}`,
@@ -256,14 +256,14 @@ export function policyRow(n: number, over: Partial<PolicyRow> = {}): PolicyRow {
     deleted_at: null,
     created_at: BASE_TIME + n,
     updated_at: BASE_TIME + n,
-    ...over,
+    ...overrides,
   };
 }
 
 export function policyVersionRow(
   policyId: string,
   version: number,
-  over: Partial<PolicyVersionRow> = {},
+  overrides: Partial<PolicyVersionRow> = {},
 ): PolicyVersionRow {
   return {
     policy_id: policyId,
@@ -273,21 +273,21 @@ export function policyVersionRow(
     digest: leafHashHex(`${policyId} ${version}`),
     created_by: null,
     created_at: BASE_TIME,
-    ...over,
+    ...overrides,
   };
 }
 
-export function policySetRow(n: number, over: Partial<PolicySetRow> = {}): PolicySetRow {
+export function policySetRow(n: number, overrides: Partial<PolicySetRow> = {}): PolicySetRow {
   return {
     digest: leafHashHex(`set ${n}`),
     document: `{"format":"assent-policy-set/1","n":${n}}`,
     created_at: BASE_TIME + n,
-    ...over,
+    ...overrides,
   };
 }
 
 /** Returns a delivery with the position that the first `insertDelivery` assigns. */
-export function deliveryRow(n: number, over: Partial<DeliveryRow> = {}): DeliveryRow {
+export function deliveryRow(n: number, overrides: Partial<DeliveryRow> = {}): DeliveryRow {
   return {
     position: n,
     id: `delivery-${n}`,
@@ -309,16 +309,16 @@ export function deliveryRow(n: number, over: Partial<DeliveryRow> = {}): Deliver
     created_at: BASE_TIME,
     updated_at: BASE_TIME,
     seal: leafHashHex(`seal ${n}`),
-    ...over,
+    ...overrides,
   };
 }
 
 /** Returns a document without the version, which the store assigns. */
-export function documentRow(key: string, over: Partial<DocumentRow> = {}): Omit<DocumentRow, "version"> {
-  return { plugin: "notes", key, value: "{}", seal: leafHashHex(`seal ${key}`), ...over };
+export function documentRow(key: string, overrides: Partial<DocumentRow> = {}): Omit<DocumentRow, "version"> {
+  return { plugin: "notes", key, value: "{}", seal: leafHashHex(`seal ${key}`), ...overrides };
 }
 
-export function limitUseRow(n: number, over: Partial<LimitUseRow> = {}): LimitUseRow {
+export function limitUseRow(n: number, overrides: Partial<LimitUseRow> = {}): LimitUseRow {
   return {
     policy: "payments",
     limit_name: "refunds a day",
@@ -327,7 +327,7 @@ export function limitUseRow(n: number, over: Partial<LimitUseRow> = {}): LimitUs
     at: BASE_TIME + n,
     amount: n * 1_000_000,
     until: BASE_TIME + n + 100,
-    ...over,
+    ...overrides,
   };
 }
 
@@ -339,9 +339,9 @@ export const HISTORY_SPAN = {
   since: BASE_TIME,
 } as const;
 
-export function pastActionRow(n: number, over: Partial<PastActionRef> = {}): PastActionRef {
+export function pastActionRow(n: number, overrides: Partial<PastActionRef> = {}): PastActionRef {
   const { since: _, ...history } = HISTORY_SPAN;
-  return { ...history, action_id: `action-${n}`, at: BASE_TIME + n, until: BASE_TIME + n + 100, ...over };
+  return { ...history, action_id: `action-${n}`, at: BASE_TIME + n, until: BASE_TIME + n + 100, ...overrides };
 }
 
 /** Reads the head without `server`, which only stores that processes can share return. */

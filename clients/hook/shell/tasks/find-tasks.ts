@@ -59,7 +59,10 @@ const FINDERS: Readonly<Record<string, Finder>> = {
 export const canonicalTaskArguments = (name: string, args: readonly string[], runsTask: boolean): readonly string[] =>
   ["npm", "pnpm", "yarn", "bun"].includes(name) ? canonicalManagerArguments(name, args, runsTask) : args;
 
-/** Whether a package manager runs an installed program because it has no command or script of this name: `yarn eslint`. */
+/**
+ * Returns true if a package manager runs an installed program because it has no command or script of this name: `yarn
+ * eslint`.
+ */
 export const runsInstalledProgram = (manager: string, command: string): boolean =>
   ["yarn", "pnpm"].includes(manager) &&
   !isManagerCommand(command) &&
@@ -68,8 +71,8 @@ export const runsInstalledProgram = (manager: string, command: string): boolean 
 export const isTaskRunner = (name: string): boolean => Object.hasOwn(FINDERS, name);
 
 /**
- * Returns what a task runner runs. An empty list means that nothing of the project runs, and null that there is no task
- * file or no such task. Throws UnknownTaskError if the text cannot be determined.
+ * Returns the commands that a task runner runs. Empty if no commands of the project run; null if there is no task file
+ * or no such task. Throws UnknownTaskError if the text cannot be determined.
  */
 export function findTasks(
   name: string,

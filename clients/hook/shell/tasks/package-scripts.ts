@@ -79,11 +79,11 @@ export function packageManagerTasks(
   folder: string,
   project: ProjectFiles,
 ): TaskBody[] | null {
-  const place = managerFolder(manager, args);
-  if (place.folder !== null) {
-    const packageFolder = resolve(folder, place.folder);
+  const startFolder = managerFolder(manager, args);
+  if (startFolder.folder !== null) {
+    const packageFolder = resolve(folder, startFolder.folder);
     if (project.read(`${packageFolder}/package.json`) === null) unknownTask();
-    return packageManagerTasks(manager, place.args, packageFolder, project);
+    return packageManagerTasks(manager, startFolder.args, packageFolder, project);
   }
   const { words, selected } = readManagerOptions(manager, args);
   const [given = manager === "yarn" ? "install" : "help", ...rest] = words;
@@ -139,7 +139,10 @@ function managerFolder(manager: string, args: readonly string[]): { folder: stri
   return { folder: attached ?? args[at + 1] ?? "", args: args.toSpliced(at, attached === undefined ? 2 : 1) };
 }
 
-/** Whether a word is a command of npm, pnpm, yarn or bun, and not the name of a script or an installed program. */
+/**
+ * Returns true if a word is a command of npm, pnpm, yarn or bun itself. Otherwise it is a script or an installed
+ * program.
+ */
 export const isManagerCommand = (word: string): boolean => MANAGER_COMMANDS.has(word) || word.startsWith("-");
 
 /** Separates options that select packages from the other words. Throws for other options that change what runs. */
@@ -190,13 +193,13 @@ function selectPackages(
     return members.filter(
       (each) =>
         each.members["name"] === selector ||
-        places.some((place) => `${each.folder}/`.startsWith(`${resolve(place, selector)}/`)),
+        places.some((base) => `${each.folder}/`.startsWith(`${resolve(base, selector)}/`)),
     );
   });
   return found.some((each) => each.length === 0) ? all : [...new Set(found.flat())];
 }
 
-/** Whether the manager skips a package that is the root of a workspace when it runs a script in several packages. */
+/** Returns true if the manager skips the root package of a workspace when it runs a script in several packages. */
 function leavesRootOut(manager: string, { folder, members }: Package, project: ProjectFiles): boolean {
   const list = project.read(`${folder}/pnpm-workspace.yaml`);
   const isRoot = manager === "npm" ? members["workspaces"] !== undefined : manager === "pnpm" && list !== null;
@@ -206,17 +209,16 @@ function leavesRootOut(manager: string, { folder, members }: Package, project: P
 /** Returns the root and the members of each workspace that contains the folder. */
 export function workspacePackages(project: ProjectFiles, folder: string): Package[] {
   const packages = new Map<string, Package>();
-  for (let place = folder; ; place = dirname(place)) {
-    const root = nearestFile(project, place, ["package.json", "pnpm-workspace.yaml"]);
+  for (let candidate = folder; ; candidate = dirname(candidate)) {
+    const root = nearestFile(project, candidate, ["package.json", "pnpm-workspace.yaml"]);
     if (root === null) break;
-    place = root.folder;
-    const found = toPackage(project, place, root.name === "package.json" ? root.text : "{}");
+    candidate = root.folder;
+    const found = toPackage(project, candidate, root.name === "package.json" ? root.text : "{}");
     for (const each of [found, ...memberPackages(project, found)]) packages.set(each.folder, each);
   }
   return packages.size > 0 ? [...packages.values()] : unknownTask();
 }
 
-/** Returns the packages that the root of a workspace lists. */
 function memberPackages(project: ProjectFiles, root: Package): Package[] {
   const { workspaces } = root.members as { workspaces?: unknown };
   const listed = Array.isArray(workspaces) ? workspaces : isObject(workspaces) ? workspaces["packages"] : undefined;
@@ -235,7 +237,10 @@ function memberPackages(project: ProjectFiles, root: Package): Package[] {
   });
 }
 
-/** Reads `turbo run build` and `lerna run build`: the scripts of that name, and of the tasks that it depends on, in every package. */
+/**
+ * Reads `turbo run build` and `lerna run build`: the script of that name in every package, with the tasks that it
+ * depends on.
+ */
 export function turboTasks(args: readonly string[], folder: string, project: ProjectFiles): TaskBody[] | null {
   const words = args.filter((arg) => !arg.startsWith("-"));
   const names = words[0] === "run" ? words.slice(1) : words;

@@ -1,5 +1,5 @@
 /**
- * Reads the recipes of makefiles and justfiles. Both languages can compute what runs; this reader knows only rules,
+ * Reads the recipes of makefiles and justfiles. Both languages can compute commands. This reader supports only rules,
  * recipes and variables with literal values. For everything else, the body is unknown.
  */
 import { resolve } from "node:path/posix";
@@ -30,7 +30,7 @@ export function makeTasks(args: readonly string[], folder: string, project: Proj
   const recipeOf = (target: string): Recipe => {
     const recipe = recipes.get(target);
     if (recipe !== undefined) return recipe;
-    // Without a rule, make would use a built-in one, except for an existing file that another target needs.
+    // Without a rule, make uses a built-in one. It needs none for an existing file that another target requires.
     return targets.includes(target) || project.read(`${folder}/${target}`) === null ? unknownTask() : NO_RECIPE;
   };
   const all = withNeededTasks(targets.length > 0 ? targets : [first ?? unknownTask()], (name) => recipeOf(name).needs);
@@ -40,7 +40,7 @@ export function makeTasks(args: readonly string[], folder: string, project: Proj
   ];
 }
 
-/** Variables that choose tests and display options, and that no program reads. */
+/** Matches variables that select tests and display options, and that no program reads. */
 const GIVEN_VARIABLES = /^((TEST_?|EXTRA_?)?(ARGS|FLAGS|OPTS)|TESTS?|PKGS?|PACKAGES?|RUN|FILTER|FILES?|V|VERBOSE)$/;
 
 function readMakefile(
@@ -92,7 +92,7 @@ function readMakefile(
   return { recipes, always, first };
 }
 
-/** Replaces variables. Leaves what is unknown, such as functions, which a shell would read as a substitution. */
+/** Replaces variables. Keeps unknown ones, such as functions, which a shell would read as a substitution. */
 function expand(line: string, variables: ReadonlyMap<string, string>, depth = 0): string {
   if (depth > 8 || line.length > 32_768) unknownTask();
   return line.replace(/\$(?:\$|@|\((\w+)\)|\{(\w+)\})/g, (found, round?: string, curly?: string) => {

@@ -15,10 +15,10 @@ export interface ProjectFiles {
   /** Returns the names of the entries of a folder; null if it is outside the workspace or cannot be read. */
   list(folder: string): readonly string[] | null;
   /**
-   * Returns the names of the files below a place in a folder, relative to the folder, that git tracks or could add; with `ignored` also
-   * those that it ignores. Null if they are unknown, or too many.
+   * Returns the names of the files below a subfolder `place`, relative to the folder: those that git tracks or could
+   * add, and with `ignored` also those that it ignores. Null if they are unknown, or too many.
    */
-  files(folder: string, place: string, ignored: boolean): readonly string[] | null;
+  files(folder: string, subfolder: string, ignored: boolean): readonly string[] | null;
 }
 
 /** Thrown if the text that a runner would run cannot be determined. */
@@ -50,7 +50,9 @@ export function withArguments(text: string, args: readonly string[]): string {
   );
 }
 
-/** Returns the tasks and all tasks that they need, which run first. Throws UnknownTaskError for too many. */
+/**
+ * Returns the tasks and all tasks that they require, which come first. Throws UnknownTaskError if there are too many.
+ */
 export function withNeededTasks(names: readonly string[], needsOf: (name: string) => readonly string[]): string[] {
   const seen = new Set<string>();
   const visit = (name: string): string[] => {

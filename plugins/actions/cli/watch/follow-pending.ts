@@ -48,7 +48,7 @@ export async function* followPending(
 ): AsyncGenerator<PendingChanges, void, undefined> {
   const wake = createWake();
   void followEvents(service, signal, wake.now);
-  let known = new Map<string, ActionRecord>();
+  let knownActions = new Map<string, ActionRecord>();
   let fault: string | null = null;
   for (let isFirst = true; !signal.aborted;) {
     try {
@@ -59,11 +59,11 @@ export async function* followPending(
         { query: { ...query, limit: PAGE }, signal },
       );
       const listed = new Map(actions.map((action) => [action.id, action]));
-      const added = actions.filter(({ id }) => !known.has(id));
+      const added = actions.filter(({ id }) => !knownActions.has(id));
       const removed: ActionRecord[] = [];
-      for (const action of known.values())
+      for (const action of knownActions.values())
         if (!listed.has(action.id)) removed.push(await readAgain(service, action, signal));
-      known = listed;
+      knownActions = listed;
       if (fault !== null) onStatus((fault = null));
       if (isFirst || added.length > 0 || removed.length > 0)
         yield { added, removed, more: total === null ? null : total - actions.length };

@@ -1,8 +1,8 @@
 /**
  * Codes for the sign-in of a terminal. The terminal stores a random verifier, and prints the code and a link that
  * contains the verifier's challenge. The person who confirms the sign-in types the code, so that opening a link is not
- * enough. The code can be computed from the link, so it does not prove that the person sees the terminal. A person who
- * receives a code and a link from someone else can by mistake confirm that other sign-in.
+ * enough. The code can be computed from the link, so it does not prove that the person sees the terminal. Someone who
+ * sends a person a code and a link can therefore trick that person into confirming the sender's sign-in.
  */
 import { createHash } from "node:crypto";
 

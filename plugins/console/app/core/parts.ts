@@ -50,7 +50,7 @@ export interface FoundObject {
   /** Address of its page. */
   address: string;
   title: string;
-  /** What kind of object it is, such as "agent". */
+  /** Kind of object, such as "agent". */
   kind: string;
 }
 
@@ -129,7 +129,7 @@ export interface Places {
 /** What the rules allow with a vote. */
 export type VoteTerms = NonNullable<Action["approval_terms"]>;
 
-/** What an approval also does. A panel lets the voter choose it. */
+/** An addition to an approval, such as a grant. A panel lets the voter choose it. */
 export interface VoteAddition {
   /** Member `grant` of the vote's body, and of the statement that the voter signs. */
   body: object;
@@ -180,7 +180,10 @@ export interface PartTexts {
   scopes?: Readonly<Record<string, string>>;
 }
 
-/** What a feature adds to the console. It is part of the first script, so everything else is imported by `load`. */
+/**
+ * The contribution of a feature to the console. It is part of the first script, so everything else is imported by
+ * `load`.
+ */
 export interface ConsolePart {
   pages?: readonly PageEntry[];
   commands?: readonly Command[];

@@ -1,5 +1,5 @@
 /**
- * Keyboard shortcuts: each page and the shell register theirs, so that one dialog lists the keys that act now. Keys do
+ * Keyboard shortcuts. Each page and the shell register theirs, so that one dialog lists the active keys. Keys do
  * nothing while the person types or a dialog is open.
  */
 import { type Signal, signal } from "@preact/signals";

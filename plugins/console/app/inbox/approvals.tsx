@@ -56,7 +56,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
     location.hash = queueAddress(next, { ...query, group: of } as ListQuery);
   };
   const openGroup = (next: Group): void => {
-    // A group of one request is that request, unless it is open and lists others that are settled.
+    // Display a group of one request as that request, unless the group is open and also lists settled requests.
     if (next.count === 1 && (next.id !== group?.id || rows.length === 0)) return openFirst(next);
     const isClosing = next.id === query.group && id === null;
     open(null, isClosing ? undefined : next.id);
@@ -215,7 +215,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
   );
 }
 
-/** Moves the focus out of the reason of a vote that was given, so that the shortcuts work. */
+/** Moves the focus out of the reason after a vote, so that the shortcuts work. */
 function leaveReason(): void {
   if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
 }

@@ -33,7 +33,7 @@ export interface HeldVote {
   credential: string | null;
   /** Votes that were given together have the same number, and are undone together. */
   batch: number;
-  /** The draft that gets the reason back if votes that were given together are undone. */
+  /** The draft that the reason returns to if votes that were given together are undone. */
   draft: string;
   state: "held" | "casting" | "failed" | "late";
   /** Why the vote is not recorded; null unless `state` is `failed` or `late`. */
@@ -63,8 +63,8 @@ function expiresSoon({ expires_at }: Action): boolean {
 }
 
 /**
- * Holds the same vote on each request, and postpones the held votes. Casts these first if they would become too many, or
- * if one of them cannot wait. Casts all votes at once if one of the requests soon expires.
+ * Holds the same vote on each request, and postpones the held votes. Casts the held votes first if there would be too
+ * many, or if one of them cannot wait. Casts all votes at once if one of the requests soon expires.
  * @param actions at most `MAX_HELD`
  * @param draft the draft of the reason. Default: that of the first request
  */
@@ -132,7 +132,7 @@ export function repeatFailedVotes(): Promise<void> {
 export async function castHeldVotes(): Promise<void> {
   clearTimeout(timer);
   castAt.value = null;
-  // One signature at a time: votes given meanwhile are cast after it.
+  // Cast one signature at a time: votes that are given meanwhile are cast after it.
   if (heldVotes.value.some(({ state }) => state === "casting")) return;
   // A user who signs in on the page `/sign-in` in another tab is also signed in here.
   const credential = currentCredential();

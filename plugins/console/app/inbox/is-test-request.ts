@@ -1,4 +1,4 @@
-/** Recognizes the test request. Apart from the code that sends it, which few people load. */
+/** Recognizes the test request. Separate from the code that sends it, which few people load. */
 import type { Action } from "../core/api-types.ts";
 
 export const TOOL = "assent";

@@ -125,8 +125,8 @@ export function countHeld(group: Group): number {
 
 /**
  * Returns the requests that a vote covers, as they are listed, and the number of the others. Others join only if the
- * person selects them or asks for them, because new, changed and further requests would otherwise appear between reading
- * and voting, or under a second click.
+ * person selects or requests them. Otherwise, new, changed and further requests could appear between reading and
+ * voting, or under a second click.
  */
 function useCovered(items: readonly QueueItem[], isSelection: boolean, hasVoted: { current: boolean }) {
   const [, redraw] = useState(0);
@@ -143,7 +143,8 @@ function useCovered(items: readonly QueueItem[], isSelection: boolean, hasVoted:
   const update = (): void => list([...waiting.values()]);
   const isChosen = isSelection && [...waiting.keys()].some((id) => findListed(id) === undefined);
   if (listed.current.length === 0 || isCleared) update();
-  // A request that has changed stays as it is listed, so that selecting another one does not replace it unnoticed.
+  // A changed request stays listed in its earlier version, so that selecting another request does not replace it
+  // unnoticed.
   else if (isChosen) list([...waiting].map(([id, action]) => findListed(id) ?? action));
   return {
     covered: listed.current.filter(({ id }) => waiting.has(id)),

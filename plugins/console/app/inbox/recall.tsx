@@ -1,6 +1,6 @@
 /**
- * What is still possible after a vote: withdraw an approval before the action starts, lift a rejection, or cancel what
- * someone else approved.
+ * Commands that are still possible after a vote: withdraw an approval before the action starts, lift a rejection, or
+ * cancel an action that someone else approved.
  */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";

@@ -260,7 +260,7 @@ function requiresSignature({ approval_terms }: Action): boolean {
 /** Shows the reason that the person typed, if the request was settled before their vote was recorded. */
 function LostReason({ id }: { id: string }) {
   const [, redraw] = useState(0);
-  // A held vote leaves its reason as a draft when it arrives too late, which can be after the request is settled.
+  // A held vote that arrives too late leaves its reason as a draft. This can happen after the request is settled.
   const isHeld = heldVotes.value.some(({ action, state }) => action.id === id && state !== "late");
   const reason = readDraft(id);
   if (isHeld || reason === "") return null;

@@ -1,4 +1,4 @@
-/** Lists who has to agree, as steps: the votes that were given, then the approvals that are missing. */
+/** Lists the required approvals as steps: the votes that were given, then the approvals that are missing. */
 import type { Action } from "../core/api-types.ts";
 import { Ago, Badge, MarkedValue, TimeUntil } from "../ui/elements.tsx";
 import { PersonLink } from "../ui/person.tsx";

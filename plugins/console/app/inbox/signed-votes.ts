@@ -21,7 +21,7 @@ export interface VoteToSign {
   reason: string;
   /** Approves in an emergency, without other approvers. */
   break_glass?: boolean;
-  /** What the approval also does. */
+  /** What the voter added to the approval, such as a grant. */
   addition?: VoteAddition | null;
 }
 

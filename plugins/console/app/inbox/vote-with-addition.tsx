@@ -1,4 +1,4 @@
-/** The vote bar of one request, with what features add to an approval. */
+/** The vote bar of one request, with the additions of features to an approval. */
 import type { Ref } from "preact";
 import { useState } from "preact/hooks";
 import type { VoteAddition, VoteTerms } from "../core/parts.ts";

@@ -108,7 +108,7 @@ interface TailFilters {
 
 /** Follows the ledger. While the user has paused the list, collects new events in `held` instead of showing them. */
 function useTail({ types, agent, tool, from }: TailFilters) {
-  // Pass functions to `setTail`, so that an event that arrives during a rendering is not lost.
+  // Pass functions to `setTail`, so that an event that arrives during rendering is not lost.
   const [tail, setTail] = useState<{ events: LedgerEvent[]; held: LedgerEvent[]; isPaused: boolean }>({
     events: [],
     held: [],

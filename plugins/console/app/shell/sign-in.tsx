@@ -14,7 +14,7 @@ export function SignIn({ why }: { why: string }) {
   useEffect(() => {
     document.title = "Sign in · Assent";
   }, []);
-  // Without people who sign in, an API key is the only way.
+  // If people cannot sign in to the service, an API key is the only way to sign in here.
   const [isKeyOpen, setKeyOpen] = useState(!hasPanels("sign-in"));
   return (
     <main class="sign-in">

@@ -35,7 +35,7 @@ interface Entry {
 }
 
 export function ActionHistory({ events }: { events: readonly ActionEvent[] }) {
-  // Texts of features' entries. Until they are loaded, and if they cannot be, the types are displayed.
+  // Until the texts of features' entries are loaded, or if they cannot be loaded, display the types.
   useLoad(loadTexts, []);
   return <Timeline label="History" steps={events.map(toStep)} hasExactTimes />;
 }

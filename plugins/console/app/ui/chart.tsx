@@ -48,7 +48,7 @@ function mount(node: HTMLElement, data: Omit<Props, "label">): () => void {
     if (node.isConnected) plot?.setSize({ width: node.clientWidth, height: HEIGHT });
   });
   resized.observe(node);
-  // Not at the import, so that `assent/console` can be imported where there is no browser.
+  // Do not do this at import time, so that `assent/console` can be imported outside of a browser.
   const darkScheme = matchMedia("(prefers-color-scheme: dark)");
   darkScheme.addEventListener("change", draw);
   return () => {

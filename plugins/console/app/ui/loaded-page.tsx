@@ -5,7 +5,7 @@ import type { LoadState } from "./hooks.ts";
 
 interface Props<T> {
   title: string;
-  /** The title with its values marked. Default: `title`. */
+  /** The title as content, in which values can be highlighted. Default: `title`. */
   heading?: ComponentChildren;
   /** Name of the data, for "Loading …". */
   what: string;

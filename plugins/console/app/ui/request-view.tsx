@@ -436,7 +436,7 @@ export function RequestHash({ action }: { action: Shown }) {
   );
 }
 
-/** Whether the data has another hash than the one that a vote is bound to. */
+/** Returns true if the data has another hash than the one that a vote is bound to. */
 export function hasWrongHash(action: Shown): boolean {
   return !action.erased_at && action.request_hash !== null && hashOf(action) !== action.request_hash;
 }

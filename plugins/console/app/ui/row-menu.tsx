@@ -30,7 +30,7 @@ export function RowMenu({ of, commands }: { of: string; commands: readonly (RowC
   );
 }
 
-/** Its list is in the top layer, because the table would clip it. It has no nodes while it is closed. */
+/** The list is in the top layer, because the table would clip it. It has no nodes while it is closed. */
 function Menu({ name, commands }: { name: string; commands: readonly RowCommand[] }) {
   const id = useId();
   const [isOpen, setOpen] = useState(false);

@@ -52,7 +52,7 @@ function render(report: PackReport): HTMLElement[] {
 }
 
 function renderRefused(faults: readonly string[]): HTMLElement {
-  return box("bad", [
+  return createBox("bad", [
     element("h2", "Not verified"),
     element("p", "Do not rely on this pack."),
     list(faults.map((fault) => [fault])),
@@ -61,7 +61,7 @@ function renderRefused(faults: readonly string[]): HTMLElement {
 
 function renderVerified(report: PackReport): HTMLElement {
   const { counts, vkey, witnesses, digest, manifest } = report;
-  return box("good", [
+  return createBox("good", [
     element("h2", "Verified"),
     element(
       "p",
@@ -118,25 +118,25 @@ function renderVotes(votes: readonly Vote[]): HTMLElement[] {
 
 function renderVote(vote: Vote): (string | HTMLElement)[][] {
   const { at, seq, verdict, approver, name, comment, isSigned, on_behalf_of, break_glass, decision, action } = vote;
-  const who = [
+  const voter = [
     element("strong", name?.text ?? approver),
-    quiet(approver),
+    createNote(approver),
     ...(name === null
       ? []
-      : [quiet(`name in entry ${name.seq}; not checked: whether a later entry before the window changed it`)]),
-    quiet(isSigned ? "signed with a passkey" : "not signed by the approver"),
-    ...(on_behalf_of === null ? [] : [quiet(`on behalf of ${on_behalf_of}`)]),
-    ...(break_glass ? [quiet("in an emergency, without other approvers")] : []),
+      : [createNote(`name in entry ${name.seq}; not checked: whether a later entry before the window changed it`)]),
+    createNote(isSigned ? "signed with a passkey" : "not signed by the approver"),
+    ...(on_behalf_of === null ? [] : [createNote(`on behalf of ${on_behalf_of}`)]),
+    ...(break_glass ? [createNote("in an emergency, without other approvers")] : []),
   ];
   const grounds = [
     ...(decision === null
       ? []
       : [
           element("div", decision.reason),
-          quiet(
+          createNote(
             `policy ${decision.policy ?? "none"}, rule ${decision.rule ?? "none"}, risk ${decision.risk_level ?? "none"}`,
           ),
-          quiet(
+          createNote(
             decision.isChecked
               ? `entry ${decision.seq}`
               : `entry ${decision.seq}; not checked: whether a later decision before the window replaced it`,
@@ -145,12 +145,12 @@ function renderVote(vote: Vote): (string | HTMLElement)[][] {
     ...(comment === null ? [] : [element("div", `“${comment}”`)]),
   ];
   return [
-    [element("div", at), quiet(`entry ${seq}`)],
-    who,
+    [element("div", at), createNote(`entry ${seq}`)],
+    voter,
     [
       element("strong", `${verdict === "approve" ? "approved" : "rejected"} ${action.tool} ${action.operation}`),
-      quiet(`agent ${action.agent_id}`),
-      quiet(`action ${action.id}, at the end of the window: ${action.outcome}`),
+      createNote(`agent ${action.agent_id}`),
+      createNote(`action ${action.id}, at the end of the window: ${action.outcome}`),
     ],
     grounds,
     renderSeen(vote),
@@ -161,9 +161,9 @@ function renderSeen({ seen, erased_at }: Vote): (string | HTMLElement)[] {
   if (seen === null) return [erased_at === null ? "not in the pack" : `erased at ${erased_at}`];
   return [
     ...(seen.preview === null ? [] : [element("strong", seen.preview)]),
-    ...(seen.isPreviewMissing ? [quiet("the preview that the approver saw is not in the pack")] : []),
+    ...(seen.isPreviewMissing ? [createNote("the preview that the approver saw is not in the pack")] : []),
     renderContent(seen),
-    ...(seen.isQuestionErased ? [quiet("questions before the vote were erased")] : []),
+    ...(seen.isQuestionErased ? [createNote("questions before the vote were erased")] : []),
     ...seen.questions.flatMap(({ question, answer }) => [
       element("div", `Asked: ${question}`),
       element("div", `Answer: ${answer ?? "none"}`),
@@ -206,7 +206,7 @@ function renderControls({ controls, byType }: PackReport): HTMLElement {
     table(
       ["Standard", "Control", "Records", "Entries of the window"],
       controls.map(({ standard, compared_with, control, url, subject, entries, files }) => [
-        [standard, ...(compared_with === "text" ? [] : [quiet("compared with public summaries only")])],
+        [standard, ...(compared_with === "text" ? [] : [createNote("compared with public summaries only")])],
         [link(control, url), element("div", subject)],
         [[...entries, ...files].join(", ")],
         [renderSeqs(entries.map((type) => [type, byType.get(type) ?? { count: 0, seqs: [] }] as const))],
@@ -239,13 +239,13 @@ function link(text: string, url: string): HTMLElement {
   return made;
 }
 
-function quiet(text: string): HTMLElement {
+function createNote(text: string): HTMLElement {
   const made = element("div", text);
   made.className = "quiet";
   return made;
 }
 
-function box(kind: "good" | "bad", children: readonly HTMLElement[]): HTMLElement {
+function createBox(kind: "good" | "bad", children: readonly HTMLElement[]): HTMLElement {
   const made = document.createElement("section");
   made.className = kind;
   made.append(...children);

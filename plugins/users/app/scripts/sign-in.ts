@@ -50,10 +50,10 @@ function saveCodes(codes: readonly string[]): void {
 
 /** Confirms the terminal, with a passkey if the user has one. */
 async function confirmTerminal(code: string): Promise<void> {
-  const about = { challenge: terminalChallenge ?? "", code };
-  const { options } = await call("POST /v1/session/terminal/confirm/options", { body: about });
+  const body = { challenge: terminalChallenge ?? "", code };
+  const { options } = await call("POST /v1/session/terminal/confirm/options", { body: body });
   const signed = options === null ? {} : { response: await answerWithPasskey(options) };
-  await call("POST /v1/session/terminal/confirm", { body: { ...about, ...signed } });
+  await call("POST /v1/session/terminal/confirm", { body: { ...body, ...signed } });
   showSection(null);
   announce("The terminal is signed in. You can close this page.");
 }

@@ -47,7 +47,7 @@ const MACROS: readonly NamedFunction[] = [
   })),
 ];
 
-/** Maximum number of members of one variable, so that large data does not fill the response. */
+/** Maximum number of members listed for one variable, so that large data does not fill the response. */
 const MAX_MEMBERS = 200;
 
 /** Lists the variables of every expression and their members. */
@@ -100,7 +100,7 @@ export function listTools(documents: readonly PolicyDocument[]): NamedTool[] {
       add(tool, operation ?? null, describeMembers("", typeOfJsonSchema(params)));
     for (const { tool, operation } of [...rules, ...limits])
       for (const name of literals(tool))
-        for (const one of operation === undefined ? [null] : literals(operation)) add(name, one, []);
+        for (const item of operation === undefined ? [null] : literals(operation)) add(name, item, []);
   }
   return [...found.values()].sort((a, b) => (a.tool < b.tool ? -1 : 1));
 }

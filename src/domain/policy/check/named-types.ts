@@ -13,14 +13,14 @@ export type NamingPolicy = Pick<PolicyDocument, "let" | "data" | "facts" | "attr
 /**
  * Returns the types of constants, derived values, facts and declared attributes. A faulty value gets the type `dyn`, so
  * that one mistake causes only one message.
- * @param named the compiled `entries`, without circular definitions
+ * @param namedValues the compiled `entries`, without circular definitions
  */
 export function inferNamedTypes(
   { let: entries = {}, data, facts = {}, attributes = {}, history = { per: "", window: "", max: 0 } }: NamingPolicy,
-  named: NamedValues,
+  namedValues: NamedValues,
 ): { types: ReadonlyMap<string, StaticType>; faults: NamedValueFault[] } {
   const types = new Map<string, StaticType>(data === undefined ? [] : [["data", typeOfJson(data)]]);
-  if (named.history !== null) types.set(HISTORY_VARIABLE, historyType(history));
+  if (namedValues.history !== null) types.set(HISTORY_VARIABLE, historyType(history));
   for (const [name, { schema }] of Object.entries(facts)) types.set(factVariable(name), typeOfJsonSchema(schema));
   const { claims, agent_metadata } = attributes;
   if (claims !== undefined) types.set("principal", principalType(typeOfJsonSchema(claims)));
@@ -32,7 +32,7 @@ export function inferNamedTypes(
     types.set(name, DYN);
     const source = derivedSource(entry);
     if (source === null) return void types.set(name, typeOfJson(entry));
-    const expression: Expression | undefined = named.derived.get(name);
+    const expression: Expression | undefined = namedValues.derived.get(name);
     if (expression === undefined) return;
     expression.variables.forEach(visit);
     const inferred = inferType(source, "value", new Map([...VARIABLE_TYPES, ...types]));

@@ -14,12 +14,12 @@ type Patterns = Partial<Pick<PolicyDocument, "applies_to" | "rules" | "limits" |
 
 export function findPatternFaults({ applies_to, rules = [], limits = [], results = [] }: Patterns): PatternFault[] {
   const faults: PatternFault[] = [];
-  const check = (rule: string | null, given: string | string[] | undefined, pointer: string): void => {
-    const patterns = given === undefined ? [] : [given].flat();
+  const check = (rule: string | null, matcher: string | string[] | undefined, pointer: string): void => {
+    const patterns = matcher === undefined ? [] : [matcher].flat();
     for (const [i, pattern] of patterns.entries()) {
       const message = findGlobFault(pattern);
       if (message !== null)
-        faults.push({ rule, pointer: typeof given === "string" ? pointer : `${pointer}/${i}`, message });
+        faults.push({ rule, pointer: typeof matcher === "string" ? pointer : `${pointer}/${i}`, message });
     }
   };
   check(null, applies_to?.tools, "/applies_to/tools");

@@ -26,8 +26,8 @@ export function findReviewerFaults(
     if (names.has(name))
       faults.push({ pointer: `/reviewers/${i}/name`, detail: `the reviewer "${name}" is listed twice; remove one` });
     names.add(name);
-    const impossible = (why: string): void =>
-      void faults.push({ pointer: `/reviewers/${i}/may_approve`, key: true, detail: `${why}; remove may_approve` });
+    const impossible = (reason: string): void =>
+      void faults.push({ pointer: `/reviewers/${i}/may_approve`, key: true, detail: `${reason}; remove may_approve` });
     if (!may_approve) continue;
     if (kind === "limit") impossible("an action that exceeds a limit is always approved by a person");
     if (risk === "critical") impossible('a machine cannot approve actions of the risk "critical"');

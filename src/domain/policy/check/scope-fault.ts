@@ -27,7 +27,7 @@ export function findScopeFault(
   const { readsAttributes } = "condition" in compiled ? compiled.condition : compiled.expression;
   if (readsAttributes)
     return "it depends on the request alone, and not on groups, roles or the registration of the agent";
-  // Who wrote the expression could infer a redacted value from the actions that it covers.
+  // The author of the expression could infer a redacted value from the actions that it covers.
   const redacted = findRedactedRead(source, findRedactedPaths(set, target));
   if (redacted !== null) return `it can read ${redacted}, which a policy redacts`;
   const untyped = findTypeFault(source, purpose);

@@ -70,7 +70,7 @@ export function unionMembers(type: StaticType): readonly MemberType[] {
   return type.kind === "union" ? type.members.flatMap(unionMembers) : [type];
 }
 
-/** Returns the type of the values of optionals, and whether some value of the type is optional. */
+/** Unwraps optionals in a type. Also returns whether the type included an optional. */
 export function unwrapOptional(type: StaticType): { type: StaticType; isOptional: boolean } {
   const members = unionMembers(type);
   const isOptional = members.some(({ kind }) => kind === "optional");

@@ -72,7 +72,7 @@ function findDurationFault(text: string | undefined, pointer: string): TestFault
 
 function findScenarioFaults({ steps }: Scenario, at: string): TestFault[] {
   const faults: TestFault[] = [];
-  const known = new Set<string>();
+  const knownNames = new Set<string>();
   let submitted = 0;
   for (const [i, step] of steps.entries()) {
     const pointer = `${at}/${i}`;
@@ -93,15 +93,15 @@ function findScenarioFaults({ steps }: Scenario, at: string): TestFault[] {
       );
     if ((verb === "approve" || verb === "reject") && step.by === undefined)
       faults.push({ pointer, detail: `${verb} needs \`by\`: who votes` });
-    if (verb !== null && verb !== "submit" && !known.has(step[verb] as string))
+    if (verb !== null && verb !== "submit" && !knownNames.has(step[verb] as string))
       faults.push({
         pointer: `${pointer}/${verb}`,
         detail: `no earlier step submits an action with the id "${String(step[verb])}"`,
       });
-    if (step.id !== undefined && known.has(step.id)) fault("id", `an earlier step uses the id "${step.id}"`);
+    if (step.id !== undefined && knownNames.has(step.id)) fault("id", `an earlier step uses the id "${step.id}"`);
     if (step.id !== undefined && (step.times ?? 1) > 1)
       fault("id", "an action that is submitted several times has no id");
-    if (verb === "submit" && step.id !== undefined) known.add(step.id);
+    if (verb === "submit" && step.id !== undefined) knownNames.add(step.id);
     if (verb === "submit") submitted += step.times ?? 1;
     if (step.expect !== undefined) faults.push(...findExpectationFaults(step.expect, `${pointer}/expect`));
   }

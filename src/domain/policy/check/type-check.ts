@@ -407,15 +407,15 @@ class TypeChecker {
   }
 
   private overload(node: Expr, name: string, target: StaticType | undefined, args: readonly StaticType[]): StaticType {
-    const given = target === undefined ? args : [target, ...args];
-    const fitting = fittingOverloads(name, target !== undefined, given);
+    const operands = target === undefined ? args : [target, ...args];
+    const fitting = fittingOverloads(name, target !== undefined, operands);
     const verb = /^_[<>]=?_$/.test(name) ? "cannot compare" : "does not accept";
     if (fitting.length === 0)
       this.fail(
         node,
-        `"${operatorOf(name)}" ${verb} ${given.map(describeType).join(" and ")}${conversionHint(given, name)}`,
+        `"${operatorOf(name)}" ${verb} ${operands.map(describeType).join(" and ")}${conversionHint(operands, name)}`,
       );
-    const unfit = numberChoices(given).find(
+    const unfit = numberChoices(operands).find(
       (choice) => fittingOverloads(name, target !== undefined, choice).length === 0,
     );
     if (unfit !== undefined)
@@ -605,7 +605,10 @@ function fromCelType(type: CelTypeName & { readonly element?: CelTypeName }): St
   return { kind: SCALARS[name] ?? (name as ScalarName) };
 }
 
-/** Returns the type of a call whose result has the type of an operand or of its elements; null for other functions. */
+/**
+ * Returns the type of a call to a function whose result has the type of an operand or of its elements; null for other
+ * functions.
+ */
 function dependentResult(name: string, owner: StaticType | undefined, args: readonly StaticType[]): StaticType | null {
   const optional = (element: StaticType): StaticType => ({ kind: "optional", element });
   const [first = DYN] = args;

@@ -130,7 +130,7 @@ function compileLimit(
   context: PolicyContext,
 ): CompiledLimit | null {
   const { policy, caseSensitive, named, faults } = context;
-  const fault = (message: string): void => void faults.push({ policy, rule: limit.name, message });
+  const reportFault = (message: string): void => void faults.push({ policy, rule: limit.name, message });
   const {
     name,
     description: _,
@@ -147,11 +147,11 @@ function compileLimit(
   const before = faults.length;
   const rule = compileRule({ name, effect, ...rest }, order, context);
   const window = parseWindow(span, time_zone);
-  if (typeof window === "string") fault(window);
-  const expression = (source: string, what: string): Expression | null => {
-    const compiled = compileExpression(source, what, named);
+  if (typeof window === "string") reportFault(window);
+  const expression = (source: string, noun: string): Expression | null => {
+    const compiled = compileExpression(source, noun, named);
     if (compiled.ok) return compiled.expression;
-    fault(compiled.message);
+    reportFault(compiled.message);
     return null;
   };
   const by = per === undefined ? null : expression(per === "key" ? "principal.key_id" : per, "expression of per");
@@ -178,10 +178,10 @@ export const readUsageName = (sum: string): string | null =>
 function limitBasis(
   { per, sum }: LimitDocument,
   definition: Pick<PolicyDocument, "let" | "data">,
-  named: NamedValues,
+  namedValues: NamedValues,
   expressions: readonly (Expression | null)[],
 ): string {
-  const values = listValuesRead(definition, named, expressions);
+  const values = listValuesRead(definition, namedValues, expressions);
   const counted = [per ?? null, sum ?? null, ...(Object.keys(values).length === 0 ? [] : [values])];
   return sha256Hex(utf8(canonicalText(counted))).slice(0, BASIS_DIGITS);
 }

@@ -51,9 +51,9 @@ export function compileInputs(
 function compileFacts(
   definition: Pick<PolicyDocument, "policy" | "let" | "data">,
   declared: NonNullable<PolicyDocument["facts"]>,
-  named: NamedValues,
+  namedValues: NamedValues,
 ): Pick<CompiledInputs, "facts" | "faults"> {
-  const names = namedValuesForFactInputs(named);
+  const names = namedValuesForFactInputs(namedValues);
   const faults: NamedValueFault[] = [];
   const reads = new Map<string, readonly string[]>();
   for (const [name, document] of Object.entries(declared)) {
@@ -72,12 +72,12 @@ function compileFacts(
     const existing = compiled.get(name);
     if (existing !== undefined) return existing;
     const dependencies = cycle === null ? (reads.get(name) ?? []).map(compile) : [];
-    const known = dependencies.map(({ name, basis }) => ({ policy: definition.policy, name, basis }));
+    const knownFacts = dependencies.map(({ name, basis }) => ({ policy: definition.policy, name, basis }));
     const fact = compileFact(
       name,
       declared[name] as FactDocument,
       definition,
-      { ...names, facts: known },
+      { ...names, facts: knownFacts },
       dependencies,
     );
     compiled.set(name, fact);
@@ -87,20 +87,20 @@ function compileFacts(
 }
 
 /** Returns the names of the facts that expressions read, directly or through named values. */
-function listFactsRead(named: NamedValues, expressions: readonly Expression[]): string[] {
-  const read = expressions.flatMap(({ variables }) => [...findNamesRead(named, variables)]);
+function listFactsRead(namedValues: NamedValues, expressions: readonly Expression[]): string[] {
+  const read = expressions.flatMap(({ variables }) => [...findNamesRead(namedValues, variables)]);
   return [...new Set(read.filter(isFactVariable).map(nameOfFact))];
 }
 
 function compileFactInputs(
   name: string,
   document: FactDocument,
-  named: NamedValues,
+  namedValues: NamedValues,
 ): { inputs: Map<string, Expression>; faults: NamedValueFault[] } {
   const inputs = new Map<string, Expression>();
   const faults: NamedValueFault[] = [];
   for (const [input, source] of Object.entries(document.with ?? {})) {
-    const compiled = compileExpression(source, "input", named);
+    const compiled = compileExpression(source, "input", namedValues);
     if (compiled.ok) inputs.set(input, compiled.expression);
     else faults.push({ pointer: `/facts/${name}/with/${input}`, message: compiled.message, offset: compiled.offset });
   }
@@ -111,11 +111,11 @@ function compileFact(
   name: string,
   document: FactDocument,
   definition: Pick<PolicyDocument, "let" | "data">,
-  named: NamedValues,
+  namedValues: NamedValues,
   dependencies: readonly CompiledFact[],
 ): CompiledFact {
-  const { inputs } = compileFactInputs(name, document, named);
-  const values = listValuesRead(definition, named, [...inputs.values()]);
+  const { inputs } = compileFactInputs(name, document, namedValues);
+  const values = listValuesRead(definition, namedValues, [...inputs.values()]);
   const basis = [
     document as unknown as JsonValue,
     Object.fromEntries(Object.entries(values).filter(([name]) => !isFactVariable(name))),
@@ -134,11 +134,11 @@ function compileFact(
 /** Returns the declarations of the named values that expressions read. */
 export function listValuesRead(
   { let: entries = {}, data = {} }: Pick<PolicyDocument, "let" | "data">,
-  named: NamedValues,
+  namedValues: NamedValues,
   expressions: readonly (Expression | null)[],
 ): JsonObject {
   const read = expressions.flatMap((expression) =>
-    expression === null ? [] : [...findNamesRead(named, expression.variables)],
+    expression === null ? [] : [...findNamesRead(namedValues, expression.variables)],
   );
   return Object.fromEntries(read.map((name) => [name, name === "data" ? data : (entries[name] ?? null)]));
 }

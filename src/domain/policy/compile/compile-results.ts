@@ -167,7 +167,7 @@ class ResultActivation extends Activation {
     this.result = result;
   }
 
-  override bindings(named: NamedValues): Bindings {
-    return { ...super.bindings(named), result: toCelValue(this.result) };
+  override bindings(namedValues: NamedValues): Bindings {
+    return { ...super.bindings(namedValues), result: toCelValue(this.result) };
   }
 }

@@ -71,7 +71,7 @@ export function emptyPolicySet(): CompiledPolicySet {
 /**
  * Compiles a policy set. Throws PolicyCompileError with every fault, and Error if the set is in the format of a
  * different version of Assent.
- * @param sourceOf name of the source that manages a policy, for a set that is going to be activated
+ * @param sourceOf name of the source that manages a policy; absent for a set that is only checked
  */
 export function compilePolicySet(
   document: PolicySetDocument,

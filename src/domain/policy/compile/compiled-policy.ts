@@ -81,7 +81,7 @@ export interface CompiledLimit {
   window: TimeWindow;
 }
 
-/** An amount that is reported with the result of an action, and the amount that counts until then, in millionths. */
+/** An amount that the result of an action reports. Until then, a reserved amount counts. In millionths. */
 export interface ReportedUsage {
   usage: string;
   reserve: number;
@@ -141,7 +141,10 @@ export interface CompiledPolicy {
   /** The policy's history; null if it declares no history. */
   history: CompiledHistory | null;
   facts: readonly CompiledFact[];
-  /** Names of the facts that rules pin, and of the facts that their inputs read. They are read for each decision. */
+  /**
+   * Names of the facts that rules pin, and of the facts that the inputs of pinned facts read. The service reads them
+   * for each decision.
+   */
   pinned: ReadonlySet<string>;
   /** Whether an expression of the policy reads attributes of the agent or its principal. */
   readsAttributes: boolean;

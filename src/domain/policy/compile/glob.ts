@@ -84,7 +84,8 @@ export function doGlobsOverlap(a: string, b: string): boolean {
 
 /** Returns true if every text that matches `inner` matches `outer`. May return false for globs with several wildcards. */
 export function doesGlobInclude(outer: string, inner: string): boolean {
-  // A wildcard of `inner` stands for characters that only a wildcard of `outer` matches; `*` stands for any number of them.
+  // A wildcard of `inner` stands for a character that only a wildcard of `outer` can match. `*` stands for any number
+  // of them.
   const wildcard = (character: string): string => (character === "*" ? "\0" : character === "?" ? "\u0001" : character);
   return match(codePoints(outer), Array.from(inner, wildcard), "\0");
 }

@@ -38,13 +38,15 @@ function toNames(named: readonly (string | readonly string[] | undefined)[]): Po
 /** Separators at which programs divide a name. A dot is not one: `billing.*` is how policies name a family of tools. */
 const SEPARATOR = /[^\p{L}\p{M}\p{N}_.-]/u;
 
-/** Returns the name in a policy that a name which no policy has extends; null if there is none. */
+/**
+ * Returns the policy's name that an unknown name extends, such as `stripe` for `stripe/refunds`; null if there is none.
+ */
 export function findExtendedName({ names, globs }: PolicyNames, name: string): string | null {
   const folded = foldName(name);
   if (names.has(folded)) return null;
   const found = findReadings(folded).find((each) => names.has(each)) ?? null;
   if (found === null) return null;
-  // Only a glob such as `stripe/*` names what extends `stripe`. The author of `s*` need not know of such names.
+  // The author of `stripe/*` knows that names can extend `stripe`. The author of `s*` might not.
   const naming = globs.filter((glob) => isExtensionOf(found, glob.slice(0, glob.search(/[*?]/))));
   return matchesAny(naming, folded) ? null : found;
 }
@@ -60,7 +62,10 @@ export function listNameReadings(name: string): string[] {
   return [folded, ...findReadings(folded)];
 }
 
-/** Returns the names as which a program might read a name: the first part, also after percent decoding and `..`. */
+/**
+ * Returns the names that a program might derive from a name: its first segment, also after percent decoding and
+ * resolution of `..`.
+ */
 function findReadings(name: string): string[] {
   return [name, resolveDots(decodePercent(name))].flatMap((text) => {
     const first = text.split(SEPARATOR).find((part) => /[^.]/.test(part)) ?? "";

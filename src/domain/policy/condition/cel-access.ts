@@ -65,14 +65,14 @@ export function hasMember(owner: unknown, name: string): boolean | CelFailure {
   if (owner instanceof CelOptional) return owner.value !== undefined && hasMember(owner.value, name);
   if (owner instanceof JsonMap || isCelMap(owner)) return owner.has(name);
   if (!isReflectMessage(owner)) return false;
-  const field = owner.fields.find((one) => one.name === name);
+  const field = owner.fields.find((field) => field.name === name);
   return field === undefined ? new CelFailure(`field not found: ${name}`) : owner.isSet(field);
 }
 
 /** Returns `seconds` or `nanos` of a timestamp or duration. */
 function fieldOfTime(owner: unknown, name: string): unknown {
   if (!isReflectMessage(owner)) return undefined;
-  const field = owner.fields.find((one) => one.name === name);
+  const field = owner.fields.find((field) => field.name === name);
   return field === undefined ? undefined : BigInt(owner.get(field) as bigint | number);
 }
 

@@ -13,13 +13,13 @@ type CelNumber = bigint | number | { value: bigint };
 
 export const isNumber = (value: unknown): value is CelNumber =>
   typeof value === "bigint" || typeof value === "number" || isCelUint(value);
-const plain = (value: CelNumber): bigint | number => (typeof value === "object" ? value.value : value);
+const toPlainNumber = (value: CelNumber): bigint | number => (typeof value === "object" ? value.value : value);
 
 /**
  * Compares numbers exactly, even of different types. NaN is larger than all other numbers, so that the order is total.
  */
 export function compareNumbers(left: CelNumber, right: CelNumber): number {
-  const [a, b] = [plain(left), plain(right)];
+  const [a, b] = [toPlainNumber(left), toPlainNumber(right)];
   if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
   return a < b ? -1 : a > b ? 1 : 0;
 }
@@ -36,7 +36,7 @@ function compareValues(a: unknown, b: unknown): number {
 }
 
 /** Returns the largest value if `sign` is 1, the smallest if it is -1. Throws for an empty list. */
-function extreme(sign: 1 | -1, values: readonly unknown[]): unknown {
+function findExtreme(sign: 1 | -1, values: readonly unknown[]): unknown {
   if (values.length === 0) throw new Error("the list is empty");
   // A single value must have an order, too.
   compareValues(values[0], values[0]);
@@ -48,7 +48,7 @@ function extremeNumber(sign: 1 | -1, args: readonly unknown[]): unknown {
   const [first] = args;
   const numbers = args.length === 1 && isList(first) ? elementsOf(first) : args;
   if (!numbers.every(isNumber)) throw new Error("the arguments are not numbers");
-  return extreme(sign, numbers);
+  return findExtreme(sign, numbers);
 }
 
 /**
@@ -80,10 +80,10 @@ const DYNS = [1, 2, 3, 4, 5].map((count) => Array.from({ length: count }, () => 
 export const AGGREGATE_FUNCTIONS: readonly unknown[] = [
   celMethod("sum", LIST, [], DYN, sum as never),
   celMethod("min", LIST, [], DYN, function () {
-    return extreme(-1, elementsOf(this)) as never;
+    return findExtreme(-1, elementsOf(this)) as never;
   }),
   celMethod("max", LIST, [], DYN, function () {
-    return extreme(1, elementsOf(this)) as never;
+    return findExtreme(1, elementsOf(this)) as never;
   }),
   ...DYNS.flatMap((types) => [
     celFunc("math.greatest", types, DYN, (...args: unknown[]) => extremeNumber(1, args) as never),

@@ -111,7 +111,7 @@ function toText(value: unknown): string {
   if (isCelUint(value)) return String(value.value);
   if (value instanceof Uint8Array) return textOfBytes(value);
   if (isReflectMessage(value)) return timeText(value.desc.typeName, value.message as unknown as Moment);
-  if (isList(value)) return charged(`[${[...value].map(toText).join(", ")}]`);
+  if (isList(value)) return chargeText(`[${[...value].map(toText).join(", ")}]`);
   if (isCelMap(value)) {
     const entries = [...value].map(([key, item]) => {
       const text = toText(key);
@@ -119,13 +119,13 @@ function toText(value: unknown): string {
       return { points: Array.from(text, codePoint), text: `${text}: ${toText(item)}` };
     });
     entries.sort((a, b) => comparePoints(a.points, b.points));
-    return charged(`{${entries.map(({ text }) => text).join(", ")}}`);
+    return chargeText(`{${entries.map(({ text }) => text).join(", ")}}`);
   }
   if (typeof value === "object" && isCelType(value)) return value.name;
   throw new Error("the value has no text");
 }
 
-function charged(text: string): string {
+function chargeText(text: string): string {
   chargeSteps(text.length >> 3);
   return text;
 }
@@ -166,7 +166,7 @@ function decimalText(value: number): string {
 const bits = new DataView(new ArrayBuffer(8));
 
 /** Returns the absolute value of a finite number, multiplied by 10^`power`, rounded half to even. */
-function scaled(value: number, power: number): bigint {
+function scaleToInteger(value: number, power: number): bigint {
   bits.setFloat64(0, Math.abs(value));
   const raw = bits.getBigUint64(0);
   const biased = Number(raw >> 52n);
@@ -192,14 +192,14 @@ function withPoint(digits: bigint, precision: number): string {
 
 function fixedText(value: number, precision: number): string {
   chargeSteps(40);
-  return `${signOf(value)}${withPoint(scaled(value, precision), precision)}`;
+  return `${signOf(value)}${withPoint(scaleToInteger(value, precision), precision)}`;
 }
 
 function scientificText(value: number, precision: number): string {
   chargeSteps(40);
   // With 20 digits, rounding never changes the exponent of a double.
   let exponent = Number(Math.abs(value).toExponential(20).split("e")[1]);
-  let digits = scaled(value, precision - exponent);
+  let digits = scaleToInteger(value, precision - exponent);
   if (digits >= 10n ** BigInt(precision + 1)) {
     digits /= 10n;
     exponent++;

@@ -26,7 +26,7 @@ function pointsOf(text: string): string[] {
 }
 
 /** Returns the index as a number from 0 to `most`. Throws for other values. */
-function position(index: bigint, most: number): number {
+function toPosition(index: bigint, most: number): number {
   const value = Number(index);
   if (value < 0 || value > most) throw new Error("the position is outside");
   return value;
@@ -34,18 +34,18 @@ function position(index: bigint, most: number): number {
 
 function charAt(this: string, index: bigint): string {
   const points = pointsOf(this);
-  return points[position(index, points.length)] ?? "";
+  return points[toPosition(index, points.length)] ?? "";
 }
 
 function substring(this: string, from: bigint, to?: bigint): string {
   const points = pointsOf(this);
-  const end = to === undefined ? points.length : position(to, points.length);
-  return points.slice(position(from, end), end).join("");
+  const end = to === undefined ? points.length : toPosition(to, points.length);
+  return points.slice(toPosition(from, end), end).join("");
 }
 
 function indexOf(this: string, part: string, from = 0n): bigint {
   const points = pointsOf(this);
-  const start = points.slice(0, position(from, points.length)).join("").length;
+  const start = points.slice(0, toPosition(from, points.length)).join("").length;
   chargeSteps(searchCost(this, part));
   const found = this.indexOf(part, start);
   return found < 0 ? -1n : BigInt(pointsOf(this.slice(0, found)).length);
@@ -53,7 +53,7 @@ function indexOf(this: string, part: string, from = 0n): bigint {
 
 function lastIndexOf(this: string, part: string, from?: bigint): bigint {
   const points = pointsOf(this);
-  const start = from === undefined ? this.length : points.slice(0, position(from, points.length)).join("").length;
+  const start = from === undefined ? this.length : points.slice(0, toPosition(from, points.length)).join("").length;
   chargeSteps(searchCost(this, part));
   const found = this.lastIndexOf(part, start);
   return found < 0 ? -1n : BigInt(pointsOf(this.slice(0, found)).length);
@@ -63,15 +63,15 @@ function lastIndexOf(this: string, part: string, from?: bigint): bigint {
 const searchCost = (text: string, part: string): number =>
   1 + Math.ceil((Math.max(1, text.length - part.length) * Math.max(1, part.length)) / 256);
 
-function changeCase(text: string, pattern: RegExp, change: (letters: string) => string): string {
+function changeCase(text: string, pattern: RegExp, change: (characters: string) => string): string {
   chargeSteps(1 + (text.length >> 3));
   return text.replaceAll(pattern, change);
 }
 
 function replace(this: string, part: string, by: string, count = -1n): string {
-  const pieces = splitText(this, part, count < 0n ? -1 : Number(count) + 1);
-  chargeSteps(((pieces.length - 1) * by.length) >> 5);
-  return pieces.join(by);
+  const chunks = splitText(this, part, count < 0n ? -1 : Number(count) + 1);
+  chargeSteps(((chunks.length - 1) * by.length) >> 5);
+  return chunks.join(by);
 }
 
 /** Splits into at most `most` parts; -1 is unlimited. An empty separator splits between code points. */
@@ -84,15 +84,15 @@ function splitText(text: string, separator: string, most: number): string[] {
     return most < 0 || points.length <= most ? points : [...points.slice(0, most - 1), points.slice(most - 1).join("")];
   }
   chargeSteps(searchCost(text, separator));
-  const pieces: string[] = [];
+  const chunks: string[] = [];
   let start = 0;
-  for (let at = text.indexOf(separator); at >= 0 && pieces.length + 1 !== most; at = text.indexOf(separator, start)) {
+  for (let at = text.indexOf(separator); at >= 0 && chunks.length + 1 !== most; at = text.indexOf(separator, start)) {
     chargeSteps(1);
-    pieces.push(text.slice(start, at));
+    chunks.push(text.slice(start, at));
     start = at + separator.length;
   }
-  pieces.push(text.slice(start));
-  return pieces;
+  chunks.push(text.slice(start));
+  return chunks;
 }
 
 function split(this: string, separator: string, most = -1n): unknown {
@@ -127,8 +127,8 @@ function join(this: CelList, separator = ""): string {
 }
 
 function slice(this: CelList, from: bigint, to: bigint): unknown {
-  const end = position(to, this.size);
-  return toCelList(elementsOf(this).slice(position(from, end), end));
+  const end = toPosition(to, this.size);
+  return toCelList(elementsOf(this).slice(toPosition(from, end), end));
 }
 
 /** Replaces each list within the list by its elements, down to `depth` levels. */
@@ -168,7 +168,7 @@ function range(count: bigint): unknown {
 const containsAll = (list: CelList, part: CelList): boolean =>
   elementsOf(part).every((element) => listContains(element, list));
 
-function absolute(value: bigint): bigint {
+function absoluteValue(value: bigint): bigint {
   const positive = value < 0n ? -value : value;
   if (positive > MAX_INT) throw new Error("the number is too large");
   return positive;
@@ -191,7 +191,7 @@ const toInt64 = (bits: bigint): bigint => BigInt.asIntN(64, bits);
 const toUint64 = (bits: bigint): bigint => BigInt.asUintN(64, bits);
 
 /** Declares a function on the bits of two ints, or of two uints. */
-const bitwise = (name: string, apply: (a: bigint, b: bigint) => bigint): unknown[] => [
+const bitwiseFunction = (name: string, apply: (a: bigint, b: bigint) => bigint): unknown[] => [
   celFunc(name, [INT, INT], INT, apply),
   celFunc(name, [UINT, UINT], UINT, (a, b) => celUint(apply(a.value, b.value))),
 ];
@@ -234,10 +234,10 @@ export const CEL_LIBRARY_FUNCTIONS: readonly unknown[] = [
   celMethod("lastIndexOf", STRING, [STRING], INT, lastIndexOf),
   celMethod("lastIndexOf", STRING, [STRING, INT], INT, lastIndexOf),
   celMethod("lowerAscii", STRING, [], STRING, function () {
-    return changeCase(this, /[A-Z]+/g, (letters) => letters.toLowerCase());
+    return changeCase(this, /[A-Z]+/g, (characters) => characters.toLowerCase());
   }),
   celMethod("upperAscii", STRING, [], STRING, function () {
-    return changeCase(this, /[a-z]+/g, (letters) => letters.toUpperCase());
+    return changeCase(this, /[a-z]+/g, (characters) => characters.toUpperCase());
   }),
   celMethod("replace", STRING, [STRING, STRING], STRING, replace),
   celMethod("replace", STRING, [STRING, STRING, INT], STRING, replace),
@@ -263,7 +263,7 @@ export const CEL_LIBRARY_FUNCTIONS: readonly unknown[] = [
   ),
   celFunc("sets.intersects", [LIST, LIST], BOOL, ((a: CelList, b: CelList) =>
     elementsOf(b).some((element) => listContains(element, a))) as never),
-  celFunc("math.abs", [INT], INT, absolute),
+  celFunc("math.abs", [INT], INT, absoluteValue),
   celFunc("math.abs", [UINT], UINT, (value) => value),
   celFunc("math.abs", [DOUBLE], DOUBLE, Math.abs),
   celFunc("math.ceil", [DOUBLE], DOUBLE, Math.ceil),
@@ -279,9 +279,9 @@ export const CEL_LIBRARY_FUNCTIONS: readonly unknown[] = [
   celFunc("math.sqrt", [DOUBLE], DOUBLE, Math.sqrt),
   celFunc("math.sqrt", [INT], DOUBLE, (value) => Math.sqrt(Number(value))),
   celFunc("math.sqrt", [UINT], DOUBLE, ({ value }) => Math.sqrt(Number(value))),
-  ...bitwise("math.bitAnd", (a, b) => a & b),
-  ...bitwise("math.bitOr", (a, b) => a | b),
-  ...bitwise("math.bitXor", (a, b) => a ^ b),
+  ...bitwiseFunction("math.bitAnd", (a, b) => a & b),
+  ...bitwiseFunction("math.bitOr", (a, b) => a | b),
+  ...bitwiseFunction("math.bitXor", (a, b) => a ^ b),
   celFunc("math.bitNot", [INT], INT, (value) => ~value),
   celFunc("math.bitNot", [UINT], UINT, ({ value }) => celUint(toUint64(~value))),
   ...bitShift("math.bitShiftLeft", 1n),

@@ -6,8 +6,7 @@ import { nanosOf } from "./cel-time.ts";
 import { CelCidr, CelIp, CelOptional, isList } from "./cel-values.ts";
 
 /**
- * Backing array of each concatenated list. A list shares the array of the list that it extends; each list has its own
- * size.
+ * Backing array of each concatenated list. A list shares the array with the list that it extends, but has its own size.
  */
 const arrays = new WeakMap<object, unknown[]>();
 
@@ -62,7 +61,7 @@ export function equalValues(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (a instanceof CelOptional && b instanceof CelOptional) return equalOptionals(a, b);
   // In CEL, an optional never equals another value, so a comparison with a list of forbidden values would never match.
-  // Throw instead of returning false.
+  // An error makes the policy deny instead.
   if (a instanceof CelOptional || b instanceof CelOptional)
     throw new Error("an optional value is compared with another value; use orValue");
   if (isNetworkValue(a) || isNetworkValue(b)) return equalNetworkValues(a, b);
@@ -76,7 +75,7 @@ export function equalValues(a: unknown, b: unknown): boolean {
   }
   chargeSteps(Math.min(valueLength(a), valueLength(b)) >> 6);
   if (x instanceof Uint8Array)
-    return y instanceof Uint8Array && x.length === y.length && x.every((one, i) => one === y[i]);
+    return y instanceof Uint8Array && x.length === y.length && x.every((candidate, i) => candidate === y[i]);
   // Timestamps or durations; conditions cannot create other messages.
   if (isReflectMessage(x))
     return isReflectMessage(y) && x.desc.typeName === y.desc.typeName && nanosOf(x) === nanosOf(y);

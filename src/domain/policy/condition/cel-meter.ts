@@ -48,7 +48,9 @@ export function runMetered<T>(on: Meter, evaluate: () => T): T {
   }
 }
 
-/** Uses up the steps of the current evaluation, because a value that it reads has used up its own. Throws. */
+/**
+ * Uses up the remaining steps and throws, because the evaluation reads a value whose own evaluation ran out of steps.
+ */
 export function exhaustSteps(): never {
   return meter.exhaust();
 }
@@ -68,7 +70,7 @@ export interface CelFunction {
   call(id: number, target: unknown, args: unknown[]): unknown;
 }
 
-/** A function for operands of certain kinds. It charges its own cost. */
+/** A function for operands of certain kinds. It charges its own steps. */
 export interface Overload {
   readonly id: string;
   readonly name: string;

@@ -18,7 +18,7 @@ export const CIDR: ReturnType<typeof objectType> = objectType("net.CIDR");
 const MAX_SHORT = 256;
 const MAX_URL = 8_192;
 
-function bounded(text: string, most: number, steps: number): string {
+function assertLength(text: string, most: number, steps: number): string {
   if (text.length > most) throw new Error("the text is too long");
   chargeSteps(steps + (text.length >> 2));
   return text;
@@ -28,8 +28,8 @@ function bounded(text: string, most: number, steps: number): string {
  * Parses an address. Throws for leading zeros, zones and IPv4 addresses within IPv6, which programs interpret
  * differently.
  */
-function parseAddress(given: string): CelIp {
-  const text = bounded(given, MAX_SHORT, 10);
+function parseAddress(input: string): CelIp {
+  const text = assertLength(input, MAX_SHORT, 10);
   return text.includes(":") ? parseIpv6(text) : parseIpv4(text);
 }
 
@@ -57,7 +57,7 @@ function parseIpv6(text: string): CelIp {
 }
 
 function parseNetwork(text: string): CelCidr {
-  const [, address, prefix] = /^([^/]+)\/(0|[1-9][0-9]{0,2})$/.exec(bounded(text, MAX_SHORT, 10)) ?? [];
+  const [, address, prefix] = /^([^/]+)\/(0|[1-9][0-9]{0,2})$/.exec(assertLength(text, MAX_SHORT, 10)) ?? [];
   if (address === undefined) throw new Error("no network");
   const parsed = parseAddress(address);
   if (Number(prefix) > parsed.bits) throw new Error("no network");
@@ -72,12 +72,12 @@ function contains(network: CelCidr, { address, prefix }: CelCidr): boolean {
 }
 
 /** Returns the network with zeros after its prefix. */
-function mask({ address, prefix }: CelCidr): CelCidr {
+function maskNetwork({ address, prefix }: CelCidr): CelCidr {
   const ignored = BigInt(address.bits - prefix);
   return new CelCidr(new CelIp(address.bits, (address.value >> ignored) << ignored), prefix);
 }
 
-const single = (address: CelIp): CelCidr => new CelCidr(address, address.bits);
+const toSingleAddressNetwork = (address: CelIp): CelCidr => new CelCidr(address, address.bits);
 const LOOPBACK = ["127.0.0.0/8", "::1/128"];
 const LINK_LOCAL = ["169.254.0.0/16", "fe80::/10"];
 const UNSPECIFIED = ["0.0.0.0/32", "::/128"];
@@ -90,7 +90,7 @@ const PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"];
 const isWithin =
   (networks: readonly string[]) =>
   (address: CelIp): boolean => {
-    const one = single(address);
+    const one = toSingleAddressNetwork(address);
     return networks.some((network) => contains(parseNetwork(network), one));
   };
 
@@ -113,8 +113,8 @@ const succeeds =
  * Parses an absolute URL. Throws for a string with spaces, backslashes, control characters or non-ASCII characters,
  * which programs interpret differently.
  */
-function parseUrl(given: string): URL {
-  const text = bounded(given, MAX_URL, 40);
+function parseUrl(input: string): URL {
+  const text = assertLength(input, MAX_URL, 40);
   if (!/^[a-zA-Z][a-zA-Z0-9+.-]*:\/\/[!-[\]-~]+$/.test(text)) throw new Error("no absolute URL");
   return new URL(text);
 }
@@ -126,8 +126,8 @@ function queryOf(url: URL): unknown {
 }
 
 /** Removes `.`, empty segments, and `..` together with the preceding segment, like Go's `path.Clean`. */
-function cleanPath(given: string): string {
-  const text = bounded(given, MAX_URL, 5);
+function cleanPath(input: string): string {
+  const text = assertLength(input, MAX_URL, 5);
   const rooted = text.startsWith("/");
   const segments: string[] = [];
   for (const segment of text.split("/")) {
@@ -150,8 +150,8 @@ const IDENTIFIERS = "[0-9A-Za-z-]+(?:\\.[0-9A-Za-z-]+)*";
 const VERSION = new RegExp(`^${NUMBER}\\.${NUMBER}\\.${NUMBER}(?:-(${IDENTIFIERS}))?(?:\\+${IDENTIFIERS})?$`);
 
 /** Parses a version. Source: Semantic Versioning 2.0.0, items 2 and 9. */
-function parseVersion(given: string): Version {
-  const text = bounded(given, MAX_SHORT, 10);
+function parseVersion(input: string): Version {
+  const text = assertLength(input, MAX_SHORT, 10);
   const [, major = "", minor = "", patch = "", prerelease] = VERSION.exec(text) ?? [];
   const identifiers = prerelease?.split(".") ?? [];
   if (major === "" || identifiers.some((part) => /^0[0-9]+$/.test(part))) throw new Error("no version");
@@ -218,17 +218,19 @@ export const NETWORK_FUNCTIONS: readonly unknown[] = [
   celFunc("isCIDR", [STRING], BOOL, succeeds(parseNetwork)),
   celFunc("cidr", [STRING], CIDR, parseNetwork as never),
   celFunc("string", [CIDR], STRING, (({ text }: CelCidr) => text) as never),
-  methodOf(CIDR, "containsIP", [IP], BOOL, (network: CelCidr, address: CelIp) => contains(network, single(address))),
+  methodOf(CIDR, "containsIP", [IP], BOOL, (network: CelCidr, address: CelIp) =>
+    contains(network, toSingleAddressNetwork(address)),
+  ),
   methodOf(CIDR, "containsIP", [STRING], BOOL, (network: CelCidr, address: string) =>
-    contains(network, single(parseAddress(address))),
+    contains(network, toSingleAddressNetwork(parseAddress(address))),
   ),
   methodOf(CIDR, "containsCIDR", [CIDR], BOOL, contains),
   methodOf(CIDR, "containsCIDR", [STRING], BOOL, (network: CelCidr, other: string) =>
     contains(network, parseNetwork(other)),
   ),
   methodOf(CIDR, "prefixLength", [], INT, ({ prefix }: CelCidr) => BigInt(prefix)),
-  methodOf(CIDR, "masked", [], CIDR, mask),
-  methodOf(CIDR, "isMask", [], BOOL, (network: CelCidr) => mask(network).text === network.text),
+  methodOf(CIDR, "masked", [], CIDR, maskNetwork),
+  methodOf(CIDR, "isMask", [], BOOL, (network: CelCidr) => maskNetwork(network).text === network.text),
   methodOf(CIDR, "ip", [], IP, ({ address }: CelCidr) => address),
   celFunc("isURL", [STRING], BOOL, succeeds(parseUrl)),
   celFunc("url", [STRING], STRING, (text) => parseUrl(text).href),

@@ -58,7 +58,7 @@ export function computePatternCost(pattern: RE2JS): CharacterCost {
 function enumerateStates({ inst, start }: Program): number[][] | null {
   const characters = representativeCharacters(inst);
   if (characters === null) return null;
-  const reads = characters.map((character) => inst.map((one) => one.op >= FIRST_RUNE && one.matchRune(character)));
+  const reads = characters.map((character) => inst.map((item) => item.op >= FIRST_RUNE && item.matchRune(character)));
   const states = new Map<string, number[]>();
   const assertions = inst.reduce((flags, { op, arg }) => (op === EMPTY_WIDTH ? flags | arg : flags), 0);
   const contexts = { newline: contextsBefore(true, assertions), other: contextsBefore(false, assertions) };
@@ -69,7 +69,7 @@ function enumerateStates({ inst, start }: Program): number[][] | null {
     const name = pcs.join();
     let length = lengths.get(name);
     if (length === undefined) {
-      const state = closure(inst, pcs, null);
+      const state = expandStates(inst, pcs, null);
       length = state.length;
       lengths.set(name, length);
       const key = state.join();
@@ -85,7 +85,7 @@ function enumerateStates({ inst, start }: Program): number[][] | null {
     for (const [kind, character] of characters.entries()) {
       const { all, rest } = character === 0x0a ? contexts.newline : contexts.other;
       for (const context of hasAssertion ? (state === first ? all : rest) : [null]) {
-        const from = closures.get(context) ?? closure(inst, state, context);
+        const from = closures.get(context) ?? expandStates(inst, state, context);
         closures.set(context, from);
         const read = from.filter((pc) => reads[kind]?.[pc]).map((pc) => (inst[pc] as Instruction).out);
         // A search can start at every character.
@@ -102,7 +102,7 @@ function enumerateStates({ inst, start }: Program): number[][] | null {
  * Returns the positions that are reachable without reading a character. Passes assertions that `context` satisfies;
  * without a context, stops at assertions.
  */
-function closure(inst: readonly Instruction[], from: readonly number[], context: number | null): number[] {
+function expandStates(inst: readonly Instruction[], from: readonly number[], context: number | null): number[] {
   const reached = new Set<number>();
   const left = [...from];
   for (let pc = left.pop(); pc !== undefined; pc = left.pop()) {
@@ -140,9 +140,9 @@ function representativeCharacters(instructions: readonly Instruction[]): number[
     const ranges = runes.length === 1 ? [runes[0], runes[0]] : runes;
     for (const [i, rune] of ranges.entries()) edges.add((rune as number) + (i % 2));
     if (runes.length !== 1 || (arg & FOLD_CASE) === 0) continue;
-    const letter = String.fromCodePoint(runes[0] as number);
+    const character = String.fromCodePoint(runes[0] as number);
     // The letters k and s each have a third form: the Kelvin sign and the long s.
-    for (const other of [letter.toLowerCase(), letter.toUpperCase(), "\u212a", "\u017f"]) {
+    for (const other of [character.toLowerCase(), character.toUpperCase(), "\u212a", "\u017f"]) {
       const rune = other.codePointAt(0) as number;
       edges.add(rune).add(rune + 1);
     }

@@ -40,7 +40,7 @@ function groupOf(text: string, match: PatternMatch, group: number): string {
 }
 
 /** Returns the result of `regex.extract` for a match: the only group, or the whole match. */
-function extracted(text: string, source: string, match: PatternMatch): string {
+function extractMatch(text: string, source: string, match: PatternMatch): string {
   const groups = compilePattern(source).regex.groupCount();
   if (groups > 1) throw new Error("the pattern has several groups");
   return groupOf(text, match, groups);
@@ -48,7 +48,7 @@ function extracted(text: string, source: string, match: PatternMatch): string {
 
 function extract(text: string, source: string): CelOptional {
   for (const match of matchesOf(text, source, 1)) {
-    const found = extracted(text, source, match);
+    const found = extractMatch(text, source, match);
     // A group that is empty or did not match has no value.
     return match.length > 2 && found === "" ? OPTIONAL_NONE : new CelOptional(found);
   }
@@ -58,7 +58,7 @@ function extract(text: string, source: string): CelOptional {
 function extractAll(text: string, source: string): unknown {
   const found: string[] = [];
   for (const match of matchesOf(text, source)) {
-    const part = extracted(text, source, match);
+    const part = extractMatch(text, source, match);
     if (match.length === 2 || part !== "") found.push(part);
   }
   return toCelList(found);
@@ -78,20 +78,20 @@ export function parseReplacement(by: string, groups: number): (string | number)[
 function replace(text: string, source: string, by: string, count = -1n): string {
   chargeSteps(1 + (by.length >> 3));
   const parts = parseReplacement(by, compilePattern(source).regex.groupCount());
-  const pieces: string[] = [];
+  const chunks: string[] = [];
   let copied = 0;
   for (const match of matchesOf(text, source, count < 0n ? Infinity : Number(count))) {
     const [start, end] = match as [number, number];
-    pieces.push(text.slice(copied, start));
+    chunks.push(text.slice(copied, start));
     for (const part of parts) {
-      const piece = typeof part === "string" ? part : groupOf(text, match, part);
-      chargeSteps(1 + (piece.length >> 5));
-      pieces.push(piece);
+      const chunk = typeof part === "string" ? part : groupOf(text, match, part);
+      chargeSteps(1 + (chunk.length >> 5));
+      chunks.push(chunk);
     }
     copied = end;
   }
   chargeSteps(text.length >> 5);
-  return [...pieces, text.slice(copied)].join("");
+  return [...chunks, text.slice(copied)].join("");
 }
 
 export const PATTERN_FUNCTIONS: readonly unknown[] = [

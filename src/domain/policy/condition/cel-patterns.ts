@@ -19,7 +19,7 @@ interface Pattern {
   cost: CharacterCost;
 }
 
-/** A place in the cache. Whoever holds it keeps the compiled pattern, which is null until it is used. */
+/** An entry of the cache. A holder of the slot keeps its compiled pattern, which is null until its first use. */
 export interface PatternSlot {
   pattern: Pattern | null;
 }
@@ -34,8 +34,8 @@ const unheld = new FinalizationRegistry<string>((source) => {
  * however many patterns a policy set has.
  */
 export function patternSlot(source: string): PatternSlot {
-  const known = slots.get(source)?.deref();
-  if (known !== undefined) return known;
+  const cached = slots.get(source)?.deref();
+  if (cached !== undefined) return cached;
   const slot: PatternSlot = { pattern: null };
   slots.set(source, new WeakRef(slot));
   unheld.register(slot, source);

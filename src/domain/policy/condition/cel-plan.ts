@@ -363,7 +363,7 @@ function planFunction(name: string, isMethod: boolean, operands: readonly Step[]
       if (value instanceof CelFailure) return value;
       values.push(value);
     }
-    const overload = overloads.find((one) => fits(one, values.map(kindOf)));
+    const overload = overloads.find((overload) => fits(overload, values.map(kindOf)));
     return overload === undefined ? noMatchingOverload(name, isMethod, values) : overload.call(values);
   };
 }
@@ -374,13 +374,13 @@ type OverloadTable = readonly (Overload | undefined)[];
 const unaryTables = new Map<string, OverloadTable>();
 const binaryTables = new Map<string, OverloadTable>();
 
-const fits = ({ kinds }: Overload, given: readonly number[]): boolean =>
-  kinds.every((kind, i) => kind === ANY_KIND || kind === given[i]);
+const fits = ({ kinds }: Overload, operandKinds: readonly number[]): boolean =>
+  kinds.every((kind, i) => kind === ANY_KIND || kind === operandKinds[i]);
 
 function findUnary(name: string, isMethod: boolean): OverloadTable {
   return cached(unaryTables, `${isMethod ? "." : ""}${name}`, () => {
     const overloads = findOverloads(name, isMethod, 1);
-    return Array.from({ length: KIND_COUNT }, (_, kind) => overloads.find((one) => fits(one, [kind])));
+    return Array.from({ length: KIND_COUNT }, (_, kind) => overloads.find((overload) => fits(overload, [kind])));
   });
 }
 
@@ -388,7 +388,7 @@ function findBinary(name: string, isMethod: boolean): OverloadTable {
   return cached(binaryTables, `${isMethod ? "." : ""}${name}`, () => {
     const overloads = findOverloads(name, isMethod, 2);
     return Array.from({ length: KIND_COUNT * KIND_COUNT }, (_, pair) =>
-      overloads.find((one) => fits(one, [Math.floor(pair / KIND_COUNT), pair % KIND_COUNT])),
+      overloads.find((overload) => fits(overload, [Math.floor(pair / KIND_COUNT), pair % KIND_COUNT])),
     );
   });
 }
@@ -400,7 +400,8 @@ function cached(tables: Map<string, OverloadTable>, key: string, build: () => Ov
 }
 
 /**
- * Returns the error for operands without a matching overload. Charges for it, because it takes longer than most calls.
+ * Returns the error for operands without a matching overload. Charges steps for it, because the error message takes
+ * longer than most calls.
  */
 function noMatchingOverload(name: string, isMethod: boolean, values: readonly unknown[]): CelFailure {
   chargeSteps(8);

@@ -56,8 +56,8 @@ function print(value: unknown, depth: number): string {
 
 function printItems(items: (() => string)[], open: string, close: string, depth: number): string {
   if (items.length > 0 && depth >= MAX_DEPTH) return `${open}…${close}`;
-  const shown = items.slice(0, MAX_ITEMS).map((item) => item());
-  return `${open}${[...shown, ...(items.length > MAX_ITEMS ? ["…"] : [])].join(", ")}${close}`;
+  const printedItems = items.slice(0, MAX_ITEMS).map((item) => item());
+  return `${open}${[...printedItems, ...(items.length > MAX_ITEMS ? ["…"] : [])].join(", ")}${close}`;
 }
 
 /** Returns the items over which a comprehension iterates: the items of a list, or the keys of a map. */

@@ -47,7 +47,8 @@ function timestampAt(nanos: bigint): object {
 }
 
 /**
- * Sums and differences of times and durations. The library's own functions work only in the library's own evaluator.
+ * Addition and subtraction of times and durations. The library's own functions work only in the library's own
+ * evaluator.
  */
 export const TIME_ARITHMETIC = [
   celFunc("_+_", [DURATION, DURATION], DURATION, (a, b) => createDuration(nanosOf(a) + nanosOf(b)) as never),

@@ -94,14 +94,14 @@ export class JsonList {
 }
 
 /**
- * A value of a type that the library does not have. It looks like a list to the library, because the library accepts
- * only values that it recognizes. `isList` distinguishes such values from lists.
+ * A value of a type that the library lacks. It implements the interface of a list, because the library accepts only
+ * known types. `isList` distinguishes it from lists.
  */
 abstract class ForeignValue {
   readonly [LIST] = {};
 }
 
-/** An optional value. It looks like a list with one element or none. */
+/** An optional value. Implements the interface of a list with at most one element. */
 export class CelOptional extends ForeignValue {
   /** Undefined if there is no value. */
   readonly value: unknown;

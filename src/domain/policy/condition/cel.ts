@@ -38,8 +38,8 @@ import { CALENDAR_METHODS, TIME_ARITHMETIC, TIMESTAMP, wallClock } from "./cel-t
 import { CelCidr, CelIp, CelOptional } from "./cel-values.ts";
 
 /**
- * Maximum number of steps of one condition, one named value or one other expression. They do not share their steps, so
- * that no rule can exhaust the steps of another. docs/policies.md gives the measured worst case.
+ * Maximum number of steps of one condition, one named value or one other expression. Each has its own steps, so that no
+ * rule can exhaust those of another. docs/policies.md gives the measured worst case.
  */
 export const MAX_STEPS = 1_000_000;
 
@@ -50,28 +50,28 @@ const literal: CostFunction = ([value]) => {
   if (valueLength(value) > MAX_LITERAL) throw new Error("the text is too long");
   return typeof value === "string" ? 10 : 0;
 };
-const ordered: CostFunction = ([a, b]) => 1 + (Math.min(valueLength(a), valueLength(b)) >> 4);
+const comparisonCost: CostFunction = ([a, b]) => 1 + (Math.min(valueLength(a), valueLength(b)) >> 4);
 /** Charges more for times and durations, because a function allocates a new message for each. */
-const arithmetic: CostFunction = ([a, b]) =>
+const arithmeticCost: CostFunction = ([a, b]) =>
   typeof a === "object" || typeof b === "object"
     ? 6 + ((valueLength(a) + valueLength(b)) >> 4)
     : (valueLength(a) + valueLength(b)) >> 4;
-const affix: CostFunction = ([text, part]) => 1 + (Math.min(valueLength(text), valueLength(part)) >> 4);
+const affixCost: CostFunction = ([text, part]) => 1 + (Math.min(valueLength(text), valueLength(part)) >> 4);
 
 const COSTS: Readonly<Record<string, CostFunction>> = {
-  "_<_": ordered,
-  "_<=_": ordered,
-  "_>_": ordered,
-  "_>=_": ordered,
-  "_+_": arithmetic,
-  "_-_": arithmetic,
+  "_<_": comparisonCost,
+  "_<=_": comparisonCost,
+  "_>_": comparisonCost,
+  "_>=_": comparisonCost,
+  "_+_": arithmeticCost,
+  "_-_": arithmeticCost,
   "@in": ([key]) => valueLength(key) >> 6,
   contains: ([text, part]) => {
     const [n, m] = [valueLength(text), valueLength(part)];
     return m > n ? 1 : 1 + ((n - m + 1) * Math.max(1, m)) / 256 + (n + m) / 64;
   },
-  startsWith: affix,
-  endsWith: affix,
+  startsWith: affixCost,
+  endsWith: affixCost,
   int: literal,
   uint: literal,
   double: literal,

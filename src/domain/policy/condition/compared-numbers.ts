@@ -15,22 +15,24 @@ export interface ComparedNumber {
   value: number;
 }
 
-/** A comparison as an expression contains it. The number can be the name of a value, such as `data.limits.most`. */
+/** A comparison in the source of an expression. Its number can be the name of a value, such as `data.limits.most`. */
 interface Comparison extends Omit<ComparedNumber, "value"> {
   value: number | readonly string[];
 }
 
-/** The comparisons of an expression. They are read when it is compiled, because parsing takes longer than a decision. */
+/**
+ * The comparisons of an expression. They are collected at compile time, because parsing takes longer than a decision.
+ */
 export interface Comparisons {
-  /** All comparisons, also in parts such as `a || b`. */
+  /** All comparisons, including those nested in operators such as `a || b`. */
   all: readonly Comparison[];
-  /** Those of each operand of the outermost `&&`; empty for an operand that is not a comparison. */
+  /** The comparisons that are operands of the outermost `&&`. Empty for any other operand. */
   conjuncts: readonly (readonly Comparison[])[];
 }
 
 /** The numbers that a condition compares with parameters. */
 export interface DescribedCondition {
-  /** All such comparisons, also in parts such as `a || b`. */
+  /** All comparisons, including those nested in operators such as `a || b`. */
   compared: readonly ComparedNumber[];
   /** The comparisons that must all hold for the condition to be true. */
   bounds: readonly ComparedNumber[];
@@ -49,9 +51,9 @@ export function describeComparisons(
   comparisons: Comparisons,
   definition: Pick<PolicyDocument, "data" | "let">,
 ): DescribedCondition {
-  const known = described.get(comparisons) ?? resolveComparisons(comparisons, definition);
-  described.set(comparisons, known);
-  return known;
+  const cached = described.get(comparisons) ?? resolveComparisons(comparisons, definition);
+  described.set(comparisons, cached);
+  return cached;
 }
 
 function resolveComparisons(
@@ -77,7 +79,7 @@ function listConjuncts(expr: Expr): Expr[] {
 
 const listFromTree = (expr: Expr): Comparison[] => [...childrenOf(expr).flatMap(listFromTree), ...readComparison(expr)];
 
-/** Returns the comparison that the expression is; empty if it is another expression, even if that contains one. */
+/** Returns the expression as a comparison; empty if its outermost operator is not a comparison. */
 function readComparison({ exprKind: kind }: Expr): Comparison[] {
   if (kind.case !== "callExpr" || !COMPARISONS.includes(kind.value.function)) return [];
   const [left, right] = kind.value.args;
@@ -100,7 +102,7 @@ export function readParameterPath(expr: Expr): readonly string[] | null {
   return root === "params" && path.length > 0 ? path : null;
 }
 
-/** Whether the expression reads an optional member, which is not a number. */
+/** Returns true if the expression reads an optional member, which is not a number. */
 const isOptional = (expr: Expr): boolean =>
   (expr.exprKind.case === "callExpr" && [OPTIONAL_INDEX, OPTIONAL_SELECT].includes(expr.exprKind.value.function)) ||
   childrenOf(expr).some(isOptional);

@@ -17,9 +17,9 @@ export interface ConditionPart {
   /** Nesting depth; 0 for the operands of the outermost `&&`, `||` and `!`. */
   depth: number;
   /**
-   * For the body of a macro such as `all`: the current element, such as `item = {"price": 120}`, or `3 more` for
-   * elements that were not evaluated. For the value of a binding or an optional macro: the name of its variable. Null
-   * for all other parts, including operands inside a body.
+   * For a part in the body of a macro such as `all`: the current element, such as `item = {"price": 120}`, or `3 more`
+   * for elements that were not evaluated. For the value of a binding or an optional macro: the name of its variable.
+   * Null for all other parts.
    */
   element: string | null;
   /** The value as a shortened string; null if there is no value. */
@@ -30,7 +30,9 @@ export interface ConditionPart {
 
 /** Maximum number of elements of a list that are evaluated individually. */
 const MAX_ELEMENTS = 10;
-/** Maximum number of steps of all parts. Higher than in a decision, because each part is evaluated separately. */
+/**
+ * Maximum number of steps for all parts together. Higher than in a decision, because each part is evaluated separately.
+ */
 const MAX_STEPS_OF_PARTS = 4 * MAX_STEPS;
 const LOGIC = ["_&&_", "_||_"];
 
@@ -41,10 +43,10 @@ const LOGIC = ["_&&_", "_||_"];
 export function evaluateConditionParts(
   source: string,
   activation: Activation,
-  named: NamedValues = NO_NAMED_VALUES,
+  namedValues: NamedValues = NO_NAMED_VALUES,
 ): ConditionPart[] {
   const written = parseExpression(source);
-  const variables = [...VARIABLES, ...named.names];
+  const variables = [...VARIABLES, ...namedValues.names];
   const { names } = checkShape(written, true, variables);
   const parts: ConditionPart[] = [];
   let remainingSteps = MAX_STEPS_OF_PARTS;
@@ -118,7 +120,7 @@ export function evaluateConditionParts(
     }
   }
 
-  visit(written.expr, 0, { variables, bindings: activation.bindings(named) }, null);
+  visit(written.expr, 0, { variables, bindings: activation.bindings(namedValues) }, null);
   return parts;
 }
 

@@ -96,8 +96,8 @@ export interface ExpressionShape {
 const TOKENS = /[rR]("""|'''|["'])[^]*?(?:\1|$)|("""|'''|["'])(?:\\[^]|(?!\2)[^])*(?:\2|$)|[([{]|[)\]}]/g;
 
 /**
- * Returns the offset at which brackets are nested too deeply; -1 if there is none. Call it before parsing, because the
- * tree has no nodes for brackets, and the depth that overflows the parser's stack differs between runtimes.
+ * Returns the offset of a bracket that is nested too deeply; -1 if there is none. Call it before parsing: the tree has
+ * no nodes for brackets, and the depth that overflows the parser's stack differs between runtimes.
  */
 export function findTooDeepBracket(source: string): number {
   let depth = 0;
@@ -209,8 +209,8 @@ class ShapeCheck {
     const name = written.replace(/^\./, "");
     if (variables.includes(name)) this.read.add(name);
     if (scope.includes(name) || TYPE_NAMES.includes(name)) return;
-    const because = this.unavailable.get(name);
-    if (because !== undefined) this.fail(node, because);
+    const reason = this.unavailable.get(name);
+    if (reason !== undefined) this.fail(node, reason);
     if (name === "data") this.fail(node, "the policy lists no shared data; name it, such as data: [limits]");
     if (name === HISTORY_VARIABLE)
       this.fail(
@@ -228,17 +228,17 @@ class ShapeCheck {
   }
 
   private failUnknownFact(node: Expr, name: string): never {
-    const known = this.variables.filter(isFactVariable);
-    const suggestion = findSimilarName(name, known);
+    const factVariables = this.variables.filter(isFactVariable);
+    const suggestion = findSimilarName(name, factVariables);
     const hint =
       suggestion === null
-        ? known.length === 0
+        ? factVariables.length === 0
           ? ""
-          : `; it declares ${known.join(", ")}`
+          : `; it declares ${factVariables.join(", ")}`
         : `; did you mean "${suggestion}"?`;
     return this.fail(
       node,
-      known.length === 0
+      factVariables.length === 0
         ? `there is no ${name} here: only the conditions of rules read facts, if the policy declares them under facts`
         : `the policy declares no ${name}${hint}`,
     );

@@ -105,7 +105,7 @@ export interface Condition extends Pick<Expression, "members" | "readsAttributes
 /** Result of a compilation. `offset` is in UTF-16 code units of the source. */
 type CompiledCondition = { ok: true; condition: Condition } | { ok: false; message: string; offset: number };
 
-/** The variables of one decision. They are built when the first condition needs them. */
+/** The variables of one decision. They are created when the first condition reads one. */
 export class Activation {
   private readonly request: ActionRequest;
   private readonly facts: ConditionFacts;
@@ -136,14 +136,14 @@ export class Activation {
   }
 
   /** Returns the variables, including the named values of a policy. */
-  bindings(named: NamedValues = NO_NAMED_VALUES): Bindings {
-    if (named.names.length === 0) return this.requestBindings();
-    let bindings = this.named.get(named);
+  bindings(namedValues: NamedValues = NO_NAMED_VALUES): Bindings {
+    if (namedValues.names.length === 0) return this.requestBindings();
+    let bindings = this.named.get(namedValues);
     if (bindings === undefined) {
-      bindings = bindNamedValues(this.requestBindings(), named, () => this.meter());
-      if (named.history !== null) bindHistory(bindings, this.facts.history ?? [], named.history);
-      bindFacts(bindings, this.facts.sources ?? [], named.facts);
-      this.named.set(named, bindings);
+      bindings = bindNamedValues(this.requestBindings(), namedValues, () => this.meter());
+      if (namedValues.history !== null) bindHistory(bindings, this.facts.history ?? [], namedValues.history);
+      bindFacts(bindings, this.facts.sources ?? [], namedValues.facts);
+      this.named.set(namedValues, bindings);
     }
     return bindings;
   }
@@ -191,11 +191,11 @@ function bindNamedValues(variables: Bindings, { constants, derived }: NamedValue
   return bindings;
 }
 
-export function compileCondition(source: string, named: NamedValues = NO_NAMED_VALUES): CompiledCondition {
-  const compiled = compileExpression(source, "condition", named);
+export function compileCondition(source: string, namedValues: NamedValues = NO_NAMED_VALUES): CompiledCondition {
+  const compiled = compileExpression(source, "condition", namedValues);
   if (!compiled.ok) return compiled;
   const { expression } = compiled;
-  const read = [...findNamesRead(named, expression.variables)];
+  const read = [...findNamesRead(namedValues, expression.variables)];
   return {
     ok: true,
     condition: {
@@ -219,31 +219,33 @@ type CompiledExpression = { ok: true; expression: Expression } | { ok: false; me
 
 /**
  * Compiles an expression.
- * @param what the noun for the expression in messages
+ * @param noun the noun for the expression in messages
  */
 export function compileExpression(
   source: string,
-  what = "expression",
-  named: NamedValues = NO_NAMED_VALUES,
+  noun = "expression",
+  namedValues: NamedValues = NO_NAMED_VALUES,
 ): CompiledExpression {
   const fail = (message: string, offset = 0): CompiledExpression => ({ ok: false, message, offset });
   if (source.trim() === "")
     return fail(
-      `the ${what} is empty; remove it, or write one such as params.amount${what === "condition" ? " <= 100" : ""}`,
+      `the ${noun} is empty; remove it, or write one such as params.amount${noun === "condition" ? " <= 100" : ""}`,
     );
   if (source.length > MAX_EXPRESSION_LENGTH)
-    return fail(`the ${what} has ${source.length} characters, at most ${MAX_EXPRESSION_LENGTH} are allowed`);
+    return fail(`the ${noun} has ${source.length} characters, at most ${MAX_EXPRESSION_LENGTH} are allowed`);
   const tooDeep = findTooDeepBracket(source);
-  if (tooDeep >= 0) return fail(`the ${what}'s brackets nest deeper than ${MAX_EXPRESSION_DEPTH} levels`, tooDeep);
+  if (tooDeep >= 0) return fail(`the ${noun}'s brackets nest deeper than ${MAX_EXPRESSION_DEPTH} levels`, tooDeep);
   try {
     const parsed = parseExpression(source);
     checkNumbers(source);
     const read = findMembersRead(parsed.expr);
-    const { names: declared, unavailable = new Map<string, string>() } = named;
+    const { names: declared, unavailable = new Map<string, string>() } = namedValues;
     const scope = [...VARIABLES, ...declared].filter((name) => !unavailable.has(name));
-    const shape = checkShape(parsed, what === "condition", scope, unavailable);
+    const shape = checkShape(parsed, noun === "condition", scope, unavailable);
     const run = planExpression(parsed.expr, scope);
-    const inner = [...findNamesRead(named, shape.variables)].flatMap((name) => named.derived.get(name) ?? []);
+    const inner = [...findNamesRead(namedValues, shape.variables)].flatMap(
+      (name) => namedValues.derived.get(name) ?? [],
+    );
     const names = new Set([...shape.names, ...inner.flatMap((expression) => [...expression.names])]);
     const { nodes, variables, patterns } = shape;
     return {
@@ -256,7 +258,7 @@ export function compileExpression(
         readsAttributes: readsAttributes(parsed.expr) || inner.some((expression) => expression.readsAttributes),
         comparisons: readComparisons(parsed.expr),
         parameter: readParameterPath(parsed.expr),
-        evaluate: (activation) => evaluate(run, { nodes, names }, activation.bindings(named), activation.meter()),
+        evaluate: (activation) => evaluate(run, { nodes, names }, activation.bindings(namedValues), activation.meter()),
         evaluateNested(bindings, meter) {
           try {
             meter.charge(nodes);
@@ -270,8 +272,8 @@ export function compileExpression(
     };
   } catch (error) {
     if (error instanceof ShapeFault) return fail(error.message, error.offset);
-    if (error instanceof RangeError) return fail(`the ${what} nests too deeply`);
-    return fail(...syntaxFault(error, source, what));
+    if (error instanceof RangeError) return fail(`the ${noun} nests too deeply`);
+    return fail(...syntaxFault(error, source, noun));
   }
 }
 
@@ -307,9 +309,7 @@ const STEP_LIMIT_EXCEEDED = {
 export function explainError(message: string, names: ReadonlySet<string>): string {
   const [, field] = /^field not found: (.*)$/s.exec(message) ?? [];
   if (field !== undefined)
-    return names.has(field)
-      ? `there is no field "${field}"; test for it with has()`
-      : "there is no field of the name that is looked up";
+    return names.has(field) ? `there is no field "${field}"; test for it with has()` : "no field has this name";
   const [, operator, types] =
     /^found no matching overload for '([^']*)' applied to '.*\(([a-z_., ]*)\)'$/i.exec(message) ?? [];
   if (operator !== undefined)
@@ -330,11 +330,11 @@ export function explainError(message: string, names: ReadonlySet<string>): strin
 function syntaxFault(error: unknown, source: string, expressionKind: string): [message: string, offset: number] {
   const text = error instanceof Error ? error.message : String(error);
   const offset = (error as { location?: { start?: { offset?: number } } }).location?.start?.offset ?? 0;
-  const place = offset >= source.trimEnd().length ? "the end" : JSON.stringify(source.slice(offset, offset + 12));
+  const description = offset >= source.trimEnd().length ? "the end" : JSON.stringify(source.slice(offset, offset + 12));
   const hint = operatorHint(source, offset);
   return [
     / but expecting /.test(text)
-      ? `the ${expressionKind} cannot be read at ${place}${hint}`
+      ? `the ${expressionKind} cannot be read at ${description}${hint}`
       : `the ${expressionKind} cannot be read: ${text}${hint}`,
     offset,
   ];
@@ -346,7 +346,7 @@ const OPERATORS: Readonly<Record<string, string>> = { and: "&&", or: "||", not: 
 /** Suggests the CEL operator if the parser stopped at an operator of another language. */
 function operatorHint(source: string, offset: number): string {
   const [, token = ""] = /^\s*([a-z]+|=(?!=)|<>)/i.exec(source.slice(offset)) ?? [];
-  // The parser stops after an operator that could be the start of a longer operator, such as `=` of `==`.
+  // The parser can stop after the first character of a longer operator, such as the first `=` of `==`.
   const [, before = ""] = /(?:^|[^=!<>])(=|<>|\bnot|\band|\bor)\s*$/i.exec(source.slice(0, offset)) ?? [];
   const written = [token, before].find((operator) => operator.toLowerCase() in OPERATORS);
   return written === undefined ? "" : `; write "${OPERATORS[written.toLowerCase()] ?? ""}" instead of "${written}"`;

@@ -95,23 +95,23 @@ export function compileNamedValues(
 const isInput = (name: string): boolean => name === HISTORY_VARIABLE || isFactVariable(name);
 
 /** Returns the named values that limits can read. Limits cannot read past actions and facts, which are read later. */
-export function namedValuesForLimits(named: NamedValues): NamedValues {
-  if (named.history === null && named.facts.length === 0) return named;
-  return { ...withoutNames(named, isInput), ...NO_INPUTS };
+export function namedValuesForLimits(namedValues: NamedValues): NamedValues {
+  if (namedValues.history === null && namedValues.facts.length === 0) return namedValues;
+  return { ...withoutNames(namedValues, isInput), ...NO_INPUTS };
 }
 
 /**
  * Returns the named values that inputs of facts can read: all values except past actions, the current time, and values
  * that depend on these. If an input changed between the read and the decision, the fact would have to be read again.
  */
-export function namedValuesForFactInputs(named: NamedValues): NamedValues {
-  const derived = [...named.derived.keys()].filter((name) => readsAny(named, name, isTime));
-  const reason = (name: string, why: string): [string, string] => [
+export function namedValuesForFactInputs(namedValues: NamedValues): NamedValues {
+  const derived = [...namedValues.derived.keys()].filter((name) => readsAny(namedValues, name, isTime));
+  const reason = (name: string, reason: string): [string, string] => [
     name,
-    `an input of a fact cannot read ${name}: ${why}`,
+    `an input of a fact cannot read ${name}: ${reason}`,
   ];
   return {
-    ...withoutNames(named, (name) => isTime(name) || name === HISTORY_VARIABLE),
+    ...withoutNames(namedValues, (name) => isTime(name) || name === HISTORY_VARIABLE),
     history: null,
     unavailable: new Map([
       reason("now", "it changes between the read of the source and the decision"),
@@ -123,18 +123,18 @@ export function namedValuesForFactInputs(named: NamedValues): NamedValues {
 const isTime = (name: string): boolean => name === "now";
 
 /** Returns true if `isOne` is true for the named value, or for a variable that it reads, directly or indirectly. */
-function readsAny(named: NamedValues, name: string, isOne: (variable: string) => boolean): boolean {
-  return [...findNamesRead(named, new Set([name]))].some(
-    (read) => isOne(read) || [...(named.derived.get(read)?.variables ?? [])].some(isOne),
+function readsAny(namedValues: NamedValues, name: string, isOne: (variable: string) => boolean): boolean {
+  return [...findNamesRead(namedValues, new Set([name]))].some(
+    (read) => isOne(read) || [...(namedValues.derived.get(read)?.variables ?? [])].some(isOne),
   );
 }
 
-function withoutNames(named: NamedValues, isOne: (variable: string) => boolean): NamedValues {
-  const remains = (name: string): boolean => !readsAny(named, name, isOne);
+function withoutNames(namedValues: NamedValues, isOne: (variable: string) => boolean): NamedValues {
+  const remains = (name: string): boolean => !readsAny(namedValues, name, isOne);
   return {
-    ...named,
-    names: named.names.filter(remains),
-    derived: new Map([...named.derived].filter(([name]) => remains(name))),
+    ...namedValues,
+    names: namedValues.names.filter(remains),
+    derived: new Map([...namedValues.derived].filter(([name]) => remains(name))),
   };
 }
 
@@ -149,8 +149,7 @@ function findUnusableName(name: string): string | null {
 }
 
 /**
- * Returns the fault of a constant that looks like a misspelt derived value, because conditions would use its source
- * instead of its value.
+ * Returns a fault if a constant looks like a misspelt derived value. Conditions would use its source text as the value.
  */
 function findStrayDerivation(entry: LetEntry): string | null {
   if (typeof entry !== "object" || entry === null || Array.isArray(entry)) return null;

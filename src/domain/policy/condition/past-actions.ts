@@ -31,7 +31,7 @@ export function bindHistory(
   facts: readonly HistoryFact[],
   { policy, basis }: Pick<HistoryFact, "policy" | "basis">,
 ): void {
-  const fact = facts.find((one) => one.policy === policy && one.basis === basis);
+  const fact = facts.find((fact) => fact.policy === policy && fact.basis === basis);
   const fault = fact === undefined ? "unknown" : fact.fault;
   const value =
     fault === null ? toCelList((fact as HistoryFact).actions.map(toElement)) : new CelFailure(FAULTS[fault]);

@@ -47,10 +47,12 @@ export const isFactFaultMessage = (message: string): boolean => Object.values(FA
 
 /** Returns the fact that a decision read; undefined if it did not read it. */
 export function findSourceFact(
-  known: readonly SourceFact[] = [],
+  readFacts: readonly SourceFact[] = [],
   { policy, name, basis }: Pick<SourceFact, "policy" | "name" | "basis">,
 ): SourceFact | undefined {
-  return known.find((one) => one.policy === policy && one.name === name && one.basis === basis);
+  return readFacts.find(
+    (candidate) => candidate.policy === policy && candidate.name === name && candidate.basis === basis,
+  );
 }
 
 /**
@@ -59,11 +61,11 @@ export function findSourceFact(
  */
 export function bindFacts(
   bindings: Bindings,
-  known: readonly SourceFact[],
+  readFacts: readonly SourceFact[],
   declared: readonly Pick<SourceFact, "policy" | "name" | "basis">[],
 ): void {
   for (const declaration of declared) {
-    const fact = findSourceFact(known, declaration);
+    const fact = findSourceFact(readFacts, declaration);
     const fault = fact === undefined ? "unknown" : fact.fault;
     const value =
       fact === undefined || fault !== null ? new CelFailure(FAULTS[fault ?? "unknown"]) : toCelValue(fact.value);

@@ -1,7 +1,7 @@
 /**
  * Finds, for a denied action, the nearest value of one parameter with which the policies would not deny it. Candidates
- * come from the numbers that conditions and limits compare with a parameter. A candidate counts only if `decide` says so,
- * with the facts of the denial, so an answer is never a guess about what a condition means.
+ * are the numbers that conditions and limits compare with a parameter. `decide` tests each candidate with the facts of
+ * the denial, so an answer never depends on an interpretation of the condition.
  */
 import type { ActionRequest } from "../../actions.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
@@ -39,13 +39,13 @@ const MAX_STEPS = 100_000;
 const AVOIDABLE: readonly ReasonCode[] = ["POLICY_RULE", "NO_MATCHING_RULE", "LIMIT_EXCEEDED"];
 
 /**
- * Returns the nearest alternative; null if there is none. Prefers a value that is allowed to one that requires approval.
+ * Returns the nearest alternative; null if there is none. Prefers an allowed value over one that requires approval.
  * @param facts all facts that the decision was given, also those that it does not record
  * @param reason the reason code of the denial
  */
 export function findAlternative(evaluation: Evaluation, facts: Facts, reason: ReasonCode): Alternative | null {
   if (!AVOIDABLE.includes(reason)) return null;
-  // The denial itself becomes a past action of such a history.
+  // The denial itself becomes a past action of this history.
   if (findHistoryReads(evaluation).some(({ history }) => history.includeDenied)) return null;
   const { compiled, now, matches } = evaluation;
   const steps = new Meter(MAX_STEPS);
@@ -53,7 +53,7 @@ export function findAlternative(evaluation: Evaluation, facts: Facts, reason: Re
   const candidates = listCandidates(evaluation, facts).sort((a, b) => a.distance - b.distance);
   const boundsOfAllowed = listBoundsOfAllowed(evaluation, facts);
   for (const candidate of candidates.slice(0, MAX_TRIALS)) {
-    // After a value that requires approval, only one that is allowed is better.
+    // Once a value that requires approval is found, only an allowed value is better.
     if (best !== null && boundsOfAllowed?.some((bounds) => isWithin(bounds, candidate)) === false) continue;
     const { path, value } = candidate;
     const request = replaceParameter(evaluation.request, path, value);
@@ -69,8 +69,9 @@ export function findAlternative(evaluation: Evaluation, facts: Facts, reason: Re
 }
 
 /**
- * Returns, for each rule that allows actions, the comparisons without which it does not match. A value that contradicts
- * one of each rule is not allowed, which is faster to find out than the decision. Null if any value can be allowed.
+ * Returns, for each rule that allows actions, the comparisons that must hold for the rule to match. A value that
+ * contradicts one of them in every rule cannot be allowed, so `decide` need not be called for it. Null if any value
+ * might be allowed.
  */
 function listBoundsOfAllowed(evaluation: Evaluation, { grant }: Facts): (readonly ComparedNumber[])[] | null {
   // Obligations can change the value, and a grant can allow what no rule does.
@@ -113,8 +114,8 @@ const definitionOf = ({ compiled }: Evaluation, { order }: CompiledPolicy): Poli
   compiled.document.policies[order]?.definition;
 
 /**
- * Whether the recorded facts apply to the other request, too: it reads the same facts and histories, and it has the same
- * subjects of limits and the same effect keys.
+ * Returns true if the recorded facts also apply to the other request: both read the same facts and histories, and have
+ * the same limit subjects and effect keys.
  */
 function isSameSubject(evaluation: Evaluation, other: Evaluation): boolean {
   const subjects = (of: Evaluation): string[] => [
@@ -123,8 +124,8 @@ function isSameSubject(evaluation: Evaluation, other: Evaluation): boolean {
       JSON.stringify([policy.name, rule.name, typeof span === "string" ? span : span.subject]),
     ),
   ];
-  const known = new Set(subjects(evaluation));
-  return subjects(other).every((subject) => known.has(subject)) && readsSameFacts(evaluation, other);
+  const recordedSubjects = new Set(subjects(evaluation));
+  return subjects(other).every((subject) => recordedSubjects.has(subject)) && readsSameFacts(evaluation, other);
 }
 
 interface Candidate {
@@ -174,8 +175,8 @@ function listCandidates(evaluation: Evaluation, facts: Facts): Candidate[] {
 }
 
 /**
- * Whether the limit counts only the caller's actions. The rest of another limit would reveal the amounts of others. A key
- * without an agent can name any agent.
+ * Returns true if the limit counts only the caller's actions. The rest of another limit would reveal the amounts of
+ * others. A key without an agent can name any agent.
  */
 const isOwnLimit = (per: string | undefined, { principal }: Facts): boolean =>
   per === "key" || (per === "agent" && principal?.agent_id != null);

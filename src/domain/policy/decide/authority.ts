@@ -1,7 +1,8 @@
 /**
- * Restricts decisions on actions that an agent takes under the authority of others. The action must be within each link
- * of the authority, and the policies must allow it for each delegator as well as for the agent. An authority never allows
- * what the policies do not. All inputs are facts of the decision, so a replay and the audit compute the same decision.
+ * Restricts decisions on actions that an agent takes under an authority, which other agents gave it. The action must be
+ * within each link of the authority, and the policies must allow it for each delegator as well as for the agent. An
+ * authority never allows what the policies deny. All inputs are facts of the decision, so a replay and the audit
+ * compute the same decision.
  */
 import { combinePlans, countApproversNeeded, strictestOversightMode } from "../../approvers.ts";
 import { combineEditableParameters } from "../../edited-request.ts";
@@ -35,21 +36,21 @@ interface Restricted {
 
 /**
  * Returns the decision under the request's authority.
- * @param own the decision of the rules for the agent itself
+ * @param agentDecision the decision of the rules for the agent itself
  * @param isChanged whether obligations changed the request. If so, approvers cannot change it again
  * @param decideFor decides for a delegator
  */
 export function restrictByAuthority(
-  own: Decision,
+  agentDecision: Decision,
   submitted: Evaluation,
   facts: Facts,
   isChanged: boolean,
   decideFor: (delegator: Delegator) => Restricted,
 ): Restricted {
   const { authority } = facts;
-  if (authority === undefined || own.effect === "deny") return { decision: own };
+  if (authority === undefined || agentDecision.effect === "deny") return { decision: agentDecision };
   const deny = (reason_code: ReasonCode, reason: string): Restricted => ({
-    decision: { ...DENIAL, reason: clipText(reason, MAX_REASON), reason_code, shadow: own.shadow },
+    decision: { ...DENIAL, reason: clipText(reason, MAX_REASON), reason_code, shadow: agentDecision.shadow },
   });
   if (authority.fault !== null) return deny(authority.fault.code, authority.fault.reason);
   const delegators = listDelegators(submitted);
@@ -59,19 +60,19 @@ export function restrictByAuthority(
     const excess = findExcess(link, submitted, facts);
     if (excess !== null) return deny("AUTHORITY_EXCEEDED", `the authority ${link.id} does not cover it: ${excess}`);
   }
-  let decision = own;
+  let decision = agentDecision;
   for (const delegator of delegators) {
     const { decision: theirs, bar } = decideFor(delegator);
     if (bar !== undefined) {
-      // As for a bar that covers the agent itself, so that a replay with this bar decides in the same way.
+      // Deny as for a bar that covers the agent itself, so that a replay with this bar makes the same decision.
       const denied = { ...DENIAL, reason: bar.reason, reason_code: bar.code };
-      return { decision: { ...denied, shadow: bar.policy === null ? [] : own.shadow }, bar };
+      return { decision: { ...denied, shadow: bar.policy === null ? [] : agentDecision.shadow }, bar };
     }
     const reason = clipText(`for "${delegator.link.agent_id}", which gave the authority: ${theirs.reason}`, MAX_REASON);
-    const answer = { ...theirs, reason, shadow: own.shadow };
+    const answer = { ...theirs, reason, shadow: agentDecision.shadow };
     if (theirs.effect === "deny") return { decision: { ...answer, approval: null } };
     if (theirs.approval === null) continue;
-    const unknown = findUnknownPin(theirs.approval.pins, own.approval?.pins);
+    const unknown = findUnknownPin(theirs.approval.pins, agentDecision.approval?.pins);
     if (unknown !== undefined)
       return deny(
         "CONDITION_ERROR",
@@ -82,7 +83,7 @@ export function restrictByAuthority(
       return deny("CONDITION_ERROR", `${reason}; its pinned fact ${other.path} has another value for this agent`);
     const approval = combineApprovals(decision.approval, theirs.approval, isChanged);
     const { obligations: _, ...first } = decision.approval === null ? answer : decision;
-    const { obligations } = own;
+    const { obligations } = agentDecision;
     const risk_level = higherRisk(first.risk_level, theirs.risk_level);
     decision = { ...first, approval, ...(obligations === undefined ? {} : { obligations }), risk_level };
   }
@@ -98,34 +99,34 @@ const DENIAL = {
   rule: null,
 } as const;
 
-/** Approvers see the pinned facts of the agent's own request, so a pin of another request cannot be shown to them. */
-function findUnknownPin(theirs: readonly Pin[] = [], own: readonly Pin[] = []): Pin | undefined {
-  return theirs.find((pin) => !own.some(({ path, policy }) => path === pin.path && policy === pin.policy));
+/** Returns a pin that the agent's own request lacks. Approvers see only the pinned facts of that request. */
+function findUnknownPin(delegatorPins: readonly Pin[] = [], agentPins: readonly Pin[] = []): Pin | undefined {
+  return delegatorPins.find((pin) => !agentPins.some(({ path, policy }) => path === pin.path && policy === pin.policy));
 }
 
-/** Returns a pin whose value for the delegator is not the value that approvers see. */
-function findOtherPin(theirs: readonly Pin[] = [], own: Facts, delegator: Facts): Pin | undefined {
+/** Returns a pin whose value differs between the delegator and the agent. Approvers see only the agent's value. */
+function findOtherPin(delegatorPins: readonly Pin[] = [], agentFacts: Facts, delegator: Facts): Pin | undefined {
   const textOf = (pin: Pin, { sources }: Facts): string => JSON.stringify(readPins([pin], sources));
-  return theirs.find((pin) => textOf(pin, own) !== textOf(pin, delegator));
+  return delegatorPins.find((pin) => textOf(pin, agentFacts) !== textOf(pin, delegator));
 }
 
 /**
- * Returns terms that satisfy both. Omits the terms of grants: a grant is a person's trust in one agent, so it does not
- * answer what the rules ask for another.
+ * Returns terms that satisfy both. Omits the terms of grants: a grant is a person's trust in one agent, so it cannot
+ * satisfy rules for another agent.
  */
 function combineApprovals(
-  own: RequiredApproval | null,
+  agentApproval: RequiredApproval | null,
   theirs: RequiredApproval,
   isChanged: boolean,
 ): RequiredApproval {
-  const both = own === null ? [theirs] : [own, theirs];
+  const both = agentApproval === null ? [theirs] : [agentApproval, theirs];
   const approvers = combinePlans(both.flatMap((terms) => terms.approvers));
   const editable = isChanged ? [] : combineEditableParameters(both.map((terms) => terms.editable ?? []));
   const reviewers = combineReviewers(
     both.map((terms) => terms.reviewers ?? []),
     true,
   );
-  const pins = own?.pins ?? [];
+  const pins = agentApproval?.pins ?? [];
   return {
     approvers,
     ...(editable.length === 0 ? {} : { editable }),

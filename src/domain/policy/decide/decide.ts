@@ -49,7 +49,7 @@ export function decideEvaluation(evaluation: Evaluation, facts: Facts): Decision
   return combineFindings(evaluation, facts).decision;
 }
 
-/** Returns the effect of the same decision. Computes no terms of approval, unless the effect depends on them. */
+/** Returns only the effect of the decision. Computes approval terms only if the effect depends on them. */
 export function decideEffect(evaluation: Evaluation, facts: Facts): Effect {
   const needsTerms = facts.authority !== undefined || facts.grant !== undefined;
   return combineFindings(evaluation, facts, needsTerms).decision.effect;
@@ -172,7 +172,8 @@ function combineFindings(evaluation: Evaluation, facts: Facts, withTerms = true)
       (delegator) => combineFindings(delegator.evaluation, delegator.facts),
     );
   let restricted = restrict(answers);
-  // The facts omit a suggested policy that did not allow the action, so a replay decides without it, too.
+  // The recorded facts omit a suggested policy that did not allow the action, so decide without it here as a replay
+  // does.
   if (suggested !== null && restricted.decision.effect !== "allow")
     restricted = restrict(findings.filter(({ policy }) => policy.suggested === null));
   if (restricted.bar !== undefined) return { decision: restricted.decision, bar: restricted.bar };
@@ -184,9 +185,9 @@ function combineFindings(evaluation: Evaluation, facts: Facts, withTerms = true)
 }
 
 /**
- * Returns the answers that count. If only one rule requires approval, a suggested policy that is in force for this rule
- * replaces the rule's answer. Nothing is replaced if the risk is critical, if a person must see pinned facts, or if
- * obligations changed the request, because the suggested policy might match only the changed request.
+ * Returns the answers after a suggested policy is applied: if it is in force for the only rule that requires approval,
+ * its answer replaces that rule's answer. Replaces nothing if the risk is critical, if a person must see pinned facts,
+ * or if obligations changed the request, because the suggested policy might match only the changed request.
  */
 function applySuggestion(
   findings: readonly RuleAnswer[],
@@ -285,12 +286,12 @@ function evaluateLimit(
   const { rule } = limit;
   const match = matchLimit(policy, limit, evaluation);
   if (match.kind === "none") return null;
-  const denied = (reason_code: ReasonCode, why: string): RuleAnswer => ({
+  const denied = (reason_code: ReasonCode, reason: string): RuleAnswer => ({
     policy,
     rule,
     effect: "deny",
     reason_code,
-    reason: clipText(`the limit "${rule.name}" of policy "${policy.name}": ${why}`, MAX_REASON),
+    reason: clipText(`the limit "${rule.name}" of policy "${policy.name}": ${reason}`, MAX_REASON),
   });
   if (match.kind === "error") return denied(match.code, match.message);
   const used = findRecordedUsage(facts, { policy: policy.name, limit: rule.name, basis: limit.basis });
@@ -361,7 +362,7 @@ function highestRisk(findings: readonly RuleAnswer[]): Risk | null {
 /**
  * Combines the terms of several policies, so that an approval satisfies all of them.
  * @param findings the answers that require approval
- * @param all the answers of all policies
+ * @param all answers of all policies
  * @param isChanged whether obligations changed the request. If so, approvers cannot change it again
  */
 function strictestTerms(

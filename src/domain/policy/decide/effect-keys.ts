@@ -1,10 +1,10 @@
 /**
- * Effect keys: a rule names the business effect of its actions, such as `refund/{params.payment}`. While an action with
- * the same key is open, might be running or succeeded within a period, another is denied, whoever submits it and
- * whatever its other parameters are.
+ * Effect keys: a rule names the business effect of its actions, such as `refund/{params.payment}`. An action blocks
+ * others with the same key while it is open or might be running, and for a period after it succeeded. It blocks them
+ * for every submitter, whatever the other parameters are.
  *
- * Actions are stored by their key like past actions of a history, so no write follows the end of an action: the status
- * of the stored action decides whether it still blocks. The blocking action is a fact of the decision.
+ * Actions are stored by key, like past actions of a history. The status of the stored action decides whether it still
+ * blocks, so the end of an action needs no write. The blocking action is a fact of the decision.
  */
 import { listDelegators } from "./delegators.ts";
 import { type ActionRequest, actionStatusAt } from "../../actions.ts";
@@ -31,11 +31,11 @@ import { resolveObligations } from "./resolve-obligations.ts";
 const EFFECTS = { policy: "@effect", basis: "" };
 /** Maximum number of characters of a key. */
 const MAX_KEY = 512;
-/** Retention of stored keys: an unknown outcome blocks until it is settled, however long that takes. 100 years. */
+/** Retention of stored keys: 100 years, because an unknown outcome blocks until a person settles it. */
 const RETENTION_MS = 100 * 366 * 86_400_000;
 /**
- * Maximum number of actions to read, newest first. The blocking action is usually the newest one, because blocked
- * actions are not stored. Actions of a rule with the same key and a shorter period can follow it.
+ * Maximum number of actions to read, newest first. The newest one usually is the blocking one, because blocked actions
+ * are not stored. Newer actions can be from a rule with the same key and a shorter period.
  */
 const MAX_READ = 100;
 
@@ -123,8 +123,8 @@ export function toEffectFact(
 }
 
 /**
- * Returns true if an action blocks others with its key. Failed, denied, expired and cancelled actions do not. An allowed
- * action that was not started blocks like one that succeeded, because its host might not report starts.
+ * Returns true if an action blocks others with its key. Failed, denied, expired and cancelled actions do not. An
+ * allowed action without a start blocks like a succeeded one, because its host might not report starts.
  */
 function blocks(row: PastActionRow, { within_ms }: CompiledEffectKey, now: number): boolean {
   switch (actionStatusAt(row, now)) {
@@ -146,12 +146,12 @@ function blocks(row: PastActionRow, { within_ms }: CompiledEffectKey, now: numbe
 export function findRepeat(answer: RuleAnswer, evaluation: Evaluation, facts: Facts): RuleAnswer | null {
   const { policy, rule, effect } = answer;
   if (rule.effectKey === null || effect === "deny") return null;
-  const denied = (reason_code: RuleAnswer["reason_code"], why: string): RuleAnswer => ({
+  const denied = (reason_code: RuleAnswer["reason_code"], reason: string): RuleAnswer => ({
     policy,
     rule,
     effect: "deny",
     reason_code,
-    reason: clipText(`the effect key of rule "${rule.name}" in policy "${policy.name}": ${why}`, MAX_REASON),
+    reason: clipText(`the effect key of rule "${rule.name}" in policy "${policy.name}": ${reason}`, MAX_REASON),
   });
   const key = renderKey(rule.effectKey.parts, evaluation.request, evaluation.names(policy));
   if (typeof key === "string") return denied("CONDITION_ERROR", key);
@@ -188,16 +188,16 @@ export function withAssumedEffects(evaluation: Evaluation, facts: Facts): Facts 
 }
 
 /**
- * Returns the histories that an action with this decision belongs to, including those of its effect keys. What an agent
- * does under an authority also belongs to the histories of its delegators.
+ * Returns the histories that an action with this decision belongs to, including those of its effect keys. An action
+ * under an authority also belongs to the histories of its delegators.
  */
 export function findMemberships(evaluation: Evaluation, effect: Effect): HistoryMembership[] {
   const delegators = listDelegators(evaluation);
   if (delegators.length === 0) return findOwnMemberships(evaluation, effect);
   const all = [evaluation, ...delegators.map((delegator) => delegator.evaluation)];
-  const places = all.flatMap((each) => findOwnMemberships(each, effect));
+  const memberships = all.flatMap((each) => findOwnMemberships(each, effect));
   const keyOf = ({ policy, basis, subject }: HistoryMembership): string => JSON.stringify([policy, basis, subject]);
-  return [...new Map(places.map((place) => [keyOf(place), place])).values()];
+  return [...new Map(memberships.map((membership) => [keyOf(membership), membership])).values()];
 }
 
 function findOwnMemberships(evaluation: Evaluation, effect: Effect): HistoryMembership[] {
@@ -223,10 +223,13 @@ export function recomputeMemberships(
 ): HistoryMembership[] {
   if (!mayHaveMemberships(compiled)) return [];
   const places = findMemberships(new Evaluation(compiled, request, facts, decidedAt), decision.effect);
-  return places.map((place) => ({ ...place, until: place.until + at - decidedAt }));
+  return places.map((membership) => ({ ...membership, until: membership.until + at - decidedAt }));
 }
 
-/** Whether an action with these names and this decision can be in a history, or have an effect key, whatever its request is. */
+/**
+ * Returns true if an action with these names and this decision can be in a history, or have an effect key, for any
+ * request.
+ */
 export function mayBePlaced(
   compiled: CompiledPolicySet,
   span: Pick<HistorySpan, "policy" | "basis">,
@@ -237,7 +240,7 @@ export function mayBePlaced(
   return mayBelongTo(compiled, span, action, effect);
 }
 
-/** Whether decisions of a policy set can add their action to histories, including those of effect keys. */
+/** Returns true if decisions of a policy set can add their action to histories, including those of effect keys. */
 export function mayHaveMemberships({ withHistory, hasEffectKeys }: CompiledPolicySet): boolean {
   return withHistory.length > 0 || hasEffectKeys;
 }

@@ -33,7 +33,10 @@ export class Evaluation {
    * the request.
    */
   readonly grantMatches = new Map<string, number | null>();
-  /** Activation for grants. All grants share the steps of one condition, so that they cannot delay the decision further. */
+  /**
+   * Activation for grants. All grants together get the steps of one condition, so that many grants cannot delay the
+   * decision.
+   */
   readonly grantActivation: Activation;
   /** The policies and rules that match the names of the request. */
   readonly matches: NameMatches;
@@ -95,7 +98,7 @@ export class Evaluation {
     return this.facts.final_request === true;
   }
 
-  /** Whether an enforced policy that applies to the action has obligations. */
+  /** Returns true if an enforced policy that applies to the action has obligations. */
   hasObligations(): boolean {
     return (
       this.compiled.hasObligations &&

@@ -170,13 +170,17 @@ function explainLimit(
   evaluation: Evaluation,
 ): LimitExplanation {
   const unit = limit.sum === null ? 1 : MICROS_PER_UNIT;
-  const about = { limit: limit.rule.name, effect: limit.rule.effect, most: (limit.sum?.atMost ?? limit.count) / unit };
+  const limitFields = {
+    limit: limit.rule.name,
+    effect: limit.rule.effect,
+    most: (limit.sum?.atMost ?? limit.count) / unit,
+  };
   const match = matchLimit(policy, limit, evaluation);
   if (match.kind === "none")
-    return { ...about, outcome: "aside", subject: null, used: null, error: null, answer: null };
+    return { ...limitFields, outcome: "aside", subject: null, used: null, error: null, answer: null };
   if (match.kind === "error")
     return {
-      ...about,
+      ...limitFields,
       outcome: "failed",
       subject: null,
       used: null,
@@ -186,7 +190,7 @@ function explainLimit(
   const used = findRecordedUsage(facts, { policy: policy.name, limit: limit.rule.name, basis: limit.basis });
   if (used === null)
     return {
-      ...about,
+      ...limitFields,
       outcome: "failed",
       subject: match.subject,
       used: null,
@@ -195,7 +199,7 @@ function explainLimit(
     };
   const exceeded = isExceeded(limit, used, match.amount);
   return {
-    ...about,
+    ...limitFields,
     outcome: exceeded ? "exceeded" : "within",
     subject: match.subject,
     used: used / unit,

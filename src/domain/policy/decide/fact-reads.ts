@@ -54,9 +54,9 @@ interface FactRead {
 }
 
 /**
- * Returns the reads to make next, in the order of the set: the facts that the conditions for an action read and the
- * evaluation does not have yet, except those whose inputs read such a fact. Call it again with the facts that were read,
- * until it returns no read.
+ * Returns the facts to read next, in the order of the set. These are facts that conditions for an action read and that
+ * the evaluation lacks, except those whose inputs need another missing fact. Call it again with the results until it
+ * returns none.
  */
 export function findFactReads(evaluation: Evaluation): FactRead[] {
   return listFactsRead(evaluation)
@@ -102,9 +102,9 @@ function findFacts(policy: CompiledPolicy, evaluation: Evaluation): Set<Compiled
 }
 
 /**
- * Returns the read to make for a fact, or the reason why there is none. Each fact has its own step budget, so that an
- * expensive input cannot prevent another policy from reading its facts. If an input fails because of the fact that it
- * reads, the reason is the fault of that fact.
+ * Returns the call that reads a fact, or a fault. Each fact has its own step budget, so that an expensive input cannot
+ * prevent another policy from reading its facts. If an input fails because a fact that it reads has a fault, returns
+ * that fault.
  */
 function createCall(
   policy: CompiledPolicy,

@@ -9,8 +9,8 @@ import type { Evaluation } from "./evaluation.ts";
 export const MAX_REASON = 500;
 
 /**
- * The answer of one policy: its first rule that matches or whose condition fails. `reason_code` distinguishes the two
- * cases.
+ * The answer of one policy. It comes from the first rule that matches or whose condition fails; `reason_code`
+ * distinguishes the two.
  */
 export interface RuleAnswer {
   readonly policy: CompiledPolicy;
@@ -21,9 +21,8 @@ export interface RuleAnswer {
 }
 
 /**
- * Returns the answer of the first rule that matches; null if no rule matches. If the condition of an earlier rule
- * fails, returns a denial, because it is unknown whether that rule matches. If a pinned fact has no value, returns a
- * denial, because no one could see it.
+ * Returns the answer of the first rule that matches; null if no rule matches. Denies if the condition of an earlier
+ * rule fails, because that rule might match. Denies if a pinned fact has no value, because approvers could not see it.
  */
 export function findFirstMatch(policy: CompiledPolicy, evaluation: Evaluation): RuleAnswer | null {
   for (const rule of evaluation.rules(policy)) {

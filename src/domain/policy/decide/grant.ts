@@ -118,8 +118,8 @@ export function matchGrant(
   evaluation: Evaluation,
 ): number | null {
   const { compiled, request, matches, grantMatches, grantActivation } = resolveObligations(evaluation).evaluation;
-  const known = grantMatches.get(id);
-  if (known !== undefined) return known;
+  const cached = grantMatches.get(id);
+  if (cached !== undefined) return cached;
   const redacted = findRedactedPaths(compiled, request, matches);
   const covers = coversRequest(scope, grantActivation, redacted);
   const amount = covers ? (sum === null ? 0 : amountOf(sum, grantActivation, redacted)) : null;

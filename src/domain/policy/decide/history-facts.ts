@@ -44,8 +44,8 @@ export interface HistoryRead {
 /** A history that an action belongs to. */
 export interface HistoryMembership extends Pick<HistorySpan, "policy" | "basis" | "subject"> {
   /**
-   * Expiry of the membership: from then on, no window contains the action. It is the action's time plus a constant, so
-   * that one update can change both times. Milliseconds.
+   * Expiry of the membership, after which no window contains the action. It is the action's time plus a constant, so
+   * that one update can change both. Milliseconds.
    */
   until: number;
 }
@@ -182,9 +182,9 @@ function selectMembers(object: JsonObject, names: readonly string[] | null): Jso
 }
 
 /**
- * Returns true if the action might have run: it was allowed or approved, and permits can be used outside the service.
- * Also returns true for actions that the policies or a machine reviewer denied later, because the row does not say
- * whether they were approved first.
+ * Returns true if the action might have run. It was allowed or approved, and permits can be used outside the service.
+ * Also returns true for actions that the policies or a machine reviewer denied later, because the row does not record
+ * an earlier approval.
  */
 function mayHaveRun({ decision, reason_code, approved_until, started_at }: PastActionRow): boolean {
   return (
@@ -220,7 +220,7 @@ function belongsTo(
   return matchNames(tools, names.tool) && matchNames(operations, names.operation);
 }
 
-/** Whether an action with these names and this decision belongs to a history of the policy, whoever owns it. */
+/** Returns true if an action with these names and this decision belongs to a history of the policy, whoever owns it. */
 export function mayBelongTo(
   compiled: CompiledPolicySet,
   { policy, basis }: Pick<HistorySpan, "policy" | "basis">,
@@ -265,11 +265,11 @@ export function findUnknownHistories(evaluation: Evaluation): UnknownHistory[] {
     if (!belongsTo(policy, history, evaluation)) return [];
     const owner = findOwner(policy, history, evaluation);
     if (!("fault" in owner)) return [];
-    const why =
+    const reason =
       owner.fault === "no_session"
         ? "the request has no session token"
         : "its per could not be evaluated to a string, a number or a boolean";
-    return [{ policy, rule: history.rule, reason: `the history of policy "${policy.name}": ${why}` }];
+    return [{ policy, rule: history.rule, reason: `the history of policy "${policy.name}": ${reason}` }];
   });
 }
 

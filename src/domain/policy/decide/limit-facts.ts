@@ -191,7 +191,7 @@ const PLAIN = /^[\x20-\x7e]{0,128}$/;
 
 /**
  * Returns the key under which uses with this value of `per` are counted; null for types that cannot be a key. The key
- * is a short printable string, or else a digest of the value, so that every store can use it, whatever an agent sends.
+ * is a short printable string or a digest of the value, so that every store accepts it.
  */
 export function subjectOf(value: unknown): string | null {
   const plain = typeof value === "bigint" ? Number(value) : value;

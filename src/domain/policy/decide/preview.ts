@@ -1,6 +1,6 @@
 /**
  * Builds the preview of a request, which is the sentence of a rule's `approval.preview` with values from the request.
- * The agent controls the values, so they are rendered in a form that cannot be mistaken for text of the policy.
+ * The agent controls the values, so readers must be able to distinguish them from text of the policy.
  */
 import { unescapePointerToken } from "../../json-pointer.ts";
 import { clipText, formatCodePoint } from "../../text.ts";
@@ -87,8 +87,8 @@ export function findMember(request: object, pointer: string): unknown {
 }
 
 /**
- * Renders a value of a request on one line. Only strings get quotation marks, so that the string "120" differs from the
- * number 120.
+ * Renders a value of a request on one line. Puts only strings in quotation marks, so that the string "120" differs from
+ * the number 120.
  */
 export function renderValue(value: unknown): string {
   if (value === undefined) return "(not given)";

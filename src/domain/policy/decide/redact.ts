@@ -101,8 +101,8 @@ function change(params: JsonObject, paths: readonly string[], replacement: strin
 }
 
 /**
- * Replaces the member at a path, including in each object of a list. Also replaces a string, number or boolean in the
- * place of an object on the path. It can contain the value in another form, such as JSON in a string.
+ * Replaces the member at a path, including in each object of a list. If a string, number or boolean is where the path
+ * needs an object, replaces it as a whole, because it can contain the value in another form, such as JSON in a string.
  */
 function changeMember(
   value: JsonValue,

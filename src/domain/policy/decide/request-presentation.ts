@@ -75,9 +75,10 @@ function findDecidingRule(set: CompiledPolicySet, action: DecidedAction): Decidi
 }
 
 /**
- * Returns JSON pointers into `{params, context}`: first the members in `approval.show` of the deciding rule, then in
- * its preview, then in conditions. The conditions are those of the deciding rule, of earlier rules for the same
- * operation, and of the policy's limits. Earlier rules often did not match because of an amount.
+ * Returns JSON pointers into `{params, context}`, in this order: the members in `approval.show` of the deciding rule,
+ * in its preview, and in conditions. The conditions are those of the deciding rule, of earlier rules for the same
+ * operation, and of the policy's limits. Includes earlier rules because they often did not match only because of an
+ * amount.
  */
 function listMembersShownFirst({ deciding, ahead, limits }: DecidingRule): string[] {
   const pointers = new Set([

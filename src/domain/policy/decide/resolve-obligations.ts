@@ -22,8 +22,8 @@ export interface ResolvedObligations {
    */
   answers: readonly RuleAnswer[];
   /**
-   * The combined obligations. Empty if no rule has any, if a rule denies the submitted request, or if they cannot be
-   * met.
+   * The combined obligations. Empty if no rule has any, if a rule denies the submitted request, or if they contradict
+   * each other.
    */
   obligations: readonly Obligation[];
   isChanged: boolean;
@@ -78,9 +78,8 @@ type Applied =
 
 /**
  * Applies the obligations of every rule that matched. If a matched rule denies, returns the denials instead. Returns
- * null if there are no obligations. Skips suggested policies, whose failed conditions do not deny the action. Here, a
- * failed condition counts as a denial, so a suggested policy with an error would drop the obligations of all other
- * policies.
+ * null if there are no obligations. Skips suggested policies: a failed condition counts as a denial here, so an error
+ * in a suggested policy would drop the obligations of all others.
  */
 function applyRules(evaluation: Evaluation): Applied | null {
   const ownEvaluation = evaluation.withRequest(evaluation.request);
@@ -104,7 +103,7 @@ function findObliging(answers: readonly RuleAnswer[], path: string): RuleAnswer 
   return answers.find(({ rule }) => rule.obligations.some((each) => each.path === path)) as RuleAnswer;
 }
 
-/** Whether two requests read the same histories and facts, and belong to the same histories. */
+/** Returns true if two requests read the same histories and facts, and belong to the same histories. */
 export const readsSameFacts = (a: Evaluation, b: Evaluation): boolean => readsText(a) === readsText(b);
 
 /**

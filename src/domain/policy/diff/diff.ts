@@ -58,25 +58,25 @@ const VERB = { allow: "allows", deny: "denies", require_approval: "requires appr
 const VERB_PAST = { allow: "allowed", deny: "denied", require_approval: "required approval for" } as const;
 
 /**
- * Returns the changes: first the changes of the policy and its limits, then the changes of rules by new position
- * (removed rules by old position). A renamed rule counts as removed and added.
+ * Returns the changes: first those of the policy and its limits, then those of rules by new position (removed rules by
+ * old position). A renamed rule counts as removed and added.
  */
 export function diffPolicies(before: PolicyDocument, after: PolicyDocument): PolicyDifference[] {
   const changes: PolicyDifference[] = [];
-  const own = [
+  const policyChanges = [
     ...changedFields(POLICY_FIELDS, before, after),
     ...changedValues("facts", factsAsJson(before.facts), factsAsJson(after.facts)),
     ...changedValues("let", before.let, after.let),
     ...changedData(before.data, after.data),
   ];
-  if (own.length > 0) {
+  if (policyChanges.length > 0) {
     changes.push({
       kind: "policy_changed",
       rule: null,
       before: null,
       after: null,
-      fields: own,
-      summary: own.map((change) => describeChange("the policy", change)).join("; "),
+      fields: policyChanges,
+      summary: policyChanges.map((change) => describeChange("the policy", change)).join("; "),
     });
   }
   changes.push(...diffLimits(before.limits ?? [], after.limits ?? []));

@@ -1,7 +1,7 @@
 /**
- * Limits the size of what a decision records: the answer of every shadow policy, every channel, and the usage of every
- * limit. Rejects a policy set whose decisions could exceed the maximum size of an entry, because every decision would
- * then fail. Limits count although an entry contains only a commitment to their usage.
+ * Limits the size of what a decision records: the answers of shadow policies, the channels, and the usage of limits.
+ * Rejects a policy set whose decisions could exceed the maximum size of an entry, because every decision would then
+ * fail. Counts limits, although an entry contains only a commitment to their usage.
  */
 import { canonicalBytes } from "../../canonical.ts";
 import type { JsonValue } from "../../json.ts";
@@ -24,8 +24,8 @@ export const MAX_HISTORY_ACTIONS = 200;
 export const BASIS_DIGITS = 16;
 /**
  * Maximum size in bytes of the recorded answers of shadow policies, channels, limits and groups of approvers. The other
- * members of an entry use at most 27,000 bytes, including the tools of a registered agent. A denial because of an
- * earlier rejection is smaller, because its reason is shorter.
+ * members of an entry use at most 27,000 bytes, including the tools of a registered agent. A denial by an earlier
+ * rejection is smaller, because its reason is shorter.
  */
 const MAX_NAME_BYTES = 38_000;
 
@@ -34,10 +34,11 @@ export function checkEntrySize(document: PolicySetDocument, faults: CompileFault
   let [shadows, limits, histories, bytes] = [0, 0, 0, 0];
   for (const { policy, version, definition } of document.policies) {
     const rules = [...definition.rules, ...(definition.limits ?? [])];
-    const fault = (message: string, rule: string | null = null): void => void faults.push({ policy, rule, message });
+    const reportFault = (message: string, rule: string | null = null): void =>
+      void faults.push({ policy, rule, message });
     if (definition.mode === "shadow") {
       if (++shadows > MAX_SHADOW_POLICIES)
-        return fault(
+        return reportFault(
           `is the ${MAX_SHADOW_POLICIES + 1}st policy in shadow mode; at most ${MAX_SHADOW_POLICIES} can be active together`,
         );
       bytes += sizeOf({
@@ -50,12 +51,14 @@ export function checkEntrySize(document: PolicySetDocument, faults: CompileFault
     }
     limits += definition.limits?.length ?? 0;
     if (limits > MAX_LIMITS)
-      return fault(
+      return reportFault(
         `is the last of ${limits} limits; at most ${MAX_LIMITS} can be active together`,
         definition.limits?.at(-1)?.name,
       );
     if (definition.history !== undefined && ++histories > MAX_HISTORIES)
-      return fault(`is the ${MAX_HISTORIES + 1}st with a history; at most ${MAX_HISTORIES} can be active together`);
+      return reportFault(
+        `is the ${MAX_HISTORIES + 1}st with a history; at most ${MAX_HISTORIES} can be active together`,
+      );
     for (const { name } of definition.limits ?? [])
       bytes += sizeOf({
         policy,
@@ -70,11 +73,14 @@ export function checkEntrySize(document: PolicySetDocument, faults: CompileFault
         channels.add(channel);
         bytes += sizeOf(channel satisfies NonNullable<Decision["approval"]>["notify"][number]);
         if (channels.size > MAX_CHANNELS)
-          return fault(`names the ${MAX_CHANNELS + 1}st channel; a set can name at most ${MAX_CHANNELS}`, rule.name);
+          return reportFault(
+            `names the ${MAX_CHANNELS + 1}st channel; a set can name at most ${MAX_CHANNELS}`,
+            rule.name,
+          );
       }
     }
     if (bytes > MAX_NAME_BYTES)
-      return fault(
+      return reportFault(
         `the names of limits, of policies in shadow mode with their rules, of channels and of groups of approvers take more than ${MAX_NAME_BYTES} bytes in the record of a decision up to here; shorten them, or have fewer`,
       );
   }
@@ -106,8 +112,8 @@ export function checkFactCounts(
 }
 
 /**
- * Returns the maximum number of bytes that the approvers of one policy use in a decision: the approvers of one rule and
- * of every limit. Does not count plans without groups, because one of them implies the others.
+ * Returns the maximum number of bytes that the approvers of one policy occupy in a decision: the approvers of one rule
+ * and of every limit. Omits plans without groups, because combined plans contain at most one of them.
  */
 function planBytes({ rules, limits = [] }: PolicyDocument): number {
   const bytesOf = ({ approval }: Pick<PolicyDocument["rules"][number], "approval">): number => {

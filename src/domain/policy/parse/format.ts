@@ -29,7 +29,7 @@ const INVISIBLE = /[\p{Cf}\p{Zl}\p{Zp}\u0085]/gu;
 
 type FormatResult = { ok: true; text: string } | { ok: false; message: string };
 
-/** Maximum number of passes. Each pass moves a comment in an unusual position by only one step. */
+/** Maximum number of passes. Each pass moves a misplaced comment by only one step. */
 const MAX_ROUNDS = 5;
 
 /**
@@ -37,7 +37,7 @@ const MAX_ROUNDS = 5;
  * different result.
  */
 export function formatYaml(source: string): FormatResult {
-  const refuse = (why: string): FormatResult => ({ ok: false, message: `the file was not changed: ${why}` });
+  const refuse = (reason: string): FormatResult => ({ ok: false, message: `the file was not changed: ${reason}` });
   let text = formatOnce(source);
   for (let round = 1; text !== null && round <= MAX_ROUNDS; round++) {
     const next = formatOnce(text);
@@ -45,8 +45,8 @@ export function formatYaml(source: string): FormatResult {
       text = next;
       continue;
     }
-    const why = findDifference(source, text);
-    return why === null ? { ok: true, text } : refuse(why);
+    const reason = findDifference(source, text);
+    return reason === null ? { ok: true, text } : refuse(reason);
   }
   return refuse(text === null ? "it cannot be read, or is empty" : "repeated formatting does not converge");
 }

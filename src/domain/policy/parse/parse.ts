@@ -242,8 +242,8 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
     return faults;
   const misshapen = new Set(faults.map(({ pointer }) => /^\/(?:rules|limits|results)\/\d+/.exec(pointer)?.[0]));
   const { tools, case_sensitive = false } = value as Partial<PolicyDocument>;
-  const known = faults.some(({ pointer }) => pointer.startsWith("/tools")) ? undefined : tools;
-  const schemas = { ...(known === undefined ? {} : { tools: known }), case_sensitive };
+  const validTools = faults.some(({ pointer }) => pointer.startsWith("/tools")) ? undefined : tools;
+  const schemas = { ...(validTools === undefined ? {} : { tools: validTools }), case_sensitive };
   const dataFaults = findDataFaults((value as Partial<PolicyDocument>).data);
   if (dataFaults.length > 0 || faults.some(({ pointer }) => /^\/(let|data)/.test(pointer)))
     return [...faults, ...dataFaults];

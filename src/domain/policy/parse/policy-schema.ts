@@ -33,15 +33,15 @@ const EditableBounds = Type.Object(
   { additionalProperties: false },
 );
 
-const Glob = (what: string) =>
+const Glob = (noun: string) =>
   Type.String({
     minLength: 1,
     maxLength: 256,
-    description: `${what}; \`*\` stands for any characters, \`?\` for one.`,
+    description: `${noun}; \`*\` stands for any characters, \`?\` for one.`,
   });
-const Globs = (what: string) =>
-  Type.Union([Glob(what), Type.Array(Glob(what), { minItems: 1, maxItems: 200 })], {
-    description: `${what}; one glob or a list.`,
+const Globs = (noun: string) =>
+  Type.Union([Glob(noun), Type.Array(Glob(noun), { minItems: 1, maxItems: 200 })], {
+    description: `${noun}; one glob or a list.`,
   });
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 100, description });
 const Description = Type.Optional(Type.String({ maxLength: 2000, description: "For readers." }));

@@ -87,13 +87,13 @@ export function resolveSharedData(value: JsonValue, shared: SharedData): { value
   if (!Array.isArray(names)) return { value, faults: [] };
   const faults = names.flatMap((name, i): DataFault[] => {
     if (typeof name === "string" && shared.values.has(name)) return [];
-    const known = [...shared.values.keys()];
-    const suggestion = typeof name === "string" ? findSimilarName(name, known) : null;
+    const knownNames = [...shared.values.keys()];
+    const suggestion = typeof name === "string" ? findSimilarName(name, knownNames) : null;
     const hint =
       suggestion !== null
         ? `did you mean "${suggestion}"?`
-        : known.length > 0
-          ? `the folder has ${known.join(", ")}`
+        : knownNames.length > 0
+          ? `the folder has ${knownNames.join(", ")}`
           : "write one, in a file such as limits_data.yaml with the keys data and values";
     return [{ pointer: `/data/${i}`, detail: `there is no shared data ${JSON.stringify(name)}; ${hint}` }];
   });

@@ -6,15 +6,14 @@ export interface RuleCoverage {
   policy: string;
   rule: string;
   /**
-   * Number of actions for which the rule was its policy's answer or the limit was exceeded, even if another policy was
-   * stricter.
+   * Number of actions for which the rule was its policy's answer, or the limit was exceeded. Counts the action even if
+   * another policy was stricter.
    */
   reached: number;
   /** Number of actions for which the rule's condition failed. They do not test the rule's effect. */
   failed: number;
   /**
-   * Number of actions for which the rule's condition was true, and number for which it was false. Null if there is no
-   * condition.
+   * Number of actions for which the rule's condition was true, and for which it was false. Null without a condition.
    */
   condition: { true: number; false: number } | null;
 }

@@ -51,7 +51,7 @@ function findShadowDifferences(
   expected: NonNullable<Expectation["shadow"]>[string],
 ): string[] {
   const { effect, rule } = typeof expected === "string" ? { effect: expected, rule: undefined } : expected;
-  const outcome = shadow.find((one) => one.policy === policy);
+  const outcome = shadow.find((candidate) => candidate.policy === policy);
   return [
     ...(outcome?.effect === effect ? [] : [differs(`shadow.${policy}`, outcome?.effect ?? "no answer", effect)]),
     ...(rule === undefined || outcome?.rule === rule

@@ -45,8 +45,8 @@ export function withGivenInputs(
   { history, facts, used }: Optional<"history" | "facts" | "used">,
 ): Facts {
   const remembered = withGivenHistory(compiled, request, requesterFacts, now, history);
-  const known = withGivenFacts(compiled, request, remembered, now, facts);
-  return withAssumedActivation(compiled, request, known, now, used);
+  const factsSoFar = withGivenFacts(compiled, request, remembered, now, facts);
+  return withAssumedActivation(compiled, request, factsSoFar, now, used);
 }
 
 /** Returns the first given fact that no policy declares, as a sentence; null if there is none. */

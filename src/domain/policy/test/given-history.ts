@@ -84,7 +84,7 @@ function givenRow(
   const { result = {} } = given;
   const request: ActionRequest = { agent_id, tool, operation, params, context: (given.context ?? {}) as JsonObject };
   const at = now - (parseDuration(ago) ?? 0);
-  const known: Facts = {
+  const factsSoFar: Facts = {
     principal: { ...facts.principal, ...(key_id === undefined ? {} : { key_id }) },
     ...(session === undefined ? facts.session && { session: facts.session } : givenSession(session)),
   };
@@ -106,5 +106,5 @@ function givenRow(
     started_at: null,
     erased_at: null,
   };
-  return { row, places: findHistoryMemberships(new Evaluation(compiled, request, known, at), effect) };
+  return { row, places: findHistoryMemberships(new Evaluation(compiled, request, factsSoFar, at), effect) };
 }

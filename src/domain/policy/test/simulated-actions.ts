@@ -291,14 +291,14 @@ export class SimulatedActions {
       toHistoryFact(read, read.span === null ? [] : this.readPast(read.span), first, actionId),
     );
     const remembered = history.length === 0 ? base : { ...base, history };
-    const known = withGivenFacts(this.compiled, request, remembered, this.now, given);
-    const evaluation = known === base ? first : first.withFacts(known);
+    const factsSoFar = withGivenFacts(this.compiled, request, remembered, this.now, given);
+    const evaluation = factsSoFar === base ? first : first.withFacts(factsSoFar);
     const effects = findEffects(evaluation).flatMap(
       (effect) =>
         toEffectFact(effect, typeof effect.span === "string" ? [] : this.readPast(effect.span), this.now, actionId) ??
         [],
     );
-    const all = effects.length === 0 ? known : { ...known, effects };
+    const all = effects.length === 0 ? factsSoFar : { ...factsSoFar, effects };
     const needs = findMatchedLimits(evaluation);
     const limits = needs.map((need) => {
       const recorded = counted === null ? null : findRecordedUsage(counted, need);
