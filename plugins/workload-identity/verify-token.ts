@@ -133,7 +133,7 @@ function assertClaims({ platform, audience, max_lifetime_seconds }: IssuerOption
     throw invalidToken(`it is valid for longer than ${max_lifetime_seconds} seconds`);
   if (cnf !== undefined) throw invalidToken("it is bound to a key (`cnf`), and cannot be used as a bearer token");
   if (platform !== "id-jag") return;
-  if (typeof client_id !== "string" || client_id === "" || typeof jti !== "string" || iat === undefined)
+  if ([client_id, jti].some((text) => typeof text !== "string" || text === "") || iat === undefined)
     throw invalidToken("an ID-JAG needs `client_id`, `jti` and `iat`");
 }
 
