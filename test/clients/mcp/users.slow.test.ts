@@ -135,6 +135,8 @@ after(async () => {
   authorization?.closeAllConnections();
   authorization?.close();
   await company?.close();
+  // A test has started another one.
+  await setup?.listening.stop(0);
   await setup?.close();
 });
 
@@ -199,16 +201,17 @@ for (const revision of Object.keys(REVISIONS) as (keyof typeof REVISIONS)[])
       bob: await connect(() => tokens.bob, revision),
     };
     await Promise.all(
-      Array.from({ length: 20 }, (_, i) =>
-        (i % 2 === 0 ? connected.ada : connected.bob).echo(i % 2 === 0 ? "ada" : "bob"),
-      ),
+      Array.from({ length: 20 }, (_, i) => {
+        const name = i % 2 === 0 ? "ada" : "bob";
+        return connected[name].echo(`${name} ${i} ${revision}`);
+      }),
     );
     assert.equal(calls.length, 20);
-    for (const { sub, text } of calls) assert.equal(sub, `${String(text)} for ${SERVER}`);
+    for (const { sub, text } of calls) assert.equal(sub, `${String(text).slice(0, 3)} for ${SERVER}`);
     const actions = (await setup.actions()).slice(0, 20);
     for (const { params, submitted_by, agent_id } of actions as any[]) {
-      const name = params.text === "ada" ? "Ada" : "Bob";
-      assert.deepEqual([submitted_by.principal ?? submitted_by, agent_id], [person(name), "assistant"]);
+      const name = params.text.startsWith("ada") ? "Ada" : "Bob";
+      assert.deepEqual([submitted_by, agent_id], [person(name).slice("user:".length), "assistant"]);
     }
     assert.equal(exchanges.length, 2, "one exchange for each token");
     assert.ok(!seen.some((header) => header.includes(tokens.ada) || header.includes(tokens.bob)));
@@ -367,7 +370,7 @@ test("while the service is down nothing runs, and a deactivated user is refused 
   const { client, echo } = await connect(() => token);
   const { port } = new URL(setup.listening.url);
   await setup.listening.stop(0);
-  await assert.rejects(echo("down"), /503|cannot verify/);
+  await assert.rejects(echo("down"), /Assent cannot verify the token now/);
   assert.deepEqual(calls, []);
   setup.listening = await serve((request, info) => setup.service.runtime.fetch(request, info), {
     host: "127.0.0.1",
@@ -381,8 +384,8 @@ test("while the service is down nothing runs, and a deactivated user is refused 
   const path = `/v1/users/${person("Bob").slice(5)}/end`;
   await setup.service.call("POST", path, { key: setup.service.admin, body: { reason: "left" } });
   calls = [];
-  await assert.rejects(echo("left"), /401|Unauthorized/i);
-  await assert.rejects(client.listTools(), /401|Unauthorized/i);
+  for (const request of [() => echo("left"), () => client.listTools()])
+    await assert.rejects(request, (error) => (error as { status?: number }).status === 401);
   assert.deepEqual(calls, []);
 });
 
