@@ -53,6 +53,7 @@ const TAGS = {
   provenance: "Proofs for verifiers of the ledger.",
   replay: "Evaluation of recorded decisions, with the same or with other policies.",
   "well-known": "Keys and metadata for tools that verify permits. No key is needed.",
+  "workload-identity": "The exchange of an ID-JAG for an access token. Present if an issuer of ID-JAGs is configured.",
   health: "Checks and metrics for supervisors, load balancers and monitoring.",
   docs: "This document.",
 };

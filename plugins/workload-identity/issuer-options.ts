@@ -38,7 +38,9 @@ const IssuerOptions = Type.Object(
   {
     id: Id("Recorded with each decision, as `principal.claims.issuer`."),
     platform: Type.Union(
-      (["kubernetes", "github-actions", "spiffe", "id-jag"] as const).map((platform) => Type.Literal(platform)),
+      (["kubernetes", "github-actions", "spiffe", "id-jag", "oauth"] as const).map((platform) =>
+        Type.Literal(platform),
+      ),
       { description: "Determines which types of tokens are accepted." },
     ),
     issuer: Type.String({
@@ -84,6 +86,21 @@ const IssuerOptions = Type.Object(
           "Claims that conditions read as `principal.claims.NAME`, and that are recorded. Maps each NAME to the name of a claim, or to the path of a nested claim.",
       },
     ),
+    clients: Type.Record(
+      Type.String({ minLength: 1, maxLength: 500 }),
+      Type.String({ minLength: 32, maxLength: 500 }),
+      {
+        default: {},
+        description:
+          "For `id-jag`: the secret of each client, by its `client_id`. Generate it at random, and use environment variables.",
+      },
+    ),
+    resources: Type.Array(Type.String({ pattern: "^https?://[^\\s?#]+$", maxLength: 500 }), {
+      default: [],
+      maxItems: 50,
+      description:
+        "For `id-jag`: what the claim `resource` can name besides this service, such as the address of an MCP proxy.",
+    }),
     workloads: Type.Array(WorkloadOptions, {
       minItems: 1,
       maxItems: 200,
@@ -93,6 +110,9 @@ const IssuerOptions = Type.Object(
   closed,
 );
 export type IssuerOptions = Static<typeof IssuerOptions>;
+
+/** Whether tokens of the platform name a client and the user that it acts for. */
+export const actsForUser = (platform: IssuerOptions["platform"]): boolean => ["id-jag", "oauth"].includes(platform);
 
 export const Options = Type.Object(
   {
@@ -108,8 +128,11 @@ export const Options = Type.Object(
 /** Names of claims that the plugin sets. */
 const RESERVED = ["issuer", "subject", "client_id"];
 
-/** Throws an Error for options that no token could satisfy, or that are ambiguous. */
-export function assertIssuers(issuers: readonly IssuerOptions[]): void {
+/**
+ * Throws an Error for options that no token could satisfy, or that are ambiguous.
+ * @param self the issuer identifier of this service; null if it has no public address
+ */
+export function assertIssuers(issuers: readonly IssuerOptions[], self: string | null): void {
   for (const key of ["id", "issuer"] as const) assertDistinct(issuers, key, `issuers have the ${key}`);
   for (const issuer of issuers) {
     const about = `the issuer "${issuer.id}"`;
@@ -119,23 +142,32 @@ export function assertIssuers(issuers: readonly IssuerOptions[]): void {
       throw new Error(`${about} names the claim "${reservedClaim}", which is always recorded`);
     if (issuer.platform === "spiffe" && !/^spiffe:\/\/[a-z0-9._-]+$/.test(issuer.issuer))
       throw new Error(`${about} must be a trust domain such as spiffe://example.org; got ${issuer.issuer}`);
+    if (issuer.platform === "id-jag" && issuer.audience !== self)
+      throw new Error(
+        `${about} must have the audience ${self ?? "of `server.public_url`, which is not set"}, because an ID-JAG names this service; got ${issuer.audience}`,
+      );
+    if (issuer.platform !== "id-jag" && Object.keys(issuer.clients).length + issuer.resources.length > 0)
+      throw new Error(`${about} cannot have \`clients\` or \`resources\`, which are for id-jag`);
     for (const workload of issuer.workloads) assertWorkload(issuer, workload);
   }
 }
 
-function assertWorkload({ id, platform, issuer, claims }: IssuerOptions, workload: WorkloadOptions): void {
+function assertWorkload({ id, platform, issuer, claims, clients }: IssuerOptions, workload: WorkloadOptions): void {
   const about = `the workload "${workload.id}" of the issuer "${id}"`;
   const { subject, where, owner } = workload;
   const fault = subject === undefined ? null : findSubjectFault(subject);
   if (fault !== null) throw new Error(`${about} has a subject that ${fault}`);
-  const known = [...RESERVED.filter((name) => name !== "client_id" || platform === "id-jag"), ...Object.keys(claims)];
+  const known = [...RESERVED.filter((name) => name !== "client_id" || actsForUser(platform)), ...Object.keys(claims)];
   const unknown = Object.keys(where).find((name) => !known.includes(name));
   if (unknown !== undefined)
     throw new Error(`${about} requires the claim "${unknown}", which is not in \`claims\` of its issuer`);
   if (owner !== undefined && referenceKey(owner) === null)
     throw new Error(`${about} has the owner "${owner}", which identifies no one; give ${REFERENCE_FORMS}`);
-  if (platform === "id-jag") {
-    if (where["client_id"] === undefined) throw new Error(`${about} needs \`where: { client_id: … }\`, its MCP client`);
+  if (actsForUser(platform)) {
+    const client = where["client_id"];
+    if (client === undefined) throw new Error(`${about} needs \`where: { client_id: … }\`, its MCP client`);
+    if (platform === "id-jag" && !Object.hasOwn(clients, client))
+      throw new Error(`${about} has the client "${client}", which has no secret in \`clients\` of its issuer`);
     if (owner !== undefined) throw new Error(`${about} cannot have an owner: the user in the token is the owner`);
   } else if (subject === undefined) throw new Error(`${about} needs a subject`);
   else if (platform === "spiffe" && !subject.startsWith(`${issuer}/`))

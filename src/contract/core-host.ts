@@ -60,7 +60,7 @@ export interface Keys {
    */
   workload(
     bearer: { key_id: string } | { user_id: string; agent_id: string },
-    token: Pick<WorkloadIdentity, "claims" | "expires_at">,
+    token: Omit<WorkloadIdentity, "user_id">,
   ): Promise<Credential | null>;
   /**
    * Returns the current rights of the key or user with this id, for code that has no credential. Returns null if there

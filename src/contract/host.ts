@@ -85,6 +85,8 @@ export interface WorkloadIdentity {
   readonly expires_at: number;
   /** The user that the agent acts for. Null for a workload that has its own key. */
   readonly user_id: string | null;
+  /** The only scopes of the preset `agent` that the token has. Absent if it has all of them. */
+  readonly scopes?: readonly Scope[];
 }
 
 /** Sequence number and leaf hash of a recorded entry. */

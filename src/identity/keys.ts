@@ -177,21 +177,17 @@ export class KeyService implements Keys {
 
   async workload(
     bearer: Parameters<Keys["workload"]>[0],
-    { claims, expires_at }: Pick<WorkloadIdentity, "claims" | "expires_at">,
+    token: Omit<WorkloadIdentity, "user_id">,
   ): Promise<Credential | null> {
     const head = await this.options.head();
     const { epoch } = head;
     await this.options.directory.follow(this.options.storage, head);
     if ("user_id" in bearer)
-      return this.options.users.agentCredential(bearer.user_id, bearer.agent_id, {
-        claims,
-        expires_at,
-        user_id: bearer.user_id,
-      });
+      return this.options.users.agentCredential(bearer.user_id, bearer.agent_id, { ...token, user_id: bearer.user_id });
     const credential = await this.readKey(bearer.key_id, epoch);
     if (credential === null) return null;
     this.options.used(credential.key.id, this.options.clock());
-    return toWorkloadCredential(credential, { claims, expires_at, user_id: null });
+    return toWorkloadCredential(credential, { ...token, user_id: null });
   }
 
   private isLive(key: KeyRow, now: number): boolean {

@@ -17,12 +17,12 @@ import {
 import { principalOfUser } from "../domain/principals.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { nextShiftChange } from "../domain/rota.ts";
-import { hasScope, SCOPE_PRESETS, type Scope } from "../domain/scopes.ts";
+import { hasScope, type Scope } from "../domain/scopes.ts";
 import { userState, type User, type Users } from "../domain/users.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 import { extendVisibility, intersectVisibility } from "../domain/visibility.ts";
 import type { Directory } from "./directory.ts";
-import { assertUnexpired } from "./workloads.ts";
+import { assertUnexpired, scopesOfToken } from "./workloads.ts";
 
 export interface UserService extends UserList {
   /** Returns the users as of the last commit that this process followed. Reads nothing. */
@@ -229,8 +229,9 @@ function createAgentCredential(
 ): Credential {
   // The user's agents share the user's id, so also compare the agent.
   const limits = { within: [{ agents: null, tools: null, agent_id: agentId, submitted_by: key.id }] };
+  const scopes = scopesOfToken(workload);
   return {
-    key: { ...key, scopes: [...SCOPE_PRESETS.agent], agent_id: agentId },
+    key: { ...key, scopes: [...scopes], agent_id: agentId },
     epoch,
     valid_until: workload.expires_at,
     principal,
@@ -239,6 +240,6 @@ function createAgentCredential(
     visibility: limits,
     limits,
     workload,
-    hasScope: (scope) => hasScope(SCOPE_PRESETS.agent, scope),
+    hasScope: (scope) => hasScope(scopes, scope),
   };
 }

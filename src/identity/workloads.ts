@@ -1,16 +1,21 @@
 /** Credentials of agents that authenticate with a verified token instead of an API key. */
 import { Refusal } from "../contract/errors.ts";
 import type { Credential, WorkloadIdentity } from "../contract/host.ts";
-import { hasScope, SCOPE_PRESETS } from "../domain/scopes.ts";
+import { hasScope, type Scope, SCOPE_PRESETS } from "../domain/scopes.ts";
+
+/** Returns the scopes that the token of an agent has. */
+export const scopesOfToken = ({ scopes }: WorkloadIdentity): readonly Scope[] =>
+  SCOPE_PRESETS.agent.filter((scope) => scopes?.includes(scope) ?? true);
 
 /** Returns a workload's credential from the credential of its key. It has at most the scopes of an agent. */
 export function toWorkloadCredential(credential: Credential, workload: WorkloadIdentity): Credential {
   const { hasScope: keyHasScope } = credential;
+  const scopes = scopesOfToken(workload);
   return {
     ...credential,
     workload,
     valid_until: Math.min(credential.valid_until ?? Infinity, workload.expires_at),
-    hasScope: (scope) => hasScope(SCOPE_PRESETS.agent, scope) && keyHasScope(scope),
+    hasScope: (scope) => hasScope(scopes, scope) && keyHasScope(scope),
   };
 }
 

@@ -41,6 +41,7 @@ function start(issuers = configured()): Promise<Service> {
   return startService({
     change(config) {
       config.agents = "bound";
+      config.server.public_url = AUDIENCE;
       config.rate_limits.bad_keys_per_minute = 0;
     },
     plugins: [{ plugin: workloadIdentity as Plugin, options: { issuers }, origin: "workload-identity", core: true }],
@@ -73,6 +74,7 @@ function configured(): object[] {
       platform: "id-jag",
       issuer: COMPANY,
       keys: ci.jwks,
+      clients: { desktop: "a secret of a client, 32 characters or more" },
       workloads: [{ id: "desktop", agent: "desktop", where: { client_id: "desktop" } }],
     },
     {
@@ -274,12 +276,13 @@ describe("claims", () => {
     assert.equal((await use(await sign({ list: ["a", "b"] }))).status, 200);
   });
 
-  test("an ID token, or an incomplete ID-JAG, is not accepted as an ID-JAG", async () => {
+  test("an ID token, an incomplete ID-JAG and a complete one are no bearer tokens", async () => {
     const jag = { iss: COMPANY, sub: "ada", client_id: "desktop" };
     await assertRefused(sign(jag), /type jwt/);
     for (const missing of ["client_id", "jti", "iat"])
-      await assertRefused(sign({ ...jag, [missing]: undefined }, { typ: "oauth-id-jag+jwt" }), /ID-JAG needs/, missing);
-    await assertRefused(sign({ ...jag, client_id: "other" }, { typ: "oauth-id-jag+jwt" }), /no workload/);
+      await assertRefused(sign({ ...jag, [missing]: undefined }, { typ: "oauth-id-jag+jwt" }), /a token of id-jag needs/, missing);
+    await assertRefused(sign({ ...jag, jti: "" }, { typ: "oauth-id-jag+jwt" }), /a token of id-jag needs/);
+    await assertRefused(sign(jag, { typ: "oauth-id-jag+jwt" }), /exchange it for an access token at \/oauth\/token/);
   });
 
   test("a JWT-SVID of a different trust domain, including one with the same prefix", async () => {
@@ -400,7 +403,10 @@ describe("keys of an issuer", () => {
 
 test("invalid tokens from one address are limited as invalid keys are", async () => {
   const limited = await startService({
-    change: (config) => (config.rate_limits.bad_keys_per_minute = 3),
+    change(config) {
+      config.rate_limits.bad_keys_per_minute = 3;
+      config.server.public_url = AUDIENCE;
+    },
     plugins: [
       {
         plugin: workloadIdentity as Plugin,
@@ -433,6 +439,10 @@ test("options that no token could satisfy, or that could be read in two ways, st
     [withWorkload(first, { owner: "Ada Lovelace" }), /"Ada Lovelace", which identifies no one/],
     [withWorkload(jag, { where: {} }), /client_id/],
     [withWorkload(jag, { owner: "user:x" }), /cannot have an owner/],
+    [withWorkload(jag, { where: { client_id: "toString" } }), /the client "toString", which has no secret/],
+    [[{ ...jag, clients: { desktop: "too short" } }], /clients/],
+    [[{ ...jag, audience: `${AUDIENCE}/` }], /must have the audience https:\/\/assent\.example\.com, .* got/],
+    [[{ ...first, clients: jag["clients"] }], /which are for id-jag/],
     [withWorkload(mesh, { subject: "spiffe://other.org/planner" }), /must have a subject in/],
     [[{ ...first, algorithms: ["HS256"] }], /algorithms/],
     [[{ ...first, algorithms: ["none"] }], /algorithms/],

@@ -4,6 +4,7 @@
  */
 import { userState } from "../../../src/domain/users.ts";
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { digestEmail } from "../../../src/domain/person-reference.ts";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +17,7 @@ import { type DecisionEntry, decodeEntry, type User } from "../../../src/core.ts
 import { toRfc3339, type Plugin } from "../../../src/plugin.ts";
 import { needs } from "../../support/features.ts";
 import { openAnswer, type OpenAnswer } from "../../support/open-answer.ts";
-import { invite, PAGE, type Person } from "../../support/people.ts";
+import { invite, ORIGIN, PAGE, type Person } from "../../support/people.ts";
 import { ROOT } from "../../support/process.ts";
 import { addPerson, makeKey, startService, type Answer, type Service, person } from "../../support/service.ts";
 import { startTokenIssuer, type TokenIssuer } from "../../support/token-issuer.ts";
@@ -26,6 +27,7 @@ const AUDIENCE = "https://assent.example.com";
 const GITHUB = "https://token.actions.githubusercontent.com";
 const CLUSTER = "https://kubernetes.default.svc.cluster.local";
 const COMPANY = "https://login.example.com";
+const SECRET = "a secret of a client, 32 characters or more";
 const POLICY = `
 policy: workloads
 rules:
@@ -80,6 +82,7 @@ before(async () => {
     policy: POLICY,
     change(config) {
       config.agents = "bound";
+      config.server.public_url = ORIGIN;
       config.rate_limits.bad_keys_per_minute = 0;
       config.rate_limits.per_key = { requests: 1000, seconds: 60 };
     },
@@ -143,14 +146,14 @@ function issuers(): object[] {
       id: "company",
       platform: "id-jag",
       issuer: COMPANY,
-      audience: AUDIENCE,
+      audience: ORIGIN,
       algorithms: ["RS256"],
       keys: company.jwks,
-      claims: { scope: "scope" },
       workloads: [
         { id: "desktop", agent: "desktop", where: { client_id: "mcp-desktop" } },
         { id: "mailer", agent: "mailer", where: { client_id: "mcp-mailer" } },
       ],
+      clients: { "mcp-desktop": SECRET, "mcp-mailer": SECRET },
     },
   ];
 }
@@ -203,14 +206,31 @@ function clusterClaims(over: object = {}): object {
 const idJagClaims = (sub: string, over: object = {}): object => ({
   iss: COMPANY,
   sub,
-  aud: AUDIENCE,
+  aud: ORIGIN,
   client_id: "mcp-desktop",
-  jti: "jag-1",
-  resource: "https://mcp.example.com/",
-  scope: "pay",
+  jti: randomUUID(),
   ...times(300),
   ...over,
 });
+
+/** Returns the access token that a client gets for an ID-JAG of this user. */
+async function actFor(sub: string, client_id = "mcp-desktop"): Promise<string> {
+  const assertion = await company.sign(idJagClaims(sub, { client_id }), { typ: "oauth-id-jag+jwt" });
+  const answer = await exchange(service, { assertion, client_id });
+  assert.equal(answer.status, 200, JSON.stringify(answer.body));
+  return answer.body.access_token;
+}
+
+const exchange = (from: Service, form: Record<string, string>): Promise<Answer> =>
+  from.call("POST", "/oauth/token", {
+    key: null,
+    raw: new URLSearchParams({
+      grant_type: "urn:ietf:params:oauth:grant-type:jwt-bearer",
+      client_secret: SECRET,
+      ...form,
+    }).toString(),
+    headers: { "content-type": "application/x-www-form-urlencoded" },
+  });
 
 const signGithub = (repository?: string, over?: object): Promise<string> =>
   github.sign(githubClaims(repository, over), { typ: "JWT" });
@@ -300,7 +320,7 @@ test("a JWT-SVID without `iss` submits, and so does one whose key is in a SPIFFE
 test("an ID-JAG submits for its user, who cannot approve, not even after a change of name", async () => {
   const ada = await signedInUser("ada");
   const bob = await signedInUser("bob");
-  const token = await company.sign(idJagClaims("ada"), { typ: "oauth-id-jag+jwt" });
+  const token = await actFor("ada");
   const asked = await submit(token, "desktop", "pay");
   assert.equal(asked.body.status, "pending_approval", JSON.stringify(asked.body));
   const { submitted_by, facts } = await decisionOf(asked);
@@ -321,17 +341,15 @@ test("an ID-JAG submits for its user, who cannot approve, not even after a chang
 test("an agent that acts for one user cannot see another user's data", async () => {
   await signedInUser("carol");
   await signedInUser("dan");
-  const sign = (sub: string) => company.sign(idJagClaims(sub), { typ: "oauth-id-jag+jwt" });
-  const asked = await submit(await sign("carol"), "desktop", "pay", "secret");
+  const asked = await submit(await actFor("carol"), "desktop", "pay", "secret");
   const read = async (key: string) => (await service.call("GET", `/v1/actions/${asked.body.id}`, { key })).status;
-  assert.equal(await read(await sign("carol")), 200);
-  assert.equal(await read(await sign("dan")), 404);
+  assert.equal(await read(await actFor("carol")), 200);
+  assert.equal(await read(await actFor("dan")), 404);
 });
 
 test("an agent cannot read, start, finish, cancel or repeat an action of another agent of the same user", async () => {
   const person = await signedInUser("hal");
-  const sign = (client_id: string) => company.sign(idJagClaims("hal", { client_id }), { typ: "oauth-id-jag+jwt" });
-  const [desktop, mailer] = [await sign("mcp-desktop"), await sign("mcp-mailer")];
+  const [desktop, mailer] = [await actFor("hal"), await actFor("hal", "mcp-mailer")];
   const request = { tool: "calendar", operation: "run", params: {} };
   const post = (key: string, path: string, body: object, headers = {}): Promise<Answer> =>
     service.call("POST", path, { key, body, headers });
@@ -373,7 +391,7 @@ test(
   needs("sub-agents"),
   async () => {
     const kim = await signedInUser("kim");
-    const token = await company.sign(idJagClaims("kim"), { typ: "oauth-id-jag+jwt" });
+    const token = await actFor("kim");
     const helper = (await makeKey(service, { name: "helper", preset: "agent", agent_id: "helper" })).key;
     const body = { agent_id: "helper", for: "2h", tools: ["calendar"] };
     const given = await service.call("POST", "/v1/authorities", { key: token, body });
@@ -397,9 +415,7 @@ test(
   async () => {
     await signedInUser("lea");
     await signedInUser("max");
-    const sign = (sub: string, client_id: string): Promise<string> =>
-      company.sign(idJagClaims(sub, { client_id }), { typ: "oauth-id-jag+jwt" });
-    const leas = await sign("lea", "mcp-desktop");
+    const leas = await actFor("lea");
     const give = async (agent_id: string): Promise<string> =>
       (
         await service.call("POST", "/v1/authorities", {
@@ -420,7 +436,7 @@ test(
       ["mcp-desktop", [toDesktop.id]],
       ["mcp-mailer", []],
     ] as const) {
-      const key = await sign("max", client);
+      const key = await actFor("max", client);
       assert.deepEqual(await listed(key), seen);
       for (const id of [toHelper, toMailer]) {
         assert.equal((await service.call("GET", `/v1/authorities/${id}`, { key })).status, 404);
@@ -428,18 +444,19 @@ test(
       }
       assert.equal(await end(toDesktop.id, key), client === "mcp-desktop" ? 403 : 404);
     }
-    assert.deepEqual(await listed(await sign("lea", "mcp-mailer")), [toMailer], "the other agent of the same user");
-    assert.equal(await end(toMailer, await sign("lea", "mcp-mailer")), 403);
+    assert.deepEqual(await listed(await actFor("lea", "mcp-mailer")), [toMailer], "the other agent of the same user");
+    assert.equal(await end(toMailer, await actFor("lea", "mcp-mailer")), 403);
     for (const id of [toDesktop.id, toMailer, toHelper]) assert.equal(await end(id, leas), 200);
   },
 );
 
 test("an ID-JAG of someone who never signed in, or who was deactivated, is rejected", async () => {
-  const unknown = await submit(await company.sign(idJagClaims("zoe"), { typ: "oauth-id-jag+jwt" }), "desktop", "pay");
-  assert.equal(unknown.status, 401);
-  assert.match(unknown.body.detail, /never signed in/);
+  const assertion = await company.sign(idJagClaims("zoe"), { typ: "oauth-id-jag+jwt" });
+  const unknown = await exchange(service, { assertion, client_id: "mcp-desktop" });
+  assert.deepEqual([unknown.status, unknown.body.error], [400, "invalid_grant"]);
+  assert.match(unknown.body.error_description, /never signed in/);
   const fred = await signedInUser("fred");
-  const token = await company.sign(idJagClaims("fred"), { typ: "oauth-id-jag+jwt" });
+  const token = await actFor("fred");
   const asked = await submit(token, "desktop", "pay");
   assert.equal(asked.body.status, "pending_approval");
   await service.call("POST", `/v1/users/${fred.id}/end`, { key: service.admin, body: { reason: "left" } });
@@ -453,7 +470,7 @@ test(
   needs("events"),
   async () => {
     const grace = await signedInUser("grace");
-    const token = await company.sign(idJagClaims("grace"), { typ: "oauth-id-jag+jwt" });
+    const token = await actFor("grace");
     const left = ({ headers }: Answer): number => Number(/r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1]);
     const before = left(await grace.call("GET", "/v1/me"));
     const opened: OpenAnswer[] = [];
@@ -625,7 +642,12 @@ test("the configurations in the documentation accept tokens of their platforms",
   );
   const keys = [github, cluster, mesh, company].map(({ jwks }) => jwks);
   const options = { issuers: documented.map((issuer, at) => ({ ...issuer, keys: keys[at] })) };
+  const documentedSecret = "a secret of a client that a variable contains";
+  const [company_] = options.issuers.slice(-1) as unknown as { clients: Record<string, string> }[];
+  assert.deepEqual(company_?.clients, { "mcp-desktop": "${MCP_DESKTOP_SECRET}" });
+  if (company_ !== undefined) company_.clients["mcp-desktop"] = documentedSecret;
   const other = await startService({
+    change: (config) => (config.server.public_url = AUDIENCE),
     plugins: [
       { plugin: users as Plugin, options: {}, origin: "users", core: true },
       { plugin: workloadIdentity as Plugin, options, origin: "workload-identity", core: true },
@@ -642,7 +664,8 @@ test("the configurations in the documentation accept tokens of their platforms",
     await mesh.sign(mine),
   ];
   for (const key of tokens) assert.equal((await other.call("GET", "/v1/me", { key })).status, 200);
-  const jag = await company.sign(idJagClaims("nobody", at), { typ: "oauth-id-jag+jwt" });
-  assert.match((await other.call("GET", "/v1/me", { key: jag })).body.detail, /never signed in/);
+  const assertion = await company.sign(idJagClaims("nobody", { ...at, aud: AUDIENCE }), { typ: "oauth-id-jag+jwt" });
+  const { body } = await exchange(other, { assertion, client_id: "mcp-desktop", client_secret: documentedSecret });
+  assert.match(body.error_description, /never signed in/);
   await other.close();
 });
