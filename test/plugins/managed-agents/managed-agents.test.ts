@@ -24,6 +24,8 @@ let last = 0;
 class Vendor {
   readonly sessions = new Map<string, { status: string; events: Json[]; open: Set<string> }>();
   readonly ran: string[] = [];
+  /** The agent of all sessions, as the vendor lists it. */
+  agent: Json = {};
   /** Answers every request with this, if set. */
   broken: Response | null = null;
 
@@ -51,7 +53,7 @@ class Vendor {
       return Response.json({ type: "error" }, { status: 401 });
     if (pathname === "/v1/sessions")
       return this.page(
-        [...this.sessions].map(([id, { status }]) => ({ id, status })),
+        [...this.sessions].map(([id, { status }]) => ({ id, status, agent: this.agent })),
         searchParams,
       );
     const [, id] = /^\/v1\/sessions\/([^/]+)\/events$/.exec(pathname) ?? [];
@@ -60,6 +62,10 @@ class Vendor {
     if (request.method === "GET") return this.page([...session.events].reverse(), searchParams);
     for (const event of ((await request.json()) as { events: Json[] }).events) {
       if (event["type"] !== "user.tool_confirmation" || !session.open.delete(String(event["tool_use_id"])))
+        return Response.json({ type: "error" }, { status: 400 });
+      // A confirmation without the thread of the call goes to another thread, in which no such call waits.
+      const asked = session.events.find(({ id }) => id === event["tool_use_id"]);
+      if (asked?.["session_thread_id"] !== event["session_thread_id"])
         return Response.json({ type: "error" }, { status: 400 });
       session.events.push({ ...event, id: `sevt_${++last}` });
       if (event["result"] === "allow") this.ran.push(String(event["tool_use_id"]));
@@ -167,6 +173,51 @@ describe("the worker for managed agents", () => {
     assert.equal(vendor.answers("s1").length, 1);
     assert.equal(lines.filter((line) => line.includes("does not name its MCP server; it keeps waiting")).length, 3);
     assert.equal(lines.filter((line) => line.includes("names an MCP server; it keeps waiting")).length, 1);
+  });
+
+  it("answers a sub-agent's call in the thread of the sub-agent", async () => {
+    const [own, sub] = vendor.call(
+      "s1",
+      { name: "read", input: { path: "own" } },
+      { name: "read", input: { path: "sub" }, session_thread_id: "sthr_1" },
+    );
+    await createWorker().runOnce();
+    assert.deepEqual(vendor.ran, [own, sub]);
+  });
+
+  it("doctor finds tools that run without a confirmation, also of sub-agents, and keys that do not work", async () => {
+    const env = { ANTHROPIC_BASE_URL: listeningVendor.url, ASSENT_URL: listening.url, ASSENT_API_KEY: key };
+    const doctor = (vendorKey = "vendor-key", more: string[] = []) =>
+      assentInProcessWithEnv({ ...env, ANTHROPIC_API_KEY: vendorKey }, "managed-agents", "doctor", ...more);
+    const empty = await doctor();
+    assert.equal(empty.code, 0, empty.out);
+    assert.match(empty.out, /^note +vendor +without a session, the permission policies were not checked$/m);
+    assert.match(empty.out, /^ok +policies +calls of "claude" that the policies may let through: bash, read$/m);
+    vendor.call("s1", { name: "read", input: { path: "doctor" } });
+    const asks = { permission_policy: { type: "always_ask" } };
+    const sub = { id: "agent_2", name: "helper", tools: [{ type: "agent_toolset_20260401" }] };
+    const tools = [
+      { type: "agent_toolset_20260401", default_config: asks, configs: [{ name: "bash", enabled: false }] },
+      { type: "mcp_toolset", mcp_server_name: "notes" },
+      { type: "custom", name: "ours" },
+    ];
+    vendor.agent = { id: "agent_1", name: "coder", tools };
+    const good = await doctor();
+    assert.equal(good.code, 0, good.out);
+    assert.match(good.out, /^ok +vendor +each tool has always_ask$/m);
+    const auto = { name: "search", permission_policy: { type: "auto" } };
+    vendor.agent = {
+      ...vendor.agent,
+      tools: [...tools, { type: "mcp_toolset", mcp_server_name: "crm", configs: [auto] }],
+      multiagent: { type: "coordinator", agents: [sub] },
+    };
+    const bad = await doctor();
+    assert.equal(bad.code, 1);
+    assert.match(bad.out, /^problem +vendor +calls of the agent coder \(agent_1\) .*: search \(auto\) of crm\./m);
+    assert.match(bad.out, /helper \(agent_2\) .*: all tools \(always_allow\) of agent_toolset_20260401\./);
+    assert.deepEqual(vendor.answers("s1"), []);
+    assert.match((await doctor("wrong")).out, /^problem +vendor +GET \/v1\/sessions.*status 401/m);
+    assert.match((await doctor("vendor-key", ["--tool", "other"])).out, /^problem +policies +the policies deny every/m);
   });
 
   it("decides events with the same id in two sessions separately", async () => {
