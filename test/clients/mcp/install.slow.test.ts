@@ -212,6 +212,11 @@ describe("a client's servers behind the service", () => {
     const checked = await check(agentKey);
     assert.match(checked, /"filesystem" .* offers \d+ tools, but the policies deny every call/);
     assert.doesNotMatch(checked, /assent login/);
+    const all = await assent(["doctor"], {
+      cwd: project,
+      env: { HOME: home, XDG_CONFIG_HOME: "", ASSENT_URL: service.url },
+    });
+    assert.match(all.out, /^note +mcp +claude-code has MCP servers behind the proxy here$/m);
     assert.match(await check(adminKey), /^problem .* has a key that does not work: .*may do more than submit/m);
     assert.match(await check("assent_wrong"), /^problem .* has a key that does not work: .*does not accept this key/m);
   });
