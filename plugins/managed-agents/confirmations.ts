@@ -12,6 +12,8 @@ export interface PendingCall {
   /** Name of the MCP server; null for a tool of the vendor. */
   server: string | null;
   input: JsonObject;
+  /** Thread of the sub-agent that made the call; null for the session's own agent. */
+  thread: string | null;
 }
 
 /**
@@ -46,11 +48,18 @@ function readBlockingEvents(reason: unknown): Set<string> {
 }
 
 /** Reads a call from its event. Throws Error if another reader could take the event for a different call. */
-export function readCall({ type, id, name, input, mcp_server_name: server = null }: JsonObject): PendingCall {
+export function readCall(event: JsonObject): PendingCall {
+  const { type, id, name, input, mcp_server_name: server = null, session_thread_id: thread } = event;
   if (typeof id !== "string" || typeof name !== "string" || name === "" || !isJsonObject(input))
     throw new Error(`the event ${JSON.stringify(id)} has no name of a tool, or no arguments`);
   const isMcp = type === MCP_CALL;
   if (isMcp ? typeof server !== "string" || server === "" : server !== null)
     throw new Error(`the event ${id} ${isMcp ? "does not name its MCP server" : "names an MCP server"}`);
-  return { id, name, server: server as string | null, input };
+  return {
+    id,
+    name,
+    server: server as string | null,
+    input,
+    thread: typeof thread === "string" && thread !== "" ? thread : null,
+  };
 }

@@ -9,6 +9,8 @@ const MAX_PAGES = 50;
 const PAGE_SIZE = 100;
 
 export interface VendorApi {
+  /** Yields the sessions of an agent, or of all. */
+  sessions(agent: string | undefined): AsyncGenerator<JsonObject>;
   /** Ids of the sessions that wait for input. */
   idleSessions(agent: string | undefined): Promise<string[]>;
   /** Yields the events of a session, newest first. */
@@ -52,12 +54,14 @@ export function createVendorApi(url: string, apiKey: string, signal: AbortSignal
     }
   }
 
+  const sessions = (agent: string | undefined): AsyncGenerator<JsonObject> =>
+    list(`/v1/sessions?limit=${PAGE_SIZE}${agent === undefined ? "" : `&agent_id=${encodeURIComponent(agent)}`}`);
+
   return {
+    sessions,
     async idleSessions(agent) {
-      const filter = agent === undefined ? "" : `&agent_id=${encodeURIComponent(agent)}`;
       const ids: string[] = [];
-      for await (const { id, status } of list(`/v1/sessions?limit=${PAGE_SIZE}${filter}`))
-        if (status === "idle" && typeof id === "string") ids.push(id);
+      for await (const { id, status } of sessions(agent)) if (status === "idle" && typeof id === "string") ids.push(id);
       return ids;
     },
     eventsBackwards: (session) =>

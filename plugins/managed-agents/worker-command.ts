@@ -1,6 +1,7 @@
 /** `assent managed-agents`: runs the worker. */
 import { setTimeout as delay } from "node:timers/promises";
 import {
+  colourText,
   CommandError,
   createClient,
   EXIT_CODES,
@@ -10,6 +11,7 @@ import {
   withServiceErrors,
   type Command,
 } from "../../src/command.ts";
+import { checkSetup } from "./check-setup.ts";
 import { createVendorApi } from "./vendor-api.ts";
 import { Worker } from "./worker.ts";
 
@@ -20,10 +22,13 @@ const MAX_PAUSE = 300;
 
 export const managedAgents: Command = {
   help: `usage: assent managed-agents [--vendor-agent ID] [--agent NAME] [--tool NAME] [--interval SECONDS] [--once]
+       assent managed-agents doctor [--vendor-agent ID] [--agent NAME] [--tool NAME]
 
 Answers the tool confirmations of Claude Managed Agents from decisions of the service, so that people approve in one place.
 Runs until it is stopped. While it does not run, or the service or the vendor is unreachable, sessions keep waiting.
 Set ANTHROPIC_API_KEY, ASSENT_URL and ASSENT_API_KEY (an agent's key). Tools need the permission policy always_ask.
+doctor checks the keys, the permission policies of the agents of all sessions, and the policies. It answers nothing, and
+exits with 1 if there is a problem.
 
   --vendor-agent ID   only sessions of this agent at the vendor
   --agent NAME        agent of the actions; default: the agent that the key is bound to
@@ -34,6 +39,7 @@ Set ANTHROPIC_API_KEY, ASSENT_URL and ASSENT_API_KEY (an agent's key). Tools nee
 examples:
   assent managed-agents
   assent managed-agents --vendor-agent agent_01AbC --once
+  assent managed-agents doctor
 `,
   async run(args, io) {
     const { values, positionals } = parseArguments(args, {
@@ -43,7 +49,9 @@ examples:
       interval: { type: "string" },
       once: { type: "boolean" },
     });
-    if (positionals.length > 0) throw usageError("assent managed-agents takes options only");
+    const [verb, ...more] = positionals;
+    if (more.length > 0 || (verb !== undefined && verb !== "doctor"))
+      throw usageError("assent managed-agents takes options, or doctor and options");
     const interval = Number(values.interval ?? "5");
     if (!Number.isFinite(interval) || interval < 1)
       throw usageError(`--interval must be a number of seconds from 1; got "${values.interval}"`);
@@ -52,19 +60,22 @@ examples:
     const url = readVendorUrl(process.env["ANTHROPIC_BASE_URL"] ?? DEFAULT_URL);
     const assent = await createClient();
     const agent = values.agent ?? (await boundAgent(assent));
+    const vendorAgent = values["vendor-agent"];
+    const tool = values.tool ?? "claude";
     const stop = new AbortController();
+    const vendor = createVendorApi(url, apiKey, stop.signal);
+    if (verb === "doctor") {
+      const findings = await checkSetup({ vendor, assent, agent, vendorAgent, tool });
+      const mark = { ok: "green", problem: "red", note: "yellow" } as const;
+      for (const { check, state, text } of findings)
+        io.out(`${colourText(io, mark[state], state.padEnd(7))}  ${check.padEnd(8)}  ${toPrintable(text)}`);
+      return findings.some(({ state }) => state === "problem") ? EXIT_CODES.failure : EXIT_CODES.ok;
+    }
     const abort = (): void => stop.abort();
     const signals = ["SIGTERM", "SIGINT"] as const;
     for (const signal of signals) process.once(signal, abort);
     const log = (line: string): void => io.err(toPrintable(`assent managed-agents: ${line}`));
-    const worker = new Worker({
-      vendor: createVendorApi(url, apiKey, stop.signal),
-      assent,
-      agent,
-      vendorAgent: values["vendor-agent"],
-      tool: values.tool ?? "claude",
-      log,
-    });
+    const worker = new Worker({ vendor, assent, agent, vendorAgent, tool, log });
     try {
       if (values.once === true) {
         await worker.runOnce();

@@ -65,7 +65,9 @@ export class Worker {
       this.waiting.add(key);
       return;
     }
-    await vendor.send(session, [{ type: "user.tool_confirmation", tool_use_id: call.id, ...confirmation }]);
+    // Without its thread, the confirmation of a sub-agent's call goes to the session's own agent.
+    const thread = call.thread === null ? {} : { session_thread_id: call.thread };
+    await vendor.send(session, [{ type: "user.tool_confirmation", tool_use_id: call.id, ...thread, ...confirmation }]);
     this.waiting.delete(key);
     log(`session ${session}: "${call.name}" was answered with ${confirmation.result} (action ${action.id})`);
   }

@@ -51,7 +51,19 @@ export default defineCorePlugin({
               tokens,
               identify: (verified) => identify(host, keys, matchers, verified),
             }),
+      checks: [
+        {
+          name: "workload_identity",
+          async read() {
+            const failed = issuers.map((issuer) => issuer.keys.health()).filter(({ fault }) => fault !== null);
+            // Callers of the route are not authenticated, so the reason is in the log only.
+            const detail = `the keys of ${failed.map(({ id }) => `"${id}"`).join(", ")} cannot be read; the log has the reason`;
+            return { ok: failed.length === 0, detail: failed.length === 0 ? "ok" : detail, held: 0 };
+          },
+        },
+      ],
       async start() {
+        for (const { keys: issuerKeys } of issuers) issuerKeys.health();
         const users = await host.state(userState);
         for (const { id, workloads } of configured)
           for (const { owner, ...workload } of workloads) {

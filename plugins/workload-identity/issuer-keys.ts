@@ -36,6 +36,8 @@ export class IssuerKeys {
   private known: { find: JWTVerifyGetKey; at: number } | null = null;
   private attemptedAt = -Infinity;
   private reading: Promise<void> | null = null;
+  /** Why the newest read failed; null if it succeeded. */
+  private fault: string | null = null;
 
   constructor(options: IssuerKeysOptions) {
     this.options = options;
@@ -52,6 +54,15 @@ export class IssuerKeys {
       `the keys of the issuer "${id}" cannot be read now, so its tokens cannot be verified and nothing was done; try again later`,
       { headers: { "Retry-After": String(COOLDOWN_MS / 1000) } },
     );
+  }
+
+  /**
+   * Returns whether the newest read of the keys succeeded, for `/readyz`. Starts a read if the keys are old and does not
+   * wait for it, because a slow issuer must not delay the route.
+   */
+  health(): { id: string; fault: string | null } {
+    void this.current().catch(() => undefined);
+    return { id: this.options.id, fault: this.fault };
   }
 
   /**
@@ -74,9 +85,11 @@ export class IssuerKeys {
       if (bytes.length > MAX_BYTES) throw tooLarge();
       const { createLocalJWKSet } = await import("./jose.ts");
       this.known = { find: createLocalJWKSet(this.keySet(readJsonObject(bytes))), at: this.attemptedAt };
+      this.fault = null;
     } catch (error) {
       const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
-      log.warn("the keys of an issuer could not be read", { issuer: id, source, error: `${String(error)}${cause}` });
+      this.fault = `${String(error)}${cause}`;
+      log.warn("the keys of an issuer could not be read", { issuer: id, source, error: this.fault });
     }
   }
 

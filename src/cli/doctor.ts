@@ -18,7 +18,7 @@ import {
 } from "./command.ts";
 import { findAvailableKey, serviceUrl } from "./credentials.ts";
 import { programCommand } from "./invocation.ts";
-import { describeFailedChecks, readReadiness } from "./readiness.ts";
+import { describeFailedChecks, listFailedChecks, readReadiness } from "./readiness.ts";
 import type { Me } from "./remote.ts";
 import { assertCurrentSchema, assertStorageUsable, withStore } from "./with-store.ts";
 
@@ -197,6 +197,10 @@ async function checkService(): Promise<Finding[]> {
         ? { check: "service", state: "ok", text: `${url} is ready` }
         : { check: "service", state: "problem", text: `${url} is not ready: ${describeFailedChecks(readiness)}` },
     );
+    // The checks of features do not affect readiness.
+    if (readiness.ready)
+      for (const { name, detail, isHeld } of listFailedChecks(readiness))
+        findings.push({ check: name, state: isHeld ? "note" : "problem", text: detail });
   } catch (error) {
     const fix = `start it with "${programCommand()} serve", or set ASSENT_URL to the address of the service`;
     return [{ check: "service", state: "problem", text: reasonOf(error), fix }];

@@ -35,12 +35,24 @@ export async function readReadiness(service: Assent): Promise<Readiness> {
   }
 }
 
-/** Describes which checks failed, such as "policies: no policy is active: every action is denied". */
-export function describeFailedChecks(readiness: Readiness): string {
-  const failed = Object.entries(readiness).flatMap(([name, check]) =>
+/** A check that failed. */
+export interface FailedCheck {
+  name: string;
+  detail: string;
+  /** Whether the check only reports that something is held on purpose, such as an active stop. */
+  isHeld: boolean;
+}
+
+export function listFailedChecks(readiness: Readiness): FailedCheck[] {
+  return Object.entries(readiness).flatMap(([name, check]) =>
     isJsonObject(check) && check["ok"] === false && typeof check["detail"] === "string"
-      ? [`${name}: ${check["detail"]}`]
+      ? [{ name, detail: check["detail"], isHeld: Number(check["held"]) > 0 }]
       : [],
   );
+}
+
+/** Describes which checks failed, such as "policies: no policy is active: every action is denied". */
+export function describeFailedChecks(readiness: Readiness): string {
+  const failed = listFailedChecks(readiness).map(({ name, detail }) => `${name}: ${detail}`);
   return failed.length === 0 ? "it is stopping" : failed.join("; ");
 }

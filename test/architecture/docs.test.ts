@@ -70,6 +70,9 @@ test("pages that run the package say where it comes from, because its names in t
     return runsPackage.test(text) && !/install-the-package|### Install the package/.test(text);
   });
   assert.deepEqual(silent, []);
+  const byName = /\bnpm (?:install|i)\b[^`\n]* assent(?:@\S*)?(?=[\s`]|$)/;
+  assert.match("npm install --global assent@0.1.0", byName);
+  for (const path of pages) assert.doesNotMatch(readFileSync(join(ROOT, path), "utf8"), byName, path);
 });
 
 test("every key has a description, and the documented defaults are the schema's", () => {

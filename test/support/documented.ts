@@ -14,6 +14,23 @@ export function codeBlocks(page: string, language: string): string[] {
 }
 
 /**
+ * Returns the code blocks of one section of a page, in order and without the indentation of a list. The section ends at
+ * the next heading.
+ * @example
+ * const [config, policy, commands] = sectionBlocks("docs/egress.md", "# APIs without their keys");
+ */
+export function sectionBlocks(page: string, heading: string): string[] {
+  const text = readFileSync(join(ROOT, page), "utf8");
+  const start = text.startsWith(`${heading}\n`) ? 0 : text.indexOf(`\n${heading}\n`);
+  assert.notEqual(start, -1, `${page} has no section "${heading}"`);
+  // A comment in a block begins as a heading of the first level does, and pages have only one such heading.
+  const [section = ""] = text.slice(start + heading.length + 1).split(/^##+ /m);
+  return [...section.matchAll(/^( *)```\w.*\n([\s\S]*?)^ *```$/gm)].map(([, indent = "", block = ""]) =>
+    block.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
+  );
+}
+
+/**
  * Returns the arguments of each `assent` command on a page that begins with `name`.
  * @param replace returns the arguments that the test uses instead of a documented one, such as the path of a file
  */

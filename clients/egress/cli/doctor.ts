@@ -16,7 +16,7 @@ import { createLookup, resolveWithSystem } from "../addresses.ts";
 import { readSystemRoots } from "../agent-environment.ts";
 import { RequestGate } from "../decide-request.ts";
 import type { EgressConfig, Origin } from "../egress-config.ts";
-import { createAssent } from "../../typescript/index.ts";
+import { type Assent, createAssent } from "../../typescript/index.ts";
 import { loadEgressConfig } from "./config-file.ts";
 
 interface Finding {
@@ -27,6 +27,8 @@ interface Finding {
 
 /** Timeout of one connection. Short, because a person waits at the terminal. */
 const TIMEOUT_MS = 10_000;
+/** Operations of usual requests. */
+const METHODS = ["get", "head", "post", "put", "patch", "delete"];
 
 export async function doctor(args: string[], io: Output): Promise<number> {
   const { values, positionals } = parseArguments(args, { config: { type: "string" }, json: { type: "boolean" } });
@@ -61,25 +63,41 @@ async function findProblems(file: string | undefined): Promise<Finding[]> {
           state: "note",
           text: "only root can use --user; without it, the command can read the credentials",
         },
-    await checkService(config),
+    ...(await checkService(config)),
     ...(await Promise.all(origins.map((origin) => checkOrigin(origin, roots)))),
   ];
 }
 
-async function checkService({ agent, wait }: EgressConfig): Promise<Finding> {
+async function checkService({ agent, wait, origins }: EgressConfig): Promise<Finding[]> {
   const check = "service";
   try {
     const url = serviceUrl();
     const apiKey = findAvailableKey(url);
     if (apiKey === null)
-      return { check, state: "problem", text: 'there is no key: run "assent login", or set ASSENT_API_KEY' };
+      return [{ check, state: "problem", text: 'there is no key: run "assent login", or set ASSENT_API_KEY' }];
     const assent = createAssent({ url, apiKey, timeout: TIMEOUT_MS / 1000, retries: 0 });
     await assent.call("GET", "/v1/me");
     const id = await new RequestGate({ assent, agent, wait, log: () => undefined }).agentId();
-    return { check, state: "ok", text: `${url} decides the requests of the agent ${id}` };
+    const tools = [...new Set([...origins.values()].map(({ tool }) => tool))];
+    return [
+      { check, state: "ok", text: `${url} decides the requests of the agent ${id}` },
+      ...(await Promise.all(tools.map((tool) => checkPolicies(assent, id, tool)))),
+    ];
   } catch (error) {
-    return { check, state: "problem", text: (error as Error).message };
+    return [{ check, state: "problem", text: (error as Error).message }];
   }
+}
+
+/** Asks the service for each method whether the policies deny all requests. Such a question is not recorded. */
+async function checkPolicies(assent: Assent, agent_id: string, tool: string): Promise<Finding> {
+  const check = "policies";
+  const answers = await Promise.all(
+    METHODS.map((operation) => assent.gate({ agent_id, tool, operation, params: {}, context: {} })),
+  );
+  const possible = METHODS.filter((_, i) => answers[i]?.never_allowed !== true);
+  return possible.length > 0
+    ? { check, state: "ok", text: `requests of "${tool}" that they may let through: ${possible.join(", ")}` }
+    : { check, state: "problem", text: `they deny every request of "${tool}"; write a policy (docs/egress.md)` };
 }
 
 /** Connects as the proxy does: resolves the name, checks the addresses, and verifies the certificate. */

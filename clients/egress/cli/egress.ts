@@ -31,7 +31,8 @@ const doctor: Subcommand = {
   summary: "check the configuration, the service and the listed hosts",
   help: `usage: assent egress doctor [--config FILE] [--json]
 
-Checks the configuration and its credentials, the service and its key, and the name and certificate of each listed host.
+Checks the configuration and its credentials, the service and its key, whether the policies deny every request, and the
+name and certificate of each listed host.
 Sends no request to the hosts, and prints no credential. Exits with 1 if there is a problem.
 
 ${CONFIG}

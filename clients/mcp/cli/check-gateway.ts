@@ -13,7 +13,7 @@ import {
   usageError,
 } from "../../../src/command.ts";
 import { checkKey } from "../../settings/check-key.ts";
-import { checkServers, type FindingState } from "./check-servers.ts";
+import { checkServers, type FindingState, needsStoredKey } from "./check-servers.ts";
 import { parseClient, readExistingSettings } from "./client-settings.ts";
 
 export async function doctor(args: string[], io: Output): Promise<number> {
@@ -33,8 +33,10 @@ export async function doctor(args: string[], io: Output): Promise<number> {
 
   const files = readExistingSettings(client, values.scope);
   if (files.length === 0) report("note", `${client} has no settings with servers here`);
-  const { login, fault } = await readKey();
-  report(fault === null ? "ok" : "problem", fault ?? "the stored key is valid, and acts as one agent");
+  const usesStoredKey = files.length === 0 || files.some(({ text }) => needsStoredKey(text, client));
+  const { login, fault } = usesStoredKey ? await readKey() : { login: null, fault: null };
+  if (usesStoredKey)
+    report(fault === null ? "ok" : "problem", fault ?? "the stored key is valid, and acts as one agent");
   for (const { path, text } of files) await checkServers({ path, text, client, login, agent: null }, report);
   if (values.json === true) printJson(io, { findings });
   return findings.some(({ state }) => state === "problem") ? EXIT_CODES.failure : EXIT_CODES.ok;

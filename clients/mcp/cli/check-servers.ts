@@ -1,8 +1,8 @@
 /** Checks each server of a client: whether it is behind the proxy, starts, and has tools that the policies do not deny. */
 import { createInterface } from "node:readline";
-import { programArguments, type StoredLogin } from "../../../src/command.ts";
+import { programArguments, serviceUrl, type StoredLogin } from "../../../src/command.ts";
 import { AssentError } from "../../typescript/index.ts";
-import { createCheckClient } from "../../settings/check-key.ts";
+import { checkKey, createCheckClient } from "../../settings/check-key.ts";
 import { SettingsError } from "../../settings/jsonc.ts";
 import { isObject, type JsonObject } from "../transport/rpc-message.ts";
 import { readServerConfig } from "../config/proxy-config.ts";
@@ -23,6 +23,25 @@ interface CheckedSettings {
   /** The key of the proxy; null if it does not work, in which case the policies are not checked. */
   login: StoredLogin | null;
   agent: string | null;
+}
+
+/** Returns whether a server has no key of its own in its entry, so that its proxy uses the key of `assent login`. */
+export function needsStoredKey(text: string, client: Client): boolean {
+  try {
+    return Object.values(readServers(text, client)).some((entry) => keyOf(entry) === null);
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    return true;
+  }
+}
+
+/** Returns the key and the service in the environment of an entry; null if it has no key. */
+function keyOf({ env }: JsonObject): StoredLogin | null {
+  if (!isObject(env) || typeof env["ASSENT_API_KEY"] !== "string" || env["ASSENT_API_KEY"] === "") return null;
+  return {
+    url: typeof env["ASSENT_URL"] === "string" ? env["ASSENT_URL"] : serviceUrl(),
+    apiKey: env["ASSENT_API_KEY"],
+  };
 }
 
 export async function checkServers(
@@ -46,10 +65,14 @@ export async function checkServers(
       );
     else {
       const { tools, fault } = await start(entry);
-      if (fault !== null) report("problem", `${server} is behind the proxy, which does not work: ${fault}`);
+      const own = keyOf(entry);
+      const faults = own === null ? [] : (await checkKey({ ...own, agent })).faults;
+      if (faults.length > 0) report("problem", `${server} has a key that does not work: ${faults.join("; ")}`);
+      else if (fault !== null) report("problem", `${server} is behind the proxy, which does not work: ${fault}`);
       else {
         const offers = `${server} is behind the proxy, which starts and offers ${tools.length} ${tools.length === 1 ? "tool" : "tools"}`;
-        const denied = login === null ? [] : await deniedTools(login, agent, name, tools);
+        const key = own ?? login;
+        const denied = key === null ? [] : await deniedTools(key, agent, name, tools);
         if (denied.length === 0) report("ok", offers);
         else if (denied.length < tools.length)
           report("ok", `${offers}; the policies deny ${denied.length} of them: ${denied.join(", ")}`);

@@ -19,7 +19,7 @@ import {
   type RequestId,
 } from "./rpc-message.ts";
 import { NotSentError, ResponseLostError, type Channel } from "./peer.ts";
-import { consumeErrorReply, consumeMessages } from "./http-messages.ts";
+import { consumeErrorReply, consumeMessages, dropBody } from "./http-messages.ts";
 import type { HttpTarget } from "../config/server-config.ts";
 import { createUpstreamExchange } from "../sign-in/upstream-exchange.ts";
 import { createUpstreamSignIn, SignInNeededError } from "../sign-in/upstream-sign-in.ts";
@@ -72,13 +72,10 @@ export async function openHttpChannel(
     const redirect = facts?.credential === undefined && !hasToken ? {} : { redirect: "error" as const };
     const response = await fetch(input, { ...init, headers: sent, ...redirect });
     const requestId = facts?.requestId ?? null;
-    // The official transport renews the token after a 401, and would read a body that never ends.
-    if (response.status === 401) {
-      void response.body?.cancel().catch(() => {});
-      return new Response(null, { status: 401, headers: response.headers });
-    }
-    if (!response.ok && facts?.isModern === true && requestId !== null)
-      return consumeErrorReply(response, requestId, (message) => channel.onmessage(message as Message));
+    if (!response.ok)
+      return response.status !== 401 && facts?.isModern === true && requestId !== null
+        ? consumeErrorReply(response, requestId, (message) => channel.onmessage(message as Message))
+        : dropBody(response);
     const consumed = await consumeMessages(response, (message) =>
       message instanceof MessageError
         ? handleInvalid(message, requestId)

@@ -25,7 +25,7 @@ export async function consumeMessages(
 ): Promise<{ response: Response; isStreamed: boolean }> {
   const type = response.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
   const { body, status } = response;
-  if (!response.ok || body === null) return { response, isStreamed: false };
+  if (body === null) return { response, isStreamed: false };
   const headers = new Headers(response.headers);
   for (const name of ["content-length", "content-encoding"]) headers.delete(name);
   if (type === "text/event-stream") {
@@ -36,21 +36,26 @@ export async function consumeMessages(
     for (const message of parseServerMessages(await readText(body))) onMessage(message);
     return { response: new Response(null, { status: 202, headers }), isStreamed: false };
   }
-  return { response, isStreamed: false };
+  return { response: dropBody(response), isStreamed: false };
+}
+
+/** Drops a body that is of no use. The official transport would read it, also if it never ends. */
+export function dropBody({ body, status, headers }: Response): Response {
+  void body?.cancel().catch(() => {});
+  return new Response(null, { status, headers });
 }
 
 /**
  * Like `consumeMessages`, for a response with an error status to a request of protocol revision 2026-07-28. The revision
- * states the status of some replies, for example 404 of an unknown method. Other bodies remain in the response.
+ * states the status of some replies, for example 404 of an unknown method. Drops other bodies.
  */
 export async function consumeErrorReply(response: Response, id: RequestId, onMessage: OnMessage): Promise<Response> {
-  const { body, headers, status } = response;
-  if (body === null || !isJson(headers)) return response;
-  const text = await readText(body);
-  const reply = parseServerMessages(text).find(
+  const { body, headers } = response;
+  if (body === null || !isJson(headers)) return dropBody(response);
+  const reply = parseServerMessages(await readText(body)).find(
     (message) => !(message instanceof MessageError) && isResponse(message) && message.id === id,
   );
-  if (reply === undefined) return new Response(text, { status, headers });
+  if (reply === undefined) return dropBody(response);
   onMessage(reply);
   return new Response(null, { status: 202 });
 }

@@ -896,7 +896,13 @@ describe("the configuration", () => {
     assert.equal(code, 0, out);
     assert.match(out, /ok\s+configuration\s+1 hosts, 4 credentials/);
     assert.match(out, /ok\s+service .* of the agent bot/);
+    assert.match(out, /ok\s+policies\s+requests of "http" that they may let through: get, head, post, put$/m);
     assert.match(out, /ok\s+https:\/\/localhost:\d+\s+has a valid certificate/);
+    writeFileSync(join(folder, "egress.yaml"), config.replace("private: true", "private: true\n    tool: other"));
+    const denied = await runAssent(["egress", "doctor"], { cwd: folder, env });
+    writeFileSync(join(folder, "egress.yaml"), config);
+    assert.equal(denied.code, 1);
+    assert.match(denied.out, /problem\s+policies\s+they deny every request of "other"/);
     const broken = await runAssent(["egress", "doctor"], { cwd: folder, env: { ...env, API_TOKEN: "" } });
     assert.equal(broken.code, 1);
     assert.match(broken.out, /API_TOKEN is not set/);

@@ -155,6 +155,24 @@ test("a 401 whose body never ends does not hold the request, and its text is not
   await channel.close();
 });
 
+for (const [status, type] of [
+  [403, "text/plain"],
+  [503, "text/html"],
+  [200, "text/plain"],
+] as const)
+  test(`a ${status} whose body never ends does not hold the request`, async () => {
+    const url = await listen((_, response) => {
+      response.writeHead(status, { "content-type": type });
+      response.write("x");
+    });
+    const channel = await openHttpChannel("notes", targetAt(url, null), () => {});
+    await assert.rejects(
+      channel.send({ jsonrpc: "2.0", id: 1, method: "ping" }),
+      status === 200 ? /its response was not a response of MCP/ : new RegExp(`it responded with status ${status}`),
+    );
+    await channel.close();
+  });
+
 test("a 403 for a missing scope names the remedy, and does not quote the server", async () => {
   const url = await listen((_, response) =>
     response

@@ -11,7 +11,7 @@ import { createAssent } from "../../../clients/typescript/index.ts";
 import { readHeadersVariable } from "../../../clients/mcp/config/proxy-config.ts";
 import { assent, type Run } from "../../support/cli.ts";
 import { NODE, scriptOf } from "../../support/runtimes.ts";
-import { startProcess, stopProcess, type ServiceProcess } from "../../support/process.ts";
+import { ASSENT, startProcess, stopProcess, type ServiceProcess } from "../../support/process.ts";
 import { POLICIES } from "../../support/service.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -197,6 +197,28 @@ describe("a client's servers behind the service", () => {
     assert.equal((await run("uninstall", "--client", "claude-code")).code, 0);
     assert.equal(readFileSync(settings(), "utf8"), original);
     assert.ok(!existsSync(join(state, backup)));
+  });
+
+  test("that have the key in their entry, as in docs/mcp.md, are checked with this key and without a login", async () => {
+    const entry = (key: string) => ({
+      command: process.execPath,
+      args: [...ASSENT, "mcp", "proxy", "--name", "filesystem", "--", server.command, ...server.args],
+      env: { ASSENT_URL: service.url, ASSENT_API_KEY: key },
+    });
+    const check = async (key: string): Promise<string> => {
+      writeFileSync(settings(), JSON.stringify({ mcpServers: { filesystem: entry(key) } }));
+      return (await run("doctor", "--client", "claude-code")).out;
+    };
+    const checked = await check(agentKey);
+    assert.match(checked, /"filesystem" .* offers \d+ tools, but the policies deny every call/);
+    assert.doesNotMatch(checked, /assent login/);
+    const all = await assent(["doctor"], {
+      cwd: project,
+      env: { HOME: home, XDG_CONFIG_HOME: "", ASSENT_URL: service.url },
+    });
+    assert.match(all.out, /^note +mcp +claude-code has MCP servers behind the proxy here$/m);
+    assert.match(await check(adminKey), /^problem .* has a key that does not work: .*may do more than submit/m);
+    assert.match(await check("assent_wrong"), /^problem .* has a key that does not work: .*does not accept this key/m);
   });
 
   test("at an address, with headers, answer through the installed proxy", async (t) => {

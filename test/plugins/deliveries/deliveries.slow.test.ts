@@ -7,6 +7,8 @@ import type { ApprovalMessage, ClosedMessage, EventMessage } from "../../../src/
 import { NotifierError } from "../../../src/contract/notifier.ts";
 import { computeRetryDelay } from "../../../plugins/deliveries/courier/courier.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
+import { serve } from "../../../src/serve/index.ts";
+import { assentInProcessWithEnv, type Run } from "../../support/cli.ts";
 import { needs } from "../../support/features.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { testNotifier, type TestNotifier } from "../../support/notifier.ts";
@@ -534,4 +536,31 @@ describe("feeds", () => {
     assert.ok((events[0]?.event.seq ?? 0) < (events[1]?.event.seq ?? 0));
     assert.ok(!JSON.stringify(events).includes("apl1_"));
   });
+});
+
+test("assent doctor reports a notifier whose newest message failed, and only to keys that may see deliveries", async () => {
+  const notifier = testNotifier();
+  const refused = new NotifierError("the token was revoked", { permanent: true });
+  notifier.plans.push(() => Promise.reject(refused));
+  await start(
+    (config) => (config.channels = { finance: { ...FINANCE, people: FINANCE.people.slice(0, 1) } }),
+    notifier,
+  );
+  const listening = await serve(service.runtime.fetch, { host: "127.0.0.1", port: 0 });
+  const doctor = async (key = service.admin): Promise<Run> =>
+    assentInProcessWithEnv({ ASSENT_URL: listening.url, ASSENT_API_KEY: key }, "doctor");
+  assert.doesNotMatch((await doctor()).out, /deliveries/);
+  await submit(500);
+  await until("the message is dead", async () => (await deliveries("?state=dead")).length === 1);
+  const failed = await doctor();
+  assert.equal(failed.code, 1);
+  assert.match(
+    failed.out,
+    /^problem +deliveries +pigeon could not deliver .*anna@example\.com: the token was revoked$/m,
+  );
+  assert.doesNotMatch((await doctor(service.agent)).out, /deliveries/);
+  await submit(501);
+  await until("the next message is delivered", async () => (await deliveries("?state=delivered")).length === 1);
+  assert.match((await doctor()).out, /^ok +deliveries +pigeon delivered its newest message$/m);
+  await listening.stop(0);
 });

@@ -6,6 +6,7 @@ import { createVendorApi } from "../../../plugins/managed-agents/vendor-api.ts";
 import { Worker } from "../../../plugins/managed-agents/worker.ts";
 import { serve, type RunningServer } from "../../../src/serve/index.ts";
 import { assentInProcessWithEnv } from "../../support/cli.ts";
+import { Vendor } from "../../support/managed-agents-vendor.ts";
 import { approve, makeKey, startService, type Service } from "../../support/service.ts";
 
 const POLICY = `
@@ -15,71 +16,6 @@ rules:
   - { name: bash by a person, tool: claude, operation: bash, effect: require_approval }
   - { name: our notes, tool: mcp.notes, operation: search, effect: allow }
 `;
-type Json = Record<string, unknown>;
-
-/** Number of the last event. Ids are unique at the vendor, too. */
-let last = 0;
-
-/** A vendor whose sessions stop before each tool call, and run it after a confirmation. */
-class Vendor {
-  readonly sessions = new Map<string, { status: string; events: Json[]; open: Set<string> }>();
-  readonly ran: string[] = [];
-  /** Answers every request with this, if set. */
-  broken: Response | null = null;
-
-  /** Lets the agent of a session make calls. Returns the ids of their events. */
-  call(session: string, ...calls: Json[]): string[] {
-    const found = this.sessions.get(session) ?? { status: "running", events: [], open: new Set<string>() };
-    this.sessions.set(session, found);
-    const events = calls.map((call) => ({ type: "agent.tool_use", id: `sevt_${++last}`, ...call }));
-    found.events.push({ type: "session.status_running", id: `sevt_${++last}` }, ...events);
-    for (const { id } of events) found.open.add(id);
-    found.events.push({
-      type: "session.status_idle",
-      id: `sevt_${++last}`,
-      stop_reason: { type: "requires_action", event_ids: [...found.open] },
-    });
-    found.status = "idle";
-    return events.map(({ id }) => id);
-  }
-
-  readonly serve = async (request: Request): Promise<Response> => {
-    if (this.broken !== null) return this.broken.clone();
-    const { pathname, searchParams } = new URL(request.url);
-    const { headers } = request;
-    if (headers.get("x-api-key") !== "vendor-key" || headers.get("anthropic-beta") !== "managed-agents-2026-04-01")
-      return Response.json({ type: "error" }, { status: 401 });
-    if (pathname === "/v1/sessions")
-      return this.page(
-        [...this.sessions].map(([id, { status }]) => ({ id, status })),
-        searchParams,
-      );
-    const [, id] = /^\/v1\/sessions\/([^/]+)\/events$/.exec(pathname) ?? [];
-    const session = this.sessions.get(id ?? "");
-    if (session === undefined) return Response.json({ type: "error" }, { status: 404 });
-    if (request.method === "GET") return this.page([...session.events].reverse(), searchParams);
-    for (const event of ((await request.json()) as { events: Json[] }).events) {
-      if (event["type"] !== "user.tool_confirmation" || !session.open.delete(String(event["tool_use_id"])))
-        return Response.json({ type: "error" }, { status: 400 });
-      session.events.push({ ...event, id: `sevt_${++last}` });
-      if (event["result"] === "allow") this.ran.push(String(event["tool_use_id"]));
-    }
-    if (session.open.size === 0) session.status = "running";
-    return Response.json({ data: [] });
-  };
-
-  /** Pages have two items, so that the worker must follow them. */
-  private page(items: Json[], query: URLSearchParams): Response {
-    const from = Number(query.get("page") ?? "0");
-    const next = from + 2 < items.length ? String(from + 2) : null;
-    return Response.json({ data: items.slice(from, from + 2), next_page: next });
-  }
-
-  answers(session: string): Json[] {
-    return this.sessions.get(session)?.events.filter(({ type }) => type === "user.tool_confirmation") ?? [];
-  }
-}
-
 describe("the worker for managed agents", () => {
   let service: Service;
   let listening: RunningServer;
@@ -167,6 +103,51 @@ describe("the worker for managed agents", () => {
     assert.equal(vendor.answers("s1").length, 1);
     assert.equal(lines.filter((line) => line.includes("does not name its MCP server; it keeps waiting")).length, 3);
     assert.equal(lines.filter((line) => line.includes("names an MCP server; it keeps waiting")).length, 1);
+  });
+
+  it("answers a sub-agent's call in the thread of the sub-agent", async () => {
+    const [own, sub] = vendor.call(
+      "s1",
+      { name: "read", input: { path: "own" } },
+      { name: "read", input: { path: "sub" }, session_thread_id: "sthr_1" },
+    );
+    await createWorker().runOnce();
+    assert.deepEqual(vendor.ran, [own, sub]);
+  });
+
+  it("doctor finds tools that run without a confirmation, also of sub-agents, and keys that do not work", async () => {
+    const env = { ANTHROPIC_BASE_URL: listeningVendor.url, ASSENT_URL: listening.url, ASSENT_API_KEY: key };
+    const doctor = (vendorKey = "vendor-key", more: string[] = []) =>
+      assentInProcessWithEnv({ ...env, ANTHROPIC_API_KEY: vendorKey }, "managed-agents", "doctor", ...more);
+    const empty = await doctor();
+    assert.equal(empty.code, 0, empty.out);
+    assert.match(empty.out, /^note +vendor +without a session, the permission policies were not checked$/m);
+    assert.match(empty.out, /^ok +policies +calls of "claude" that the policies may let through: bash, read$/m);
+    vendor.call("s1", { name: "read", input: { path: "doctor" } });
+    const asks = { permission_policy: { type: "always_ask" } };
+    const sub = { id: "agent_2", name: "helper", tools: [{ type: "agent_toolset_20260401" }] };
+    const tools = [
+      { type: "agent_toolset_20260401", default_config: asks, configs: [{ name: "bash", enabled: false }] },
+      { type: "mcp_toolset", mcp_server_name: "notes" },
+      { type: "custom", name: "ours" },
+    ];
+    vendor.agent = { id: "agent_1", name: "coder", tools };
+    const good = await doctor();
+    assert.equal(good.code, 0, good.out);
+    assert.match(good.out, /^ok +vendor +each tool has always_ask$/m);
+    const auto = { name: "search", permission_policy: { type: "auto" } };
+    vendor.agent = {
+      ...vendor.agent,
+      tools: [...tools, { type: "mcp_toolset", mcp_server_name: "crm", configs: [auto] }],
+      multiagent: { type: "coordinator", agents: [sub] },
+    };
+    const bad = await doctor();
+    assert.equal(bad.code, 1);
+    assert.match(bad.out, /^problem +vendor +calls of the agent coder \(agent_1\) .*: search \(auto\) of crm\./m);
+    assert.match(bad.out, /helper \(agent_2\) .*: all tools \(always_allow\) of agent_toolset_20260401\./);
+    assert.deepEqual(vendor.answers("s1"), []);
+    assert.match((await doctor("wrong")).out, /^problem +vendor +GET \/v1\/sessions.*status 401/m);
+    assert.match((await doctor("vendor-key", ["--tool", "other"])).out, /^problem +policies +the policies deny every/m);
   });
 
   it("decides events with the same id in two sessions separately", async () => {

@@ -1,5 +1,5 @@
 import type { DoctorCheck } from "../../../../src/command.ts";
 
 export default {
-  see: '"assent managed-agents --once" checks the keys of the vendor and of the service, and answers what is decided',
+  see: '"assent managed-agents doctor" checks the keys and the permission policies of managed agents',
 } satisfies DoctorCheck;
