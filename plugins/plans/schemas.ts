@@ -10,6 +10,7 @@ export const ERRORS = {
   voteRequired: errorKind("PLAN_VOTE_REQUIRED", 409, "The action is part of a plan"),
   waiting: errorKind("PLAN_WAITING", 409, "An action ahead of this one in its plan has not ended"),
   stopped: errorKind("PLAN_STOPPED", 409, "The plan has stopped"),
+  changed: errorKind("PLAN_CHANGED", 409, "The plan has changed since it was read"),
 };
 
 const Ordered = Type.Boolean({

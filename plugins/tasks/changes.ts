@@ -19,7 +19,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal, type StatesReader, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { recordAlteredError, verifyAgainstLedger, withCurrentStatus } from "../actions/api.ts";
+import { recordAlteredError, withCurrentStatus } from "../actions/api.ts";
 import {
   assertNotOwnAgent,
   endGrant,
@@ -29,6 +29,7 @@ import {
   MAX_SCOPE,
   recordGrantAlone,
 } from "../grants/api.ts";
+import { ERRORS as PLAN_ERRORS, readRowsOfVisiblePlan, verifyPlan, type VerifiedPlan } from "../plans/api.ts";
 import type { TaskEntry } from "./entry.ts";
 import { ERRORS, MAX_OPERATIONS, type TaskBody, type TaskOptions } from "./schemas.ts";
 import { findBarOf, findTaskEnd, grantsOf, isOf, listOpenTasks, type Task, taskState } from "./state.ts";
@@ -36,7 +37,6 @@ import { findBarOf, findTaskEnd, grantsOf, isOf, listOpenTasks, type Task, taskS
 /** Maximum number of open tasks of one agent, so that a person can still read all of them. */
 const MAX_OPEN = 10;
 const MS_PER_HOUR = 3_600_000;
-const MAX_PLAN_ACTIONS = 100;
 /** Statuses of actions that a task from their plan does not cover. */
 const REFUSED: readonly string[] = ["denied", "cancelled", "expired"];
 
@@ -59,8 +59,6 @@ interface Terms {
   operations: Operations;
   /** Pointer of the operations in the body. */
   pointer: string;
-  /** Ids of the actions of the plan that the operations cover. */
-  planned: readonly string[];
 }
 
 /** Starts a task with its grants. A repeated request returns the task that the first request started. */
@@ -72,7 +70,7 @@ export async function startTask(
   call: IdempotentCall | null,
 ): Promise<{ task: Task; replayed: boolean }> {
   const { agent_id, title } = body;
-  const { template, for: duration, operations, pointer, planned } = await readTerms(host, options, credential, body);
+  const { template, for: duration, operations, pointer } = await readTerms(host, options, credential, body);
   const [id, ...grants] = [host.newId(), ...operations.map(() => host.newId())];
   for (const { tool, operation } of operations)
     await assertNotOwnAgent(host, credential, { agent_id, tool, operation });
@@ -80,11 +78,8 @@ export async function startTask(
     const caller = await confirmCredential(tx, credential, "grants:write");
     const earlier = await findCreatedResource(tx, caller, call);
     if (earlier !== null) return { task: findTask(tx, earlier), replayed: true };
-    if ((await tx.actionsById(planned)).some((row) => isRefused(row, tx.now)))
-      throw invalid(
-        "/plan/id",
-        "an action of the plan has just been denied or cancelled, or has expired; read it again",
-      );
+    // Again under the lock, because approvers can edit or reject an action of the plan at any time.
+    if (body.plan !== undefined) await readSeenPlan(host, tx, caller, body.plan, tx.now);
     const isFull = listOpenTasks(tx, agent_id).length >= MAX_OPEN;
     let until = tx.now;
     for (const [i, terms] of operations.entries()) {
@@ -134,40 +129,31 @@ async function readTerms(
   return {
     template: name ?? null,
     for: duration,
-    operations: template?.operations ?? planned?.operations ?? operations ?? [],
+    operations: template?.operations ?? planned ?? operations ?? [],
     pointer: name !== undefined ? "/template" : plan !== undefined ? "/plan" : "/operations",
-    planned: planned?.ids ?? [],
   };
 }
 
+type SeenPlan = NonNullable<TaskBody["plan"]>;
+
 /**
  * Returns one operation for each different request of the plan that required approval and was not refused. The requests
- * are those that approvers see, and equal those in the ledger.
+ * are those that the person saw, and equal those in the ledger.
  */
 async function readPlanned(
   host: CoreHost,
   credential: Credential,
   agentId: string,
-  { id, free = [], times = 1 }: NonNullable<TaskBody["plan"]>,
-): Promise<{ operations: Operations; ids: readonly string[] }> {
-  const limit = MAX_PLAN_ACTIONS + 1;
-  const rows = await host.storage.actions({ visibility: { all: true }, plan_id: id, limit });
-  if (
-    rows.length === 0 ||
-    !credential.hasScope("actions:read") ||
-    !rows.every((row) => canSee(credential.visibility, row))
-  )
-    throw invalid("/plan/id", `there is no plan ${id} whose actions this key may all see`);
-  const other = rows.find(({ agent_id }) => agent_id !== agentId);
-  if (other !== undefined) throw invalid("/agent_id", `the plan is of the agent "${other.agent_id}"`);
+  plan: SeenPlan,
+): Promise<Operations> {
+  const { free = [], times = 1 } = plan;
+  const { entry, rows } = await readSeenPlan(host, host.storage, credential, plan, host.clock());
+  if (entry.agent_id !== agentId) throw invalid("/agent_id", `the plan is of the agent "${entry.agent_id}"`);
   const operations = new Map<string, Operations[number]>();
   const members = new Set<string>();
-  const ids: string[] = [];
-  for (const row of rows.toSorted((a, b) => a.decision_seq - b.decision_seq)) {
+  for (const row of rows) {
     if (row.decision !== "require_approval" || isRefused(row, host.clock())) continue;
-    const { id: action, tool, operation } = row;
-    ids.push(action);
-    await verifyAgainstLedger(host, host.storage, row);
+    const { tool, operation } = row;
     const request = effectiveRequest(row);
     if (request === null || !hasRecordedRequest(row)) throw recordAlteredError(row, ["request"]);
     for (const part of REQUEST_PARTS) for (const name of Object.keys(request[part])) members.add(celMember(part, name));
@@ -185,7 +171,29 @@ async function readPlanned(
       "/plan/id",
       `a task has at most ${MAX_OPERATIONS} operations, with conditions of up to ${MAX_SCOPE} characters; leave members free, or list the operations`,
     );
-  return { operations: list, ids };
+  return list;
+}
+
+/**
+ * Returns the plan, verified against the ledger. Throws PLAN_NOT_FOUND unless the credential may read all of its
+ * actions, and PLAN_CHANGED unless the remaining actions are those that the person saw.
+ */
+async function readSeenPlan(
+  host: CoreHost,
+  reader: Parameters<typeof verifyPlan>[1],
+  credential: Credential,
+  { id, digest }: SeenPlan,
+  now: number,
+): Promise<VerifiedPlan> {
+  if (!credential.hasScope("actions:read"))
+    throw new Refusal(PLAN_ERRORS.notFound, `a key without the scope actions:read cannot see the plan ${id}`);
+  const plan = await verifyPlan(host, reader, await readRowsOfVisiblePlan(reader, id, credential), now);
+  if (plan.digest !== digest)
+    throw new Refusal(
+      PLAN_ERRORS.changed,
+      `the actions of the plan ${id} are not those of the digest ${digest}: one was edited, denied or cancelled, or has expired; read the plan again`,
+    );
+  return plan;
 }
 
 const isRefused = (row: ActionRow, now: number): boolean => REFUSED.includes(withCurrentStatus(row, now).status);

@@ -11,6 +11,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, defineRoute, nextLink, toRfc3339 } from "../../src/plugin.ts";
 import { ERRORS as GRANT_ERRORS, findGrantEnd, isStillAllowed } from "../grants/api.ts";
+import { ERRORS as PLAN_ERRORS } from "../plans/api.ts";
 import { taskAuditor } from "./audit.ts";
 import { canSeeTask, configureTasks, endTaskFor, startTask, taskReaction } from "./changes.ts";
 import { TASK_ENTRY } from "./entry.ts";
@@ -25,7 +26,7 @@ const { ERRORS } = schema;
 
 export default defineCorePlugin({
   name: "tasks",
-  needs: ["actions", "grants"],
+  needs: ["actions", "grants", "plans"],
   errors: ERRORS,
   options: schema.TaskOptions,
   records: { task: TASK_ENTRY },
@@ -63,6 +64,8 @@ function taskRoutes(host: CoreHost, options: schema.TaskOptions) {
         "RECORD_ALTERED",
         GRANT_ERRORS.notAllowed,
         GRANT_ERRORS.tooMany,
+        PLAN_ERRORS.notFound,
+        PLAN_ERRORS.changed,
         ERRORS.notFound,
         ERRORS.tooMany,
         "IDEMPOTENCY_CONFLICT",

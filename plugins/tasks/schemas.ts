@@ -60,6 +60,10 @@ export const TaskBody = Type.Object(
       Type.Object(
         {
           id: Type.String({ maxLength: 64, description: "A plan of the agent that this key may see." }),
+          digest: Type.String({
+            maxLength: 64,
+            description: "`digest` of the plan as it was displayed. If the plan has changed since, no task starts.",
+          }),
           free: Type.Optional(
             Type.Array(Type.String({ maxLength: 256 }), {
               maxItems: 20,

@@ -35,6 +35,7 @@ const OPTIONS = {
   template: { type: "string" },
   from: { type: "string" },
   plan: { type: "string" },
+  digest: { type: "string" },
   free: { type: "string", multiple: true },
   times: { type: "string" },
   all: { type: "boolean" },
@@ -46,7 +47,7 @@ const OPTIONS = {
 type Flags = Readonly<Partial<Record<keyof typeof OPTIONS, string | boolean | string[]>>>;
 
 export const task: Command = {
-  help: `usage: assent task start AGENT --title TEXT [--for DURATION] (--template NAME | --from JSON | --plan ID) [--json]
+  help: `usage: assent task start AGENT --title TEXT [--for DURATION] (--template NAME | --from JSON | --plan ID --digest D) [--json]
        assent task list [--agent AGENT] [--all] [--json]
        assent task end ID [--reason TEXT] [--json]
 
@@ -58,6 +59,7 @@ time, and earlier if someone ends it, rejects an action of the agent, flags a us
   --template NAME  the operations of a template of the configuration (tasks.templates)
   --from JSON      the operations as in POST /v1/tasks: @file, - for standard input, or the JSON itself
   --plan ID        the actions of the agent's plan that require approval. It does not approve these actions
+  --digest D       the plan's digest, which "assent plan show ID" prints. If the plan has changed since, no task starts
   --free MEMBER    a member of them that may have any value, such as params.body; repeatable
   --times N        how often the agent may do each of them; by default once
   --agent AGENT    only tasks of this agent
@@ -70,7 +72,7 @@ The key needs the scopes grants:write and approvals:decide. "assent grants" show
 examples:
   assent task start release-bot --title "release 2.4" --template release
   assent task start release-bot --title "release 2.4" --for 2h --from @task.json
-  assent task start release-bot --title "release 2.4" --for 2h --plan 019346a0-0000-7000-8000-000000000000 --times 3
+  assent task start release-bot --title "release 2.4" --for 2h --plan 019346a0-0000-7000-8000-000000000000 --digest 5f70…
   assent task end 019346a0-0000-7000-8000-000000000000 --reason "released"
 
 task.json: {"operations": [{"tool": "ci", "operation": "deploy", "count": 20, "scope": "params.repo == \\"web\\""}]}
@@ -81,7 +83,7 @@ task.json: {"operations": [{"tool": "ci", "operation": "deploy", "count": 20, "s
     const json = values.json === true;
     if (more.length > 0) throw usageError(`unexpected argument "${more.join(" ")}"`);
     if (verb === "start" && target !== undefined) {
-      allowOnly(values, ["title", "for", "template", "from", "plan", "free", "times", "json"]);
+      allowOnly(values, ["title", "for", "template", "from", "plan", "digest", "free", "times", "json"]);
       await startTask(io, target, values, json);
     } else if (verb === "list" && target === undefined) {
       allowOnly(values, ["agent", "all", "json"]);
@@ -129,20 +131,24 @@ async function startTask(
 
 interface PlanFlags {
   plan?: string;
+  digest?: string;
   free?: string[];
   times?: string;
 }
 
-function readPlan({ plan: id, free, times }: PlanFlags): object {
+function readPlan({ plan: id, digest, free, times }: PlanFlags): object {
   if (id === undefined) {
-    if (free !== undefined || times !== undefined) throw usageError("--free and --times go with --plan");
+    if ((digest ?? free ?? times) !== undefined) throw usageError("--digest, --free and --times go with --plan");
     return {};
   }
+  if (digest === undefined)
+    throw usageError(`--plan needs --digest, which \`assent plan show ${toPrintable(id)}\` prints below the actions`);
   if (times !== undefined && !/^[1-9]\d{0,3}$/.test(times))
     throw usageError(`--times must be a number from 1; got "${times}"`);
   return {
     plan: {
       id,
+      digest,
       ...(free === undefined ? {} : { free }),
       ...(times === undefined ? {} : { times: Number(times) }),
     },

@@ -172,6 +172,7 @@ function showPlan(io: Output, record: PlanRecord, json: boolean): void {
     );
     io.out(`     ${id}${votes}`);
   }
+  io.out(`digest ${record.digest}`);
   if (record.stopped !== null)
     io.out(`stopped at action ${record.stopped.position}, which is ${record.stopped.status}`);
 }

@@ -55,7 +55,7 @@ export function NameTask({ onName }: Places["grant-offer"]) {
 }
 
 /** Renders the button that starts a task, while an action of the plan is pending. */
-export function StartFromPlan({ plan: { id, agent_id, actions } }: Places["plan"]) {
+export function StartFromPlan({ plan: { id, digest, agent_id, actions } }: Places["plan"]) {
   const [state, setState] = useState<"idle" | "asking" | "started">("idle");
   const pending = actions.filter(({ status }) => status === "pending_approval");
   if (state === "started")
@@ -71,7 +71,7 @@ export function StartFromPlan({ plan: { id, agent_id, actions } }: Places["plan"
         {TEXTS.start}
       </button>
       {state === "asking" ? (
-        <PlanTask id={id} agent={agent_id} actions={pending} onClose={(next) => setState(next)} />
+        <PlanTask id={id} digest={digest} agent={agent_id} actions={pending} onClose={(next) => setState(next)} />
       ) : null}
     </p>
   );
@@ -79,17 +79,19 @@ export function StartFromPlan({ plan: { id, agent_id, actions } }: Places["plan"
 
 interface PlanTaskProps {
   id: string;
+  /** Of the actions that the page displays. */
+  digest: string;
   agent: string;
   actions: readonly Action[];
   onClose(next: "idle" | "started"): void;
 }
 
-function PlanTask({ id, agent, actions, onClose }: PlanTaskProps) {
+function PlanTask({ id, digest, agent, actions, onClose }: PlanTaskProps) {
   const [free, setFree] = useState<readonly string[]>([]);
   const members = [...new Set(actions.flatMap(({ params }) => Object.keys(params).filter(isPlainName)))];
   const { error, isBusy, submit } = useSubmit(async (form) => {
     const { title = "", for: duration = "", times = "" } = readFormValues(form);
-    const plan = { id, free: [...free], times: Number(times) };
+    const plan = { id, digest, free: [...free], times: Number(times) };
     await request("POST /v1/tasks", { body: { agent_id: agent, title, for: duration, plan } });
     onClose("started");
   });

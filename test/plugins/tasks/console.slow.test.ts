@@ -13,7 +13,7 @@ import { until } from "../../support/wait.ts";
 
 const POLICY = `policy: deploys
 rules:
-  - { name: all, tool: ci, effect: require_approval, approval: { grants: { for: 8h, count: 50 } } }
+  - { name: all, tool: ci, effect: require_approval, approval: { grants: { for: 8h, count: 50 }, editable: { params.replicas: { max: 9 } } } }
 `;
 
 describe("tasks in a browser", { skip: withoutBrowser }, () => {
@@ -111,4 +111,30 @@ describe("tasks in a browser", { skip: withoutBrowser }, () => {
       assert.deepEqual([complaints, strayed], [[], []]);
       await page.close();
     });
+
+  it("starts no task from a page that shows what an action was before an edit", async () => {
+    const action = { agent_id: "release-bot", tool: "ci", operation: "deploy", params: { repo: "stale", replicas: 1 } };
+    const { body: plan } = await console_.service.call("POST", "/v1/plans", { body: { actions: [action] } });
+    const { page, complaints } = await console_.visit(ada, `#/plans/${plan.id}`);
+    await page.getByRole("button", { name: "Start a task from this plan…" }).click();
+    const key = console_.service.admin;
+    const { body: shown } = await console_.service.call("GET", `/v1/actions/${plan.actions[0].id}`, { key });
+    const edit = { token: shown.approval_token, changes: { "params.replicas": 9 } };
+    const edited = await console_.service.call("POST", `/v1/actions/${shown.id}/edit`, { key, body: edit });
+    assert.equal(edited.status, 200, JSON.stringify(edited.body));
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("What the agent is to do").fill("release api");
+    await dialog.getByRole("button", { name: "Start the task" }).click();
+    await dialog.getByText("read the plan again").waitFor();
+    for (const replicas of [1, 9]) assert.equal((await submit({ repo: "stale", replicas })).status, "pending_approval");
+    await page.reload();
+    await page.getByRole("button", { name: "Start a task from this plan…" }).click();
+    await dialog.getByLabel("What the agent is to do").fill("release api");
+    await dialog.getByRole("button", { name: "Start the task" }).click();
+    await page.getByText("The task has started.").waitFor();
+    assert.equal((await submit({ repo: "stale", replicas: 9 })).status, "allowed");
+    assert.equal((await submit({ repo: "stale", replicas: 1 })).status, "pending_approval");
+    assert.equal(complaints.filter((text) => !text.includes("409")).length, 0, complaints.join());
+    await page.close();
+  });
 });

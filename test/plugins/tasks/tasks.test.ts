@@ -1,12 +1,14 @@
 /**
  * Tasks: who may start one, what it covers, and what ends it with all its grants.
- * @needs grants, plans, users
+ * @needs edits, grants, plans, users
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { auditStore } from "../../../src/testing/index.ts";
+import { serve } from "../../../src/serve/index.ts";
+import { assentInProcessWithEnv } from "../../support/cli.ts";
 import { needs } from "../../support/features.ts";
 import { invite, startPeople } from "../../support/people.ts";
 import { signature, signVotes } from "../../support/signed-votes.ts";
@@ -17,7 +19,7 @@ rules:
   - { name: free, tool: ci, operation: status, effect: allow }
   - { name: no, tool: ci, operation: destroy, effect: deny }
   - { name: prod, tool: ci, operation: deploy, when: 'has(params.critical)', risk: critical, effect: require_approval }
-  - { name: deploy, tool: ci, operation: deploy, effect: require_approval, approval: { grants: { for: 8h, count: 50 } } }
+  - { name: deploy, tool: ci, operation: deploy, effect: require_approval, approval: { grants: { for: 8h, count: 50 }, editable: { params.replicas: { max: 9 } } } }
   - { name: mail, tool: mail, operation: send, effect: require_approval, approval: { grants: { for: 8h, count: 50 } } }
   - { name: short, tool: mail, operation: short, effect: require_approval, approval: { grants: { for: 30m, count: 50 } } }
   - { name: two, tool: bank, operation: pay, effect: require_approval, approval: { quorum: 2 } }
@@ -166,8 +168,16 @@ describe("a task from the agent's plan", () => {
   };
   const deploy = (params: object): object => ({ tool: "ci", operation: "deploy", params });
   const sending = (params: object): object => ({ ...mail, params });
-  const from = (agent_id: string, more: object, key = alice): Promise<Answer> =>
-    service.call("POST", "/v1/tasks", { key, body: { agent_id, title: "release", for: "1h", plan: more } });
+  /** Starts a task from the plan; without a digest, from the plan as it is now. */
+  const from = async (
+    agent_id: string,
+    { digest, ...more }: { id: string; digest?: string; free?: string[]; times?: number },
+    key = alice,
+  ): Promise<Answer> => {
+    const now = digest ?? (await service.call("GET", `/v1/plans/${more.id}`, { key: alice })).body.digest ?? "";
+    const body = { agent_id, title: "release", for: "1h", plan: { ...more, digest: now } };
+    return service.call("POST", "/v1/tasks", { key, body });
+  };
   const status = async (agent_id: string, action: object): Promise<string> =>
     (await service.call("POST", "/v1/actions", { key: service.agent, body: { agent_id, ...action } })).body.status;
 
@@ -225,17 +235,51 @@ describe("a task from the agent's plan", () => {
       assert.equal(await status(agent_id, sending(params)), "pending_approval", JSON.stringify(params));
   });
 
-  test("is refused if an action of the plan is rejected after the service has read the plan", async () => {
+  for (const [change, count] of [
+    ["edited", 2],
+    ["rejected", 1],
+  ] as const)
+    for (const when of ["after the person has read the plan", "after the service has read the plan"])
+      test(`is refused if an action is ${change} ${when}`, async () => {
+        const agent_id = freshAgent();
+        const id = await plan(agent_id, [deploy({ repo: "web", replicas: 1 }), deploy({ repo: "api" })]);
+        const { actions, digest } = (await service.call("GET", `/v1/plans/${id}`, { key: alice })).body;
+        const alter = async (): Promise<void> => {
+          beforeKeys = null;
+          if (change === "rejected") return reject(actions[0].id, bob);
+          const { approval_token: token } = (await service.call("GET", `/v1/actions/${actions[0].id}`, { key: bob }))
+            .body;
+          const body = { token, changes: { "params.replicas": 9 } };
+          const edit = await service.call("POST", `/v1/actions/${actions[0].id}/edit`, { key: bob, body });
+          assert.equal(edit.status, 200, JSON.stringify(edit.body));
+        };
+        if (when.includes("the service")) beforeKeys = alter;
+        else await alter();
+        const { status: refused, body } = await from(agent_id, { id, digest });
+        assert.deepEqual([beforeKeys, refused, body.code], [null, 409, "PLAN_CHANGED"], JSON.stringify(body));
+        assert.deepEqual(await openGrants(agent_id), []);
+        const { body: started } = await from(agent_id, { id });
+        assert.equal(started.grants.length, count);
+        if (change === "edited") assert.match(started.grants[0].scope, /replicas == 9/);
+      });
+
+  test("starts on the command line only with the digest that `assent plan show` prints", async () => {
     const agent_id = freshAgent();
-    const id = await plan(agent_id, [deploy({ repo: "web" }), deploy({ repo: "api" })]);
-    const { actions } = (await service.call("GET", `/v1/plans/${id}`, { key: bob })).body;
-    beforeKeys = async () => {
-      beforeKeys = null;
-      await reject(actions[1].id, bob);
-    };
-    const { status: refused, body } = await from(agent_id, { id });
-    assert.deepEqual([beforeKeys, refused, body.errors?.[0].pointer], [null, 422, "/plan/id"], JSON.stringify(body));
-    assert.equal((await from(agent_id, { id })).body.grants.length, 1);
+    const id = await plan(agent_id, [deploy({ repo: "web" })]);
+    const server = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
+    const run = (...args: string[]) =>
+      assentInProcessWithEnv({ ASSENT_URL: server.url, ASSENT_API_KEY: alice }, ...args);
+    try {
+      const begin = (...more: string[]) =>
+        run("task", "start", agent_id, "--title", "release", "--for", "1h", "--plan", id, ...more);
+      const [, digest = ""] = /^digest ([0-9a-f]{64})$/m.exec((await run("plan", "show", id)).out) ?? [];
+      assert.match((await begin()).err, new RegExp(`--plan needs --digest, which \`assent plan show ${id}\``));
+      assert.match((await begin("--digest", "0".repeat(64))).err, /PLAN_CHANGED/);
+      const { code, out, err } = await begin("--digest", digest);
+      assert.deepEqual([code, err], [0, ""], out);
+    } finally {
+      await server.stop(0);
+    }
   });
 
   test("is refused for other agents, unseen plans, unknown members, and plans in which nothing asks", async () => {
@@ -244,8 +288,9 @@ describe("a task from the agent's plan", () => {
     const nothing = await plan(agent_id, [{ tool: "ci", operation: "status", params: {} }]);
     const pointer = async (answer: Promise<Answer>): Promise<string> => (await answer).body.errors?.[0]?.pointer;
     assert.equal(await pointer(from(freshAgent(), { id })), "/agent_id");
-    assert.equal(await pointer(from(agent_id, { id: "019346a0-0000-7000-8000-000000000000" })), "/plan/id");
-    assert.equal(await pointer(from(agent_id, { id }, tim)), "/plan/id", "the agent is not near");
+    const unknown = "019346a0-0000-7000-8000-000000000000";
+    assert.equal((await from(agent_id, { id: unknown })).body.code, "PLAN_NOT_FOUND");
+    assert.equal((await from(agent_id, { id }, tim)).body.code, "PLAN_NOT_FOUND", "the agent is not near");
     assert.equal(await pointer(from(agent_id, { id, free: ["params.branch"] })), "/plan/free");
     assert.equal(await pointer(from(agent_id, { id: nothing })), "/plan/id");
     assert.equal((await from(agent_id, { id, times: 51 })).body.code, "GRANT_NOT_ALLOWED");

@@ -99,7 +99,7 @@ export interface Places {
   /** Where a voter adds a grant to an approval. `onName` receives the title of the task to start, or null for no task. */
   "grant-offer": { onName(title: string | null): void };
   /** Above the vote on a plan. */
-  plan: { plan: { id: string; agent_id: string; actions: readonly Action[] } };
+  plan: { plan: { id: string; digest: string; agent_id: string; actions: readonly Action[] } };
   /** Below why the person cannot approve a pending request: other ways to vote. */
   "other-votes": {
     action: Action;
