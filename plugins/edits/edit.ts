@@ -153,7 +153,8 @@ async function assertOthersCanApprove(
   for (const user of tx.state(userState).values()) {
     const approver = hasEnrolled(user) ? await findUserAsApprover(host, tx, user.id) : null;
     if (approver === null) continue;
-    const block = findVotingBlock(host, row, approver, { requirement, approvals: [], edit: { by: actor } }, tx);
+    const history = { requirement, approvals: [], edit: { by: actor } };
+    const block = findVotingBlock(host, row, approver, history, tx, host.guard.findApprovalBlock(row));
     // Someone else may be on call later.
     if (block === null || block.groups.some((group) => group !== null && host.groups.rotas.has(group))) return;
   }
