@@ -475,7 +475,8 @@ export async function readActionRecord(
   const shown = { ...options, set };
   const voting = mayVote ? await readVoting(host, current.row, current.votes, history, credential, shown) : null;
   const record = renderAction(host, current.row, displayed, current.votes, rejection, voting, shown);
-  if (options.token && current.votes.length > 0 && credential.hasScope("actions:read"))
+  const mayHavePreview = current.votes.length > 0 || current.row.allowed_by !== null;
+  if (options.token && mayHavePreview && credential.hasScope("actions:read"))
     record.preview ??= await readShownPreview(host, current.row, record);
   const names = await readNames(host, record);
   return {
@@ -503,7 +504,8 @@ async function readNames(
 
 /**
  * Returns the preview that an approver saw, computed from the policies of the decision and verified against the
- * commitment in the vote. Null if there was none, or if other policies rendered it.
+ * commitment in the vote. Null if there was none, or if other policies rendered it. If no one voted because a grant
+ * allowed the action, returns the preview of the policies that decided.
  */
 async function readShownPreview(host: CoreHost, row: ActionRow, record: ActionRecord): Promise<string | null> {
   if (row.erased_at !== null || record.altered === true) return null;
@@ -514,8 +516,8 @@ async function readShownPreview(host: CoreHost, row: ActionRow, record: ActionRe
   for (const digest of new Set(entries.map(({ policy_set }) => policy_set as string | null | undefined))) {
     const set = digest == null ? null : await host.policies.byDigest(digest);
     const commitment = set === null ? null : commitPreview(row, set.compiled);
-    if (set !== null && commitment !== null && seen.has(commitment))
-      return presentRequest(set.compiled, record).preview;
+    const isShown = commitment !== null && (seen.has(commitment) || (seen.size === 0 && row.allowed_by !== null));
+    if (set !== null && isShown) return presentRequest(set.compiled, record).preview;
   }
   return null;
 }

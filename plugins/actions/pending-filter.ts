@@ -1,21 +1,17 @@
-/**
- * Filters, searches and sorts the pending actions for the approvers' inbox. The store can sort pending actions only by
- * deadline, so this module reads all of them, in slices. Decisions run between two slices.
- */
+/** Filters, searches and sorts the pending actions for the approvers' inbox. */
 import { type Static, Type } from "@sinclair/typebox";
-import { type CoreHost, invalidCursor, sha256Hex, utf8 } from "../../src/core.ts";
+import { type CoreHost, invalidCursor } from "../../src/core.ts";
 import { type Credential, decodeCursor } from "../../src/plugin.ts";
-import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
-import { findContainedText, selectByWords, splitWords } from "./match-words.ts";
+import type { ActionRow, ContainedText, PendingCursor } from "../../src/storage/index.ts";
 import type { VoteMoment } from "./approver-plans.ts";
-import { readVerifiedHistory, type VerifiedHistory } from "./verify-record.ts";
+import { findContainedText, selectByWords, splitWords } from "./match-words.ts";
+import type { PendingAction, PendingIndex, VotingInputs } from "./pending-index.ts";
 import { findVotingBlock, type PendingApprover } from "./voting-capacity.ts";
 
-/** Maximum number of pending actions that one request reads, starting with the earliest deadline. */
-const MAX_READ = 20_000;
+/** Number of actions whose text is searched before decisions run. */
 const SLICE = 200;
-/** Number of characters of requests that a visitor may parse before it yields to decisions. */
-const MAX_VISITED = 1_000_000;
+/** Number of actions that are tested in memory before decisions run. */
+const TESTED = 1000;
 
 export const RISKS = ["low", "medium", "high", "critical"] as const;
 
@@ -47,7 +43,7 @@ export const PendingFilter = Type.Object({
 });
 export type PendingFilter = Static<typeof PendingFilter>;
 
-/** Returns true if the query has a filter or an order that the store's own list does not support. */
+/** Whether the query has a filter or an order that the store's own list does not support. */
 export function needsFullScan({ sort, ...filters }: PendingFilter): boolean {
   return sort === "oldest" || sort === "risk" || Object.values(filters).some((value) => value !== undefined);
 }
@@ -55,40 +51,22 @@ export function needsFullScan({ sort, ...filters }: PendingFilter): boolean {
 /** Position of an action in the chosen order, which is ascending. */
 export type SortKey = readonly [number, number, number];
 
-interface Match extends Pick<ActionRow, "id"> {
-  key: SortKey;
-}
-
 interface Matches {
   /** Sorted in the chosen order. */
-  matches: readonly Match[];
+  matches: readonly PendingAction[];
   /** False if there are more pending actions than one request reads. */
   isComplete: boolean;
 }
 
-/**
- * Returns the group of an action as an id. A group contains the actions that the same rule decided for the same tool
- * and operation.
- */
-type GroupIds = (row: Pick<ActionRow, "tool" | "operation" | "policy" | "rule">) => string;
+type Sortable = Pick<ActionRow, "decision_seq" | "expires_at" | "risk_level">;
 
-/** Returns a function that returns the ids of groups, and computes each once. */
-export function createGroupIds(): GroupIds {
-  const groupIds = new Map<string, string>();
-  return ({ tool, operation, policy, rule }) => {
-    const key = JSON.stringify([tool, operation, policy, rule]);
-    // An agent may choose the operation, so the id is long enough that no two names with the same id can be found.
-    const id = groupIds.get(key) ?? sha256Hex(utf8(key)).slice(0, 32);
-    groupIds.set(key, id);
-    return id;
-  };
-}
-
-function sortKey({ sort = "deadline" }: PendingFilter, row: ActionRow): SortKey {
-  const { decision_seq: seq, expires_at } = row;
+export function sortKey(
+  { sort = "deadline" }: PendingFilter,
+  { decision_seq: seq, expires_at, risk_level }: Sortable,
+): SortKey {
   if (sort === "newest") return [-seq, 0, 0];
   if (sort === "oldest") return [seq, 0, 0];
-  const risk = sort === "risk" ? -RISKS.indexOf(row.risk_level as (typeof RISKS)[number]) : 0;
+  const risk = sort === "risk" ? -RISKS.indexOf(risk_level as (typeof RISKS)[number]) : 0;
   return [risk, expires_at ?? 0, seq];
 }
 
@@ -97,7 +75,7 @@ export function compareSortKeys(a: SortKey, b: SortKey): number {
 }
 
 /** Returns the cursor of an action. The cursor contains its order, because a position is valid only in that order. */
-export function formatSortKey(filter: PendingFilter, row: ActionRow): string {
+export function formatSortKey(filter: PendingFilter, row: Sortable): string {
   return [filter.sort ?? "deadline", ...sortKey(filter, row)].join("_");
 }
 
@@ -112,100 +90,106 @@ export function parseSortKey(list: string, { sort = "deadline" }: PendingFilter,
 /**
  * Returns the pending actions that the credential can see and that match the filter, in the filter's order.
  * @param approver the approver for whom `view=mine` lists actions
- * @param visit called with each matching action, the earliest deadline first
  */
 export async function findMatchingActions(
   host: CoreHost,
+  readPending: PendingIndex,
   credential: Credential,
   filter: PendingFilter,
-  now: number,
   approver: PendingApprover = credential,
-  visit?: (row: ActionRow, key: SortKey) => void,
 ): Promise<Matches> {
-  const matches: Match[] = [];
-  const moment = { ...(await host.snapshot()), now };
-  let after: PendingCursor = { expires_at: now, decision_seq: Number.MAX_SAFE_INTEGER };
-  const groupOf = createGroupIds();
-  let visited = 0;
-  const words = splitWords(filter.q);
-  const { compiled: set } = await host.policies.current();
-  // A group member's search must not take longer because of actions that the member cannot see.
-  const text = "within" in credential.visibility ? undefined : await findContainedText(host, words, set);
-  // The store searches all pending actions for the text at once. Use that only if this request may read all of them.
-  const isBounded = text !== undefined && (await host.storage.pendingCount({ all: true }, now)) <= MAX_READ;
-  const contained = isBounded ? text : undefined;
-  for (let read = 0; read < MAX_READ; read += SLICE) {
+  const { actions, isComplete, isBounded } = await readPending(credential);
+  const moment = { ...(await host.snapshot()), now: host.clock() };
+  const selected = actions.filter(createFieldTest(filter, moment.now));
+  const found = await searchActions(host, credential, filter, selected, isBounded);
+  const canApprove = filter.view === "mine" ? createApproverTest(host, approver, moment) : () => true;
+  const matches: PendingAction[] = [];
+  for (let from = 0; from < found.length; from += TESTED) {
     await host.waitForReadSlot(credential.key.id);
-    const rows = await host.storage.pendingActions(credential.visibility, after, SLICE, contained);
-    const candidates = rows.filter(
-      (row) => matchesFields(filter, row) && (filter.group === undefined || groupOf(row) === filter.group),
-    );
-    for (const row of await selectByWords(host, credential.key.id, words, candidates, set)) {
-      if (filter.view === "second_vote" && !(await needsSecondVote(host, row))) continue;
-      if (filter.view === "mine" && !(await canApprove(host, approver, row, moment))) continue;
-      const key = sortKey(filter, row);
-      matches.push({ id: row.id, key });
-      if (visit === undefined) continue;
-      visit(row, key);
-      visited += row.request.length + (row.effective?.length ?? 0);
-      if (visited < MAX_VISITED) continue;
-      visited = 0;
-      await host.waitForReadSlot(credential.key.id);
-    }
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < SLICE) return { matches: matches.sort(byKey), isComplete: true };
-    after = { expires_at: last.expires_at ?? 0, decision_seq: last.decision_seq };
+    matches.push(...found.slice(from, from + TESTED).filter(canApprove));
   }
-  return { matches: matches.sort(byKey), isComplete: false };
+  if ((filter.sort ?? "deadline") !== "deadline")
+    matches.sort((a, b) => compareSortKeys(sortKey(filter, a), sortKey(filter, b)));
+  return { matches, isComplete };
 }
 
-const byKey = (a: Match, b: Match): number => compareSortKeys(a.key, b.key);
+type ActionTest = (action: PendingAction) => boolean;
 
-function matchesFields({ agent_id, tool, operation, risk_level }: PendingFilter, row: ActionRow): boolean {
-  if (agent_id !== undefined && row.agent_id !== agent_id) return false;
-  if (tool !== undefined && row.tool !== tool) return false;
-  if (operation !== undefined && row.operation !== operation) return false;
-  return risk_level === undefined || row.risk_level === risk_level;
+function createFieldTest(filter: PendingFilter, now: number): ActionTest {
+  const { view, group, agent_id, tool, operation, risk_level } = filter;
+  return (action) =>
+    (action.expires_at ?? 0) > now &&
+    (group === undefined || action.group === group) &&
+    (agent_id === undefined || action.agent_id === agent_id) &&
+    (tool === undefined || action.tool === tool) &&
+    (operation === undefined || action.operation === operation) &&
+    (risk_level === undefined || action.risk_level === risk_level) &&
+    (view !== "second_vote" || (action.hasApproval && (action.quorum ?? 1) > 1));
 }
 
-async function needsSecondVote(host: CoreHost, { id, quorum }: ActionRow): Promise<boolean> {
-  return (quorum ?? 1) > 1 && (await host.storage.approvals(id)).some(({ approve }) => approve);
+/** Returns a function that tests whether the approver can approve an action. Computes equal cases once. */
+function createApproverTest(host: CoreHost, approver: PendingApprover, moment: VoteMoment): ActionTest {
+  const known = new Map<string, boolean>();
+  return ({ voting }) => {
+    if (voting === null) return false;
+    let answer = known.get(voting);
+    if (answer === undefined) {
+      const { action, ...history } = JSON.parse(voting) as VotingInputs;
+      answer = findVotingBlock(host, action, approver, history, moment, null) === null;
+      known.set(voting, answer);
+    }
+    return answer;
+  };
 }
-
-async function canApprove(
-  host: CoreHost,
-  approver: PendingApprover,
-  row: ActionRow,
-  moment: VoteMoment,
-): Promise<boolean> {
-  if (!approver.hasScope("approvals:decide")) return false;
-  const history = await readHistory(host, row);
-  return history !== null && findVotingBlock(host, row, approver, history, moment) === null;
-}
-
-type ApprovalHistory = Pick<VerifiedHistory, "requirement" | "approvals" | "edit"> | null;
-
-/** Ledger facts about the approval of pending actions, keyed by action, with the version of the row. */
-const histories = new WeakMap<CoreHost, Map<string, { version: string; history: ApprovalHistory }>>();
 
 /**
- * Reads the ledger facts about the approval of an action. Reads them again only if the row has changed, because a list
- * of 10,000 actions would otherwise read all their entries each time. A vote verifies the action without this cache.
+ * Returns those of the actions that contain the words of the filter.
+ * @param isBounded whether this request may read all pending actions
  */
-async function readHistory(host: CoreHost, row: ActionRow): Promise<ApprovalHistory> {
-  const cached = histories.get(host) ?? new Map();
-  histories.set(host, cached);
-  const version = `${row.updated_at} ${row.decision_seq}`;
-  const entry = cached.get(row.id);
-  if (entry?.version === version) return entry.history;
-  const verified = await readVerifiedHistory(host.storage, row);
-  const history =
-    verified === null
-      ? null
-      : { requirement: verified.requirement, approvals: verified.approvals, edit: verified.edit };
-  const [oldest] = cached.size < MAX_READ ? [] : cached.keys();
-  if (oldest !== undefined) cached.delete(oldest);
-  cached.delete(row.id);
-  cached.set(row.id, { version, history });
-  return history;
+async function searchActions(
+  host: CoreHost,
+  credential: Credential,
+  filter: PendingFilter,
+  actions: readonly PendingAction[],
+  isBounded: boolean,
+): Promise<readonly PendingAction[]> {
+  const words = splitWords(filter.q);
+  if (words.length === 0) return actions;
+  const { compiled: set } = await host.policies.current();
+  // A group member's search must not take longer because of actions that the member cannot see.
+  const mayNarrow = isBounded && !("within" in credential.visibility);
+  const text = mayNarrow ? await findContainedText(host, words, set) : undefined;
+  const candidates = new Set(actions.map(({ id }) => id));
+  const found = new Set<string>();
+  for await (const rows of text === undefined
+    ? readById(host, credential, [...candidates])
+    : readContaining(host, credential, text)) {
+    const wanted = rows.filter(({ id }) => candidates.has(id));
+    for (const { id } of await selectByWords(host, credential.key.id, words, wanted, set)) found.add(id);
+  }
+  return actions.filter(({ id }) => found.has(id));
+}
+
+async function* readById(host: CoreHost, { key }: Credential, ids: readonly string[]): AsyncIterable<ActionRow[]> {
+  for (let from = 0; from < ids.length; from += SLICE) {
+    await host.waitForReadSlot(key.id);
+    yield await host.storage.actionsById(ids.slice(from, from + SLICE));
+  }
+}
+
+/** Reads the pending actions that contain the text. The store searches all of them. */
+async function* readContaining(
+  host: CoreHost,
+  { key, visibility }: Credential,
+  text: ContainedText,
+): AsyncIterable<ActionRow[]> {
+  let after: PendingCursor = { expires_at: host.clock(), decision_seq: Number.MAX_SAFE_INTEGER };
+  for (;;) {
+    await host.waitForReadSlot(key.id);
+    const rows = await host.storage.pendingActions(visibility, after, SLICE, text);
+    yield rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < SLICE) return;
+    after = { expires_at: last.expires_at ?? 0, decision_seq: last.decision_seq };
+  }
 }

@@ -2,17 +2,8 @@
  * Groups pending actions that the same rule decided for the same tool and operation, for the approvers' inbox. A group
  * has one sentence: the rule's preview with the values of all its actions.
  */
-import { findHeadline } from "../../src/browser.ts";
-import {
-  type CompiledPolicySet,
-  effectiveRequest,
-  findPresentation,
-  type PreviewPart,
-  redactRow,
-  renderPreview,
-} from "../../src/core.ts";
-import type { ActionRow } from "../../src/storage/index.ts";
-import { compareSortKeys, createGroupIds, RISKS, type SortKey } from "./pending-filter.ts";
+import { RISKS } from "./pending-filter.ts";
+import { NOT_GIVEN, type PendingAction } from "./pending-index.ts";
 
 /** A number as JSON renders it, perhaps with its unit. Texts in a preview have quotation marks, so they do not match. */
 const NUMBER = /^(-?\d+(?:\.\d+)?(?:e[+-]\d+)?)( [\p{L}%°²³/]{1,12})?$/u;
@@ -22,11 +13,9 @@ const MAX_VALUES = 100;
 const MAX_AGENTS = 100;
 /** Maximum number of ranges in a sentence, one for each unit. */
 const MAX_RANGES = 3;
-/** Stand for a value that an action does not have, and for a request that cannot be read. */
-const [NOT_GIVEN, UNREADABLE] = ["(not given)", "(cannot be read)"];
 
 /** Pending actions that the same rule decided for the same tool and operation. */
-export interface PendingGroup extends Pick<ActionRow, "tool" | "operation" | "policy" | "rule"> {
+export interface PendingGroup extends Pick<PendingAction, "tool" | "operation" | "policy" | "rule" | "hasPreview"> {
   id: string;
   count: number;
   /** Names of the agents, at most `MAX_AGENTS`. */
@@ -35,88 +24,45 @@ export interface PendingGroup extends Pick<ActionRow, "tool" | "operation" | "po
   risk_level: string | null;
   /** The earliest deadline. Milliseconds. */
   expires_at: number;
-  /** The first action in the order of the list, and its position. */
-  first: { id: string; key: SortKey };
-  /** The parts of the rule's preview; null without one. */
-  parts: readonly PreviewPart[] | null;
-  /** JSON pointers of the members that determine the headline. */
-  shownFirst: readonly string[];
+  /** Id of the first action in the order of the list. */
+  first: string;
   /** The values of the preview, one for each part, or the headline's value if there is no preview. */
   values: readonly MergedValue[];
 }
 
-/** Collects actions into groups. */
-export class PendingGroups {
-  readonly #groups = new Map<string, PendingGroup>();
-  readonly #idOf = createGroupIds();
-
-  readonly #set: CompiledPolicySet;
-
-  /** @param set the active policies, whose rules have the previews */
-  constructor(set: CompiledPolicySet) {
-    this.#set = set;
-  }
-
-  /** @param key the action's position in the order of the list */
-  add(row: ActionRow, key: SortKey): void {
-    const id = this.#idOf(row);
-    const group = this.#groups.get(id) ?? this.#create(id, row, key);
+/**
+ * Collects actions into groups.
+ * @param actions in the order of the list, which is also the order of the groups by their first actions
+ */
+export function collectGroups(actions: readonly PendingAction[]): PendingGroup[] {
+  const groups = new Map<string, PendingGroup>();
+  for (const action of actions) {
+    const group = groups.get(action.group) ?? createGroup(action);
+    groups.set(action.group, group);
     group.count += 1;
-    if (group.agents.size < MAX_AGENTS) group.agents.add(row.agent_id);
-    if (rankOf(row.risk_level) > rankOf(group.risk_level)) group.risk_level = row.risk_level;
-    group.expires_at = Math.min(group.expires_at, row.expires_at ?? Infinity);
-    if (compareSortKeys(key, group.first.key) < 0) group.first = { id: row.id, key };
-    this.#addValues(group, row);
+    if (group.agents.size < MAX_AGENTS) group.agents.add(action.agent_id);
+    if (rankOf(action.risk_level) > rankOf(group.risk_level)) group.risk_level = action.risk_level;
+    group.expires_at = Math.min(group.expires_at, action.expires_at ?? Infinity);
+    for (let i = 0; i < action.values.length; i++) group.values[i]?.add(action.values[i] as string);
   }
+  return [...groups.values()];
+}
 
-  /** Returns the groups in the order of their first actions. */
-  list(): PendingGroup[] {
-    return [...this.#groups.values()].sort((a, b) => compareSortKeys(a.first.key, b.first.key));
-  }
-
-  #create(id: string, row: ActionRow, key: SortKey): PendingGroup {
-    const { tool, operation, policy, rule } = row;
-    const { preview: parts, shown_first: shownFirst } = findPresentation(this.#set, row);
-    const group: PendingGroup = {
-      id,
-      tool,
-      operation,
-      policy,
-      rule,
-      parts,
-      shownFirst,
-      count: 0,
-      agents: new Set(),
-      risk_level: null,
-      expires_at: Infinity,
-      first: { id: row.id, key },
-      values: (parts ?? [null]).map(() => new MergedValue()),
-    };
-    this.#groups.set(id, group);
-    return group;
-  }
-
-  #addValues({ parts, shownFirst, values }: PendingGroup, row: ActionRow): void {
-    const request = this.#readRequest(row);
-    if (parts === null) {
-      const headline = request === null ? null : findHeadline({ ...request, shown_first: shownFirst });
-      values[0]?.add(request === null ? UNREADABLE : (headline?.value ?? NOT_GIVEN));
-      return;
-    }
-    for (const [i, part] of parts.entries()) {
-      if ("text" in part) values[i]?.add(part.text);
-      else values[i]?.add(request === null ? UNREADABLE : renderPreview([part], { ...row, ...request }));
-    }
-  }
-
-  /** Returns the redacted request; null if someone altered the store. Opening the request reports that. */
-  #readRequest(row: ActionRow) {
-    try {
-      return effectiveRequest(redactRow(this.#set, row));
-    } catch {
-      return null;
-    }
-  }
+function createGroup({ id, group, tool, operation, policy, rule, hasPreview, values }: PendingAction): PendingGroup {
+  return {
+    id: group,
+    tool,
+    operation,
+    policy,
+    rule,
+    hasPreview,
+    count: 0,
+    agents: new Set(),
+    risk_level: null,
+    expires_at: Infinity,
+    first: id,
+    values: values.map(() => new MergedValue()),
+  };
 }
 
 const rankOf = (risk: string | null): number => RISKS.indexOf(risk as (typeof RISKS)[number]);
@@ -138,8 +84,12 @@ class MergedValue {
   readonly #ranges = new Map<string, Range>();
   readonly #texts = new Set<string>();
   #isMore = false;
+  #last: string | null = null;
 
   add(text: string): void {
+    // Many actions have the same value, and all have the same text between the values.
+    if (text === this.#last) return;
+    this.#last = text;
     const [, digits, unit = ""] = NUMBER.exec(text) ?? [];
     const range = this.#ranges.get(unit);
     if (digits === undefined) return this.#addText(text);

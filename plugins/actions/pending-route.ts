@@ -32,8 +32,10 @@ import {
   needsFullScan,
   parseSortKey,
   PendingFilter,
+  sortKey,
 } from "./pending-filter.ts";
-import { type PendingGroup, PendingGroups } from "./pending-groups.ts";
+import { collectGroups, type PendingGroup } from "./pending-groups.ts";
+import type { PendingIndex } from "./pending-index.ts";
 import { contentByteLength } from "./visible-action.ts";
 import { ActionRecord } from "./schemas.ts";
 import { findUserAsApprover, type PendingApprover } from "./voting-capacity.ts";
@@ -64,7 +66,7 @@ const Answer = Type.Object(
   { additionalProperties: false },
 );
 
-export function pendingRoute(host: CoreHost, tag: string) {
+export function pendingRoute(host: CoreHost, readPending: PendingIndex, tag: string) {
   return defineRoute({
     method: "GET",
     path: "/v1/approvals",
@@ -80,7 +82,7 @@ export function pendingRoute(host: CoreHost, tag: string) {
       const { compiled: set } = await host.policies.current();
       const read =
         needsFullScan(query) || query.user_id !== undefined
-          ? await readMatches(host, query, credential)
+          ? await readMatches(host, readPending, query, credential)
           : query.sort === "newest"
             ? readNewest(host, query, credential)
             : readByDeadline(host, query, credential);
@@ -140,7 +142,7 @@ const Groups = Type.Object(
   { additionalProperties: false },
 );
 
-export function pendingGroupsRoute(host: CoreHost, tag: string) {
+export function pendingGroupsRoute(host: CoreHost, readPending: PendingIndex, tag: string) {
   return defineRoute({
     method: "GET",
     path: "/v1/approvals/groups",
@@ -152,11 +154,8 @@ export function pendingGroupsRoute(host: CoreHost, tag: string) {
     query: PendingFilter,
     responses: { 200: { description: "The groups.", schema: Groups } },
     async handle({ query, credential }) {
-      const collected = new PendingGroups((await host.policies.current()).compiled);
-      const add = collected.add.bind(collected);
-      const now = host.clock();
-      const { matches, isComplete } = await findMatchingActions(host, credential, query, now, credential, add);
-      const groups = collected.list();
+      const { matches, isComplete } = await findMatchingActions(host, readPending, credential, query);
+      const groups = collectGroups(matches);
       return {
         status: 200,
         json: {
@@ -170,16 +169,16 @@ export function pendingGroupsRoute(host: CoreHost, tag: string) {
 }
 
 function renderGroup(collected: PendingGroup): Static<typeof Group> {
-  const { agents, expires_at, first, parts, shownFirst: _, values, ...group } = collected;
+  const { agents, expires_at, first, hasPreview, values, ...group } = collected;
   const sentence = values.join("");
   return {
     ...group,
     agents: [...agents].slice(0, 3),
     agent_count: agents.size,
     expires_at: expires_at === Infinity ? null : toRfc3339(expires_at),
-    preview: parts === null ? null : sentence,
-    headline: parts === null && values.some(({ isEmpty }) => !isEmpty) ? sentence : null,
-    first: first.id,
+    preview: hasPreview ? sentence : null,
+    headline: !hasPreview && values.some(({ isEmpty }) => !isEmpty) ? sentence : null,
+    first,
   };
 }
 
@@ -223,19 +222,24 @@ function readNewest(host: CoreHost, query: Query, { visibility }: Credential): P
 }
 
 /** Finds all actions that match the filters, and reads the rows of the page by their ids. */
-async function readMatches(host: CoreHost, query: Query, credential: Credential): Promise<PendingRead> {
+async function readMatches(
+  host: CoreHost,
+  readPending: PendingIndex,
+  query: Query,
+  credential: Credential,
+): Promise<PendingRead> {
   const from = query.cursor === undefined ? null : parseSortKey(LIST, query, query.cursor);
-  const now = host.clock();
   const approver = query.user_id === undefined ? credential : await readUser(host, query, query.user_id, credential);
-  const { matches, isComplete } = await findMatchingActions(host, credential, query, now, approver);
-  const first = from === null ? 0 : matches.findIndex(({ key }) => compareSortKeys(key, from) > 0);
+  const { matches, isComplete } = await findMatchingActions(host, readPending, credential, query, approver);
+  const first = from === null ? 0 : matches.findIndex((action) => compareSortKeys(sortKey(query, action), from) > 0);
   const remaining = first < 0 ? [] : matches.slice(first);
-  const positions = new Map(remaining.map(({ id }, position) => [id, position]));
+  const ids = remaining.map(({ id }) => id);
+  const places = new Map(ids.map((id, place) => [id, place]));
   return {
     async page(last, size) {
-      const start = last === null ? 0 : (positions.get(last.id) ?? remaining.length) + 1;
-      const rows = await host.storage.actionsById(remaining.slice(start, start + size).map(({ id }) => id));
-      return rows.sort((a, b) => (positions.get(a.id) ?? 0) - (positions.get(b.id) ?? 0));
+      const start = last === null ? 0 : (places.get(last.id) ?? ids.length) + 1;
+      const rows = await host.storage.actionsById(ids.slice(start, start + size));
+      return rows.sort((a, b) => (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0));
     },
     position: (row) => formatSortKey(query, row),
     total: isComplete ? matches.length : null,
@@ -247,18 +251,18 @@ async function readMatches(host: CoreHost, query: Query, credential: Credential)
  * deactivated user and for a view other than `mine`, and INSUFFICIENT_SCOPE if the caller may not read users.
  */
 async function readUser(host: CoreHost, query: Query, id: string, caller: Credential): Promise<PendingApprover> {
-  const invalidQueryRefusal = (detail: string): Refusal =>
+  const fault = (detail: string): Refusal =>
     new Refusal("VALIDATION_FAILED", `the query parameter user_id is invalid: ${detail}`, {
       errors: [{ parameter: "user_id", detail }],
     });
-  if (query.view !== "mine") throw invalidQueryRefusal("it needs view=mine");
+  if (query.view !== "mine") throw fault("it needs view=mine");
   if (caller.session?.user.id === id) return caller;
   if (!caller.hasScope("users:read") && !caller.hasScope("users:manage"))
     throw new Refusal("INSUFFICIENT_SCOPE", "reading what another user can approve needs the scope users:read");
   const snapshot = await host.snapshot();
-  if (!snapshot.state(userState).has(id)) throw invalidQueryRefusal("there is no such user");
+  if (!snapshot.state(userState).has(id)) throw fault("there is no such user");
   const approver = await findUserAsApprover(host, snapshot, id);
-  if (approver === null) throw invalidQueryRefusal("the user is deactivated");
+  if (approver === null) throw fault("the user is deactivated");
   return approver;
 }
 

@@ -577,7 +577,7 @@ export const ActionRecord = Type.Object(
       orNull(
         Type.String({
           description:
-            "What the action does, in the policy's words (`approval.preview`), with quoted and shortened values; null if the rule has no preview. For a settled action: absent if another version of the policy is active now, unless a key that may read actions reads the one action, which then has what an approver saw.",
+            "What the action does, in the policy's words (`approval.preview`), with quoted and shortened values; null if the rule has no preview. For a settled action: absent if another version of the policy is active now, unless a key that may read actions reads the one action, which then has what an approver saw, or, if a grant allowed the action, the preview of the policies that decided.",
         }),
       ),
     ),

@@ -5,6 +5,7 @@ import { cancelAction, castVoteOnAction, withdrawApproval } from "./cast-vote.ts
 import { linkRoutes } from "./link-routes.ts";
 import { signedVoteRoutes } from "./signed-vote-routes.ts";
 import { pendingGroupsRoute, pendingRoute } from "./pending-route.ts";
+import { createPendingIndex } from "./pending-index.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { createFactReadingHost } from "./read-inputs.ts";
 import { liftRejection } from "./lift-rejection.ts";
@@ -12,6 +13,7 @@ import { LiftRejectionBody } from "./rejection-schemas.ts";
 import * as schema from "./schemas.ts";
 
 export function voteRoutes(host: CoreHost, tag: string) {
+  const readPending = createPendingIndex(host);
   return [
     defineRoute({
       method: "POST",
@@ -76,8 +78,8 @@ export function voteRoutes(host: CoreHost, tag: string) {
         buildActionReply(host, await liftRejection(host, credential, params.id, body.reason ?? null), credential),
     }),
     ...signedVoteRoutes(host, tag),
-    pendingRoute(host, tag),
-    pendingGroupsRoute(host, tag),
+    pendingRoute(host, readPending, tag),
+    pendingGroupsRoute(host, readPending, tag),
     ...linkRoutes(host, tag),
     defineRoute({
       method: "POST",

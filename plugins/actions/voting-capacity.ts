@@ -17,6 +17,7 @@ import {
   rightsReader,
   SELF_RELATION_REASONS,
   type SelfRelation,
+  type SubmittedAction,
   userOfPrincipal,
   userState,
   type Visibility,
@@ -78,7 +79,7 @@ function prospectiveVoterOf(
  */
 export function findVotingCapacities(
   host: CoreHost,
-  row: ActionRow,
+  row: SubmittedAction,
   voter: ProspectiveVoter,
   plans: readonly ApproverPlan[],
   moment: VoteMoment,
@@ -92,13 +93,13 @@ export function findVotingCapacities(
   const excluded: string[] = session === null || seesItself ? [] : [describeUncovered(session.visibility, row)];
   for (const { delegation, user, groups: theirs, visibility } of self === null ? (session?.delegators ?? []) : []) {
     const from = principalOfUser(user.id);
-    const reason = coversChain(visibility, row)
+    const why = coversChain(visibility, row)
       ? findSelfApproval(host, row, { key: { id: user.id, agent_id: null, owner: from } }) === null
         ? null
         : "is the person behind the agent, so no one can approve on their behalf"
       : "delegated other agents and tools to you";
-    if (reason !== null) excluded.push(`${user.name} (${from}) ${reason}`);
-    if (reason !== null) continue;
+    if (why !== null) excluded.push(`${user.name} (${from}) ${why}`);
+    if (why !== null) continue;
     const delegator = { principal: from, key_id: user.id, groups: theirs };
     const eligibility = readApproverEligibility(host, row, delegator, plans, moment, delegation.groups);
     capacities.push({
@@ -111,11 +112,8 @@ export function findVotingCapacities(
   return { capacities, excluded, isRequesterKnown: isRequesterKnown(row, moment) };
 }
 
-/**
- * Returns why credentials with this visibility cannot approve the action: it does not cover each agent of the action's
- * chain.
- */
-export function describeUncovered(visibility: Visibility, row: ActionRow): string {
+/** Says why credentials with this visibility, which does not cover the chain of the action, cannot approve it. */
+export function describeUncovered(visibility: Visibility, row: SubmittedAction): string {
   return canSee(visibility, row)
     ? "your groups do not cover each agent for which the action is done"
     : "your own groups do not cover this agent and tool";
@@ -250,7 +248,7 @@ interface VotingTerms {
   may_break_glass: boolean;
 }
 
-/** Facts of the action's history that determine whether a credential can approve it. */
+/** What decides whether a credential can approve, besides the action itself. */
 type VotingHistory = Edited & {
   requirement: ApprovalRequirement;
   approvals: readonly RecordedApproval[];
@@ -265,7 +263,7 @@ export function describeVoting(
   history: VotingHistory,
   moment: VoteMoment,
 ): VotingTerms {
-  const { found, ...voting } = findVoting(host, row, credential, history, moment);
+  const { found, ...voting } = findVoting(host, row, credential, history, moment, host.guard.findApprovalBlock(row));
   const may_break_glass =
     found !== null &&
     host.soleApproval?.findRefusal(credential, row, history.self) === null &&
@@ -275,15 +273,15 @@ export function describeVoting(
 
 /**
  * Returns whether the credential can approve, and the capacities in which a vote would count; null if none would.
- * @param isAlone false to ignore guards, for a vote on a whole plan; see `ActionGuard.findApprovalBlock`
+ * @param block as for `findVotingBlock`
  */
 function findVoting(
   host: CoreHost,
-  row: ActionRow,
+  row: SubmittedAction,
   credential: PendingApprover,
   { requirement, approvals, edit, self }: VotingHistory,
   moment: VoteMoment,
-  isAlone = true,
+  block: Refusal | null,
 ): Omit<VotingTerms, "may_break_glass"> & { found: VotingCapacities | null } {
   const refuse = (code: string, detail: string) => ({
     blocked: { code, detail, groups: [] },
@@ -294,7 +292,6 @@ function findVoting(
   if (self !== null && !maySelfConfirm(self, plans)) return refuse("SELF_APPROVAL", SELF_RELATION_REASONS[self]);
   if (approvals.some((vote) => vote.principal === credential.principal))
     return refuse("ALREADY_VOTED", "you have already voted on this action");
-  const block = isAlone ? host.guard.findApprovalBlock(row) : null;
   if (block !== null) return refuse(block.code, block.message);
   const voter = prospectiveVoterOf(credential, self);
   const found = excludeEditor(host, { edit }, voter, findVotingCapacities(host, row, voter, plans, moment));
@@ -311,15 +308,15 @@ export type PendingApprover = Omit<Credential, "epoch" | "valid_until">;
 
 /**
  * Returns why the approver cannot approve the action now; null if they can.
- * @param isAlone as for `findVoting`
+ * @param block what `Guard.findApprovalBlock` returned; null to include approvals together with other actions
  */
 export function findVotingBlock(
   host: CoreHost,
-  row: ActionRow,
+  row: SubmittedAction,
   approver: PendingApprover,
   { requirement, ...history }: Pick<VerifiedHistory, "requirement" | "approvals"> & Edited,
   moment: VoteMoment,
-  isAlone = true,
+  block: Refusal | null,
 ): VotingTerms["blocked"] {
   const none = { code: "APPROVER_NOT_ELIGIBLE", groups: [] };
   if (requirement === null) return { ...none, detail: "the action needs no approval" };
@@ -327,7 +324,7 @@ export function findVotingBlock(
   if (!canSee(approver.visibility, row)) return { ...none, detail: "the action is hidden by the limits of groups" };
   if (!coversChain(approver.visibility, row)) return { ...none, detail: describeUncovered(approver.visibility, row) };
   const self = findSelfApproval(host, row, approver);
-  return findVoting(host, row, approver, { ...history, requirement, self }, moment, isAlone).blocked;
+  return findVoting(host, row, approver, { ...history, requirement, self }, moment, block).blocked;
 }
 
 /**

@@ -108,7 +108,7 @@ export async function findApprovers(
   const history = await readVerifiedHistory(host.storage, row);
   const moment = await host.snapshot();
   const mayApprove = (approver: PendingApprover): boolean =>
-    history !== null && findVotingBlock(host, row, approver, history, moment, false) === null;
+    history !== null && findVotingBlock(host, row, approver, history, moment, null) === null;
   if (!isPending(row, moment.now) || !mayApprove(credential)) return [];
   const lowerCaseName = name.toLowerCase();
   const users = [...moment.state(userState).values()]
@@ -153,7 +153,7 @@ async function assertMayVote(
   const blocked =
     history === null
       ? { detail: "its entries cannot be read" }
-      : findVotingBlock(host, row, approver, history, tx, false);
+      : findVotingBlock(host, row, approver, history, tx, null);
   if (blocked !== null) throw new Refusal("APPROVER_NOT_ELIGIBLE", `${sentence}: ${blocked.detail}`);
 }
 

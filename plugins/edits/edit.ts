@@ -1,6 +1,6 @@
 /**
- * Changes parameters of a pending action, where its rules permit approvers to do so. The changed request is evaluated
- * again in the same transaction, limits included. Earlier votes become void, and another person has to approve it.
+ * Changes parameters of a pending action, where its rules let approvers do that. The changed request is evaluated again
+ * in the same transaction, limits included. Earlier votes are void, and another person has to approve it.
  */
 import {
   combineEditableParameters,
@@ -112,9 +112,8 @@ function assertMayEdit(
     })),
   );
   // A delegate can vote in the delegator's place, but cannot change the request.
-  const ownVisibility = session?.visibility ?? visibility;
-  if (!coversChain(ownVisibility, row))
-    throw new Refusal("APPROVER_NOT_ELIGIBLE", describeUncovered(ownVisibility, row));
+  const own = session?.visibility ?? visibility;
+  if (!coversChain(own, row)) throw new Refusal("APPROVER_NOT_ELIGIBLE", describeUncovered(own, row));
   const principals = principalsBehindVote(host, actor);
   if (isOfUnknownPerson(principals))
     throw editRefusal("your key has no owner, so no one else could approve the change; sign in to change the request");
@@ -139,8 +138,8 @@ function assertMayEdit(
 }
 
 /**
- * Throws if every credential that can approve counts as the person who changes the request, because no one could then
- * approve the changed request. Recipients of links can approve, too.
+ * Throws if every credential that can approve counts as the person who changes the request: the changed request could
+ * then only be rejected. Recipients of links can approve, too.
  */
 async function assertOthersCanApprove(
   host: CoreHost,
@@ -154,8 +153,9 @@ async function assertOthersCanApprove(
   for (const user of tx.state(userState).values()) {
     const approver = hasEnrolled(user) ? await findUserAsApprover(host, tx, user.id) : null;
     if (approver === null) continue;
-    const block = findVotingBlock(host, row, approver, { requirement, approvals: [], edit: { by: actor } }, tx);
-    // Another person may be on call later.
+    const history = { requirement, approvals: [], edit: { by: actor } };
+    const block = findVotingBlock(host, row, approver, history, tx, host.guard.findApprovalBlock(row));
+    // Someone else may be on call later.
     if (block === null || block.groups.some((group) => group !== null && host.groups.rotas.has(group))) return;
   }
   for (const { id, owner, scopes, revoked_at, expires_at } of await tx.keys()) {

@@ -220,7 +220,7 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
     const { page } = await console_.visit(ada, "#/approvals");
     await page.getByText("55 pending").waitFor();
     await page.locator(".stream-status.live").waitFor();
-    await page.getByRole("button", { name: "Show more of 43 other requests" }).waitFor();
+    await page.getByRole("button", { name: "Show more (43 left)" }).waitFor();
     await cancel(...ids.slice(0, 50));
     await page.getByText("5 pending", { exact: true }).waitFor();
     // Settled requests leave the list after two steps.

@@ -359,7 +359,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     const group = page.locator("[data-group][aria-expanded]");
     assert.match((await group.innerText()).replaceAll(/\s+/g, " "), /^stripe refund 0 to 1009 .*1,010 requests/);
     await group.click();
-    await page.getByRole("button", { name: "Show more of 998 other requests" }).waitFor();
+    await page.getByRole("button", { name: "Show more (998 left)" }).waitFor();
     await page.getByRole("button", { name: "Approve 50", exact: true }).waitFor();
     const nodes = await page.evaluate(() => document.querySelectorAll("*").length);
     assert.ok(nodes < 2000, `${nodes} nodes`);

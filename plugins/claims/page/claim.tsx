@@ -32,7 +32,7 @@ const TEXTS = {
   release: "Release",
   takeOver: "Take over",
   dialog: "Hand over this request",
-  help: "The person is notified, if there is a channel that reaches them. Everyone can still vote.",
+  help: "The service notifies the person if a channel reaches them. Others can still vote.",
   nobody: "No one else can approve this request now.",
 } as const;
 

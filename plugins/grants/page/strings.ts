@@ -22,7 +22,7 @@ export const TEXTS = {
   ends: "Policies and stops are evaluated at each use. You can revoke it under Grants; any rejection of the same kind also ends it.",
   approve: "Approve and grant",
   approveTask: "Approve and start the task",
-  byGrant: "A grant allowed it, so no one was asked.",
+  byGrant: "A grant allowed this action, so it needed no vote.",
   showUses: "Show its uses",
   flag: {
     button: "Flag this use of the grant…",

@@ -5,7 +5,7 @@ import { needs } from "../../support/features.ts";
 import type { ApprovalMessage } from "../../../src/contract/notifier.ts";
 import { listMessageFacts } from "../../../src/messages/approval-message-text.ts";
 import { testNotifier } from "../../support/notifier.ts";
-import { approve, startService, person } from "../../support/service.ts";
+import { approve, makeKey, startService, person } from "../../support/service.ts";
 
 const POLICY = `policy: pay
 rules:
@@ -92,3 +92,34 @@ test("a settled action keeps its preview in lists, and does not take that of a n
     await service.close();
   }
 });
+
+test(
+  "an action that a grant allowed keeps its sentence under a newer version of the policy",
+  needs("grants"),
+  async () => {
+    const service = await startService({ policy: "policy: other\nrules: [{ name: r, tool: other, effect: deny }]\n" });
+    const key = service.admin;
+    const store = (verb: string) =>
+      service.call("POST", "/v1/policies/import-yaml?activate=true", {
+        key,
+        body: {
+          yaml: `policy: deploys
+rules: [{ name: r, tool: ci, effect: require_approval, approval: { preview: "${verb} {params.app}", grants: { for: 8h, count: 5 } } }]
+`,
+        },
+      });
+    try {
+      await store("Deploy");
+      const alice = await makeKey(service, { name: "alice", preset: "approver", owner: "Alice" });
+      const terms = { agent_id: "bot", tool: "ci", operation: "deploy", for: "1h", count: 5 };
+      assert.equal((await service.call("POST", "/v1/grants", { key: alice.key, body: terms })).status, 201);
+      const body = { agent_id: "bot", tool: "ci", operation: "deploy", params: { app: "web" } };
+      const { id, status } = (await service.call("POST", "/v1/actions", { body })).body;
+      assert.equal(status, "allowed");
+      await store("Release");
+      assert.equal((await service.call("GET", `/v1/actions/${id}`, { key })).body.preview, 'Deploy "web"');
+    } finally {
+      await service.close();
+    }
+  },
+);

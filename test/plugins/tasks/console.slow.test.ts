@@ -96,10 +96,10 @@ describe("tasks in a browser", { skip: withoutBrowser }, () => {
       const { page, complaints, strayed } = await console_.visit(ada, `#/plans/${body.id}`, { viewport });
       await page.getByRole("button", { name: "Start a task from this plan…" }).click();
       const dialog = page.getByRole("dialog");
-      await dialog.getByLabel("What the agent is to do").fill("release api");
-      await dialog.getByLabel("How often each action").fill("3");
+      await dialog.getByLabel("Task of the agent").fill("release api");
+      await dialog.getByLabel("Maximum uses of each action").fill("3");
       await dialog.getByLabel("note").check();
-      assert.equal(await dialog.getByLabel("How often each action").inputValue(), "3");
+      assert.equal(await dialog.getByLabel("Maximum uses of each action").inputValue(), "3");
       assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= viewport.width);
       const place = process.env["ASSENT_TASK_PICTURES"];
       if (place !== undefined) await page.screenshot({ path: join(place, `plan-${viewport.width}.png`) });

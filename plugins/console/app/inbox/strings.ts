@@ -15,7 +15,7 @@ export const TEXTS = {
   },
   title: "Approvals",
   group: "Group of requests",
-  more: (left: number) => `Show more of ${left.toLocaleString("en")} other requests`,
+  more: (left: number) => `Show more (${left.toLocaleString("en")} left)`,
   covers: (count: number, all: number) =>
     `Each request gets a separate vote. A vote covers the ${formatCounted(count, "request")} listed here${count < all ? `, the most urgent of ${all.toLocaleString("en")}; the others follow after it` : ""}.`,
   elsewhere: (count: number) =>

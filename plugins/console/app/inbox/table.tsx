@@ -11,6 +11,8 @@ import type { RequestGroup } from "./group-requests.ts";
 
 /** Maximum number of common members that are displayed. */
 const MAX_COMMON = 16;
+/** Matches the text of a number, so that a column of numbers is aligned. */
+const NUMBER = /^-?\d+(\.\d+)?$/;
 
 interface Props {
   group: RequestGroup<Action>;
@@ -23,6 +25,7 @@ interface Props {
 export function RequestGroupTable({ group, position, addressOf }: Props) {
   const { tool, operation, columns, moreColumns, common, rows } = group;
   const agent = rows[0]?.action.agent_id ?? "";
+  const areNumbers = columns.map((_, i) => rows.every(({ cells }) => NUMBER.test(cells[i]?.text ?? "")));
   const hasAgents = rows.some(({ action }) => action.agent_id !== agent);
   return (
     <section class="group">
@@ -39,8 +42,8 @@ export function RequestGroupTable({ group, position, addressOf }: Props) {
               <th scope="col">What</th>
               <th scope="col">Time left</th>
               {hasAgents ? <th scope="col">Agent</th> : null}
-              {columns.map((column) => (
-                <th key={column} scope="col">
+              {columns.map((column, i) => (
+                <th key={column} scope="col" class={areNumbers[i] ? "number" : ""}>
                   <MarkedValue value={column} />
                 </th>
               ))}
@@ -64,7 +67,7 @@ export function RequestGroupTable({ group, position, addressOf }: Props) {
                 {cells.map(({ text, isOutlier }, i) => (
                   <td
                     key={columns[i]}
-                    class={isOutlier ? "outlier" : ""}
+                    class={`${isOutlier ? "outlier" : ""} ${areNumbers[i] ? "number" : ""}`}
                     {...(isOutlier ? { title: "unusual among these requests" } : {})}
                   >
                     <MarkedValue value={text} />

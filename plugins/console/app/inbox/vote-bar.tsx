@@ -83,11 +83,13 @@ export function VoteBar({
         <label for="reason">
           {TEXTS.reason} <span class="quiet">({TEXTS.reasonHelp})</span>
         </label>
-        {TEXTS.quickReasons.map((text) => (
-          <button key={text} type="button" class="link" disabled={casting !== null} onClick={() => write(text)}>
-            {text}
-          </button>
-        ))}
+        <span class="quick-reasons">
+          {TEXTS.quickReasons.map((text) => (
+            <button key={text} type="button" class="link" disabled={casting !== null} onClick={() => write(text)}>
+              {text}
+            </button>
+          ))}
+        </span>
       </div>
       <textarea
         id="reason"

@@ -7,7 +7,8 @@ export const TEXTS = {
   notReady: "Not ready: actions might not be decided.",
   unreachable: "the service does not respond; this page shows its last response",
   stale: "The newest policies of a source could not be loaded since",
-  staleHelp: "The last valid policies of the source, if any, stay active. The service's log has the faults:",
+  staleHelp:
+    "The last valid policies of the source, if any, stay active. The service's log describes the faults. They are in:",
   checks: "Checks",
   sources: "Policy sources",
   sourceRevisions: "Revisions of policy sources",

@@ -141,8 +141,9 @@ function VoteStep({ entry }: { entry: Entry }) {
     <>
       {entry.break_glass === true ? <Badge value="critical" label={`emergency: ${label}`} /> : <Badge value={label} />}{" "}
       <By entry={entry} none="at the deadline" />
-      {verdict === "approve" || verdict === "deny" ? <VoteMethod vote={entry as GivenVote} /> : null} ({entry.approvals}{" "}
-      of {entry.quorum})<Comment entry={entry} />
+      {verdict === "approve" || verdict === "deny" ? <VoteMethod vote={entry as GivenVote} /> : null}
+      {entry.break_glass === true ? null : ` (${entry.approvals} of ${entry.quorum})`}
+      <Comment entry={entry} />
     </>
   );
 }
