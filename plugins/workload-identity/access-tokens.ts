@@ -19,10 +19,14 @@ import type { Issuer, VerifiedToken } from "./verify-token.ts";
 /** Maximum lifetime of an access token. Milliseconds. */
 const LIFETIME_MS = 3_600_000;
 /**
- * An exchange is remembered for this long after its ID-JAG has expired, because another process can have a slower clock.
- * Milliseconds.
+ * An exchange is remembered for this long after its ID-JAG has expired, because clocks of issuers differ. Milliseconds.
  */
 const REMEMBERED_MS = 3_600_000;
+/**
+ * Key of the document with the latest expiry of all removed exchanges. It sorts before the hashes, so that no list of
+ * exchanges includes it.
+ */
+const REMOVED = "-";
 /** Each exchange adds one document and removes up to this many expired ones, so at most a third more remain. */
 const SWEPT = 4;
 const HEADER = toBase64Url(utf8('{"alg":"HS256","typ":"assent-access+jwt"}'));
@@ -67,15 +71,26 @@ export class AccessTokens {
     return toBase64Url(this.host.vault.mac("workload-identity/client", utf8(text)));
   }
 
-  /** Records that the ID-JAG was exchanged. Resolves to false if it was exchanged before, in any process. */
+  /**
+   * Records that the ID-JAG was exchanged. Resolves to false if it was exchanged before, in any process, or if its
+   * exchange could have been removed.
+   */
   use({ issuer, payload, expires_at }: VerifiedToken): Promise<boolean> {
     const key = sha256Hex(utf8(canonicalText([issuer.options.issuer, payload["jti"] as string])));
+    // The clock of this process can be wrong. The issuer's time is at most five minutes after it, and cannot be forged.
+    const now = Math.min(this.host.timeOfDay(), (payload["iat"] as number) * 1000);
     return this.host.ledger.transact(async (tx) => {
       const documents = this.host.documents.within(tx);
-      if ((await documents.put(key, expires_at, null)) === null) return false;
+      const removed = await documents.get(REMOVED);
+      const latest = (removed?.value as number | undefined) ?? -Infinity;
+      if (expires_at <= latest || (await documents.put(key, expires_at, null)) === null) return false;
       // Keys are hashes, so the documents after a key are a random sample of all.
-      for (const old of await documents.list({ after: key, limit: SWEPT }))
-        if ((old.value as number) + REMEMBERED_MS < this.host.timeOfDay()) await documents.delete(old.key, old.version);
+      const sample = await documents.list({ after: key, limit: SWEPT });
+      const old = sample.filter(({ value }) => (value as number) + REMEMBERED_MS < now);
+      if (old.length === 0) return true;
+      for (const each of old) await documents.delete(each.key, each.version);
+      const ends = old.map(({ value }) => value as number);
+      await documents.put(REMOVED, Math.max(latest, ...ends), removed?.version ?? null);
       return true;
     });
   }

@@ -271,6 +271,24 @@ describe("an ID-JAG", () => {
     assert.ok(before >= 12 && after >= 40 && after < before + 40, `${before} documents, then ${after}`);
   });
 
+  test("is remembered by a process whose clock was hours ahead, or is hours behind", async () => {
+    const hours = 3_600_000;
+    const exchanged = await Promise.all(Array.from({ length: 12 }, () => sign()));
+    for (const assertion of exchanged) assert.equal((await exchange(assertion)).status, 200);
+    const long = await Promise.all(Array.from({ length: 40 }, () => sign({ exp: seconds() + 80_000 })));
+    service.clock.now += 2 * hours;
+    for (const assertion of long) assert.equal((await exchange(assertion)).status, 200);
+    service.clock.now -= 2 * hours;
+    for (const assertion of exchanged) await assertRefused(exchange(assertion), "invalid_grant", /exchanged before/);
+    await tokenFor();
+    service.clock.now += 3 * hours;
+    for (let i = 0; i < 60; i++) await tokenFor();
+    service.clock.now -= 3 * hours;
+    for (const assertion of exchanged) await assertRefused(exchange(assertion), "invalid_grant", /exchanged before/);
+    service.clock.now += 3 * hours;
+    await tokenFor();
+  });
+
   test("with a wrong signature, type, audience, time or claim gives no token", async () => {
     const rows: [string, object, object, RegExp][] = [
       ["type of an ID token", {}, { typ: "JWT" }, /type jwt/],
