@@ -13,7 +13,7 @@ import { findVotingBlock, type PendingApprover } from "./voting-capacity.ts";
 
 /** Maximum number of pending actions that one request reads, starting with the earliest deadline. */
 const MAX_READ = 20_000;
-const SLICE = 200;
+const SLICE_SIZE = 200;
 /** Number of characters of requests that a visitor may parse before it yields to decisions. */
 const MAX_VISITED = 1_000_000;
 
@@ -134,9 +134,9 @@ export async function findMatchingActions(
   // The store searches all pending actions for the text at once. Use that only if this request may read all of them.
   const isBounded = text !== undefined && (await host.storage.pendingCount({ all: true }, now)) <= MAX_READ;
   const contained = isBounded ? text : undefined;
-  for (let read = 0; read < MAX_READ; read += SLICE) {
+  for (let read = 0; read < MAX_READ; read += SLICE_SIZE) {
     await host.waitForReadSlot(credential.key.id);
-    const rows = await host.storage.pendingActions(credential.visibility, after, SLICE, contained);
+    const rows = await host.storage.pendingActions(credential.visibility, after, SLICE_SIZE, contained);
     const candidates = rows.filter(
       (row) => matchesFields(filter, row) && (filter.group === undefined || groupOf(row) === filter.group),
     );
@@ -153,7 +153,7 @@ export async function findMatchingActions(
       await host.waitForReadSlot(credential.key.id);
     }
     const last = rows.at(-1);
-    if (last === undefined || rows.length < SLICE) return { matches: matches.sort(byKey), isComplete: true };
+    if (last === undefined || rows.length < SLICE_SIZE) return { matches: matches.sort(byKey), isComplete: true };
     after = { expires_at: last.expires_at ?? 0, decision_seq: last.decision_seq };
   }
   return { matches: matches.sort(byKey), isComplete: false };

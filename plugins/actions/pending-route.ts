@@ -38,7 +38,7 @@ import { contentByteLength } from "./visible-action.ts";
 import { ActionRecord } from "./schemas.ts";
 import { findUserAsApprover, type PendingApprover } from "./voting-capacity.ts";
 
-const LIST = "approvals";
+const LIST_NAME = "approvals";
 /** Maximum number of groups of pending actions that one response lists. */
 const MAX_GROUPS = 100;
 const { limit, cursor } = PAGE_QUERY;
@@ -86,7 +86,7 @@ export function pendingRoute(host: CoreHost, tag: string) {
             : readByDeadline(host, query, credential);
       const [{ items, next_cursor }, total] = await Promise.all([
         readPage<ActionRow>(
-          LIST,
+          LIST_NAME,
           { limit: query.limit ?? DEFAULT_LIMIT, bytes: host.config.server.max_page_bytes },
           {
             read: read.page,
@@ -210,7 +210,7 @@ function readByDeadline(host: CoreHost, query: Query, { visibility }: Credential
 /** Reads pages without filters from the store's list of actions, which is sorted newest first. */
 function readNewest(host: CoreHost, query: Query, { visibility }: Credential): PendingRead {
   const now = host.clock();
-  const before = query.cursor === undefined ? undefined : 0 - parseSortKey(LIST, query, query.cursor)[0];
+  const before = query.cursor === undefined ? undefined : 0 - parseSortKey(LIST_NAME, query, query.cursor)[0];
   return {
     page(last, limit) {
       const before_seq = last?.decision_seq ?? before;
@@ -224,7 +224,7 @@ function readNewest(host: CoreHost, query: Query, { visibility }: Credential): P
 
 /** Finds all actions that match the filters, and reads the rows of the page by their ids. */
 async function readMatches(host: CoreHost, query: Query, credential: Credential): Promise<PendingRead> {
-  const from = query.cursor === undefined ? null : parseSortKey(LIST, query, query.cursor);
+  const from = query.cursor === undefined ? null : parseSortKey(LIST_NAME, query, query.cursor);
   const now = host.clock();
   const approver = query.user_id === undefined ? credential : await readUser(host, query, query.user_id, credential);
   const { matches, isComplete } = await findMatchingActions(host, credential, query, now, approver);
@@ -267,7 +267,7 @@ function positionOf(row: ActionRow | null): PendingCursor | null {
 }
 
 function decodePosition(cursor: string): PendingCursor {
-  const match = /^(\d{1,16})\.(\d{1,16})$/.exec(decodeCursor(LIST, cursor));
+  const match = /^(\d{1,16})\.(\d{1,16})$/.exec(decodeCursor(LIST_NAME, cursor));
   const [expires_at, decision_seq] = [Number(match?.[1]), Number(match?.[2])];
   if (!Number.isSafeInteger(expires_at) || !Number.isSafeInteger(decision_seq)) throw invalidCursor(cursor);
   return { expires_at, decision_seq };
