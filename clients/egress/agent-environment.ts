@@ -60,12 +60,12 @@ export function createCertificateFolder(
 
 const PROXY = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"];
 /** Variables that replace the certificates of a program. */
-const BUNDLE =
+const BUNDLE_VARIABLES =
   "SSL_CERT_FILE REQUESTS_CA_BUNDLE CURL_CA_BUNDLE GIT_SSL_CAINFO CARGO_HTTP_CAINFO PIP_CERT AWS_CA_BUNDLE".split(" ");
 /** Variables that add a certificate to those of a program. */
-const ADDED = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"];
+const EXTRA_CERTIFICATE_VARIABLES = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"];
 /** Variables that would lead requests around the proxy, or weaken TLS. */
-const REMOVED = [
+const REMOVED_VARIABLES = [
   "SSL_CERT_DIR",
   "NODE_TLS_REJECT_UNAUTHORIZED",
   "GIT_SSL_NO_VERIFY",
@@ -94,13 +94,13 @@ export function agentEnvironment(
 ): Record<string, string> {
   const variables: Record<string, string> = {};
   const redactor = new Redactor(secrets);
-  const removed = new Set([...REMOVED, ...PROXY, "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()]));
+  const removed = new Set([...REMOVED_VARIABLES, ...PROXY, "NO_PROXY"].flatMap((name) => [name, name.toLowerCase()]));
   for (const [name, value] of Object.entries(env))
     if (value !== undefined && !removed.has(name) && !redactor.finds(value)) variables[name] = value;
   for (const name of PROXY) variables[name] = variables[name.toLowerCase()] = url;
   if (serviceHost !== null) variables["NO_PROXY"] = variables["no_proxy"] = serviceHost;
-  for (const name of BUNDLE) variables[name] = files.bundle;
-  for (const name of ADDED) variables[name] = files.authority;
+  for (const name of BUNDLE_VARIABLES) variables[name] = files.bundle;
+  for (const name of EXTRA_CERTIFICATE_VARIABLES) variables[name] = files.authority;
   // Node 24 and later then use the proxy for fetch.
   variables["NODE_USE_ENV_PROXY"] = "1";
   return { ...variables, ...(placeholders as Record<string, string>) };

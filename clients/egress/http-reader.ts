@@ -11,7 +11,7 @@ const MAX_HEADERS = 200;
 const END_OF_HEAD = "\r\n\r\n";
 
 /** Headers that must not be repeated. */
-const SINGLE =
+const SINGLE_HEADERS =
   "host content-length content-type content-encoding transfer-encoding authorization proxy-authorization expect trailer upgrade".split(
     " ",
   );
@@ -145,9 +145,9 @@ function assertPlainHeaders(method: string, headers: [string, string][]): void {
   for (const [name, value] of headers) {
     // CGI programs read `Content_Length` as `Content-Length`.
     const read = name.replaceAll("_", "-");
-    if (read !== name && SINGLE.includes(read))
+    if (read !== name && SINGLE_HEADERS.includes(read))
       throw unreadableRefusal(`servers can read the header ${name} as ${read}`);
-    if (seen.has(name) && SINGLE.includes(name)) throw unreadableRefusal(`the request has two headers ${name}`);
+    if (seen.has(name) && SINGLE_HEADERS.includes(name)) throw unreadableRefusal(`the request has two headers ${name}`);
     seen.add(name);
     if (name === "connection")
       for (const option of value.toLowerCase().split(/[ \t]*,[ \t]*/))

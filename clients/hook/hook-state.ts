@@ -32,7 +32,7 @@ export function stateFolder(env: Readonly<Record<string, string | undefined>>): 
 }
 
 /** Follows the id of an action whose output the service inspects. */
-const INSPECTED = " inspect";
+const INSPECTED_SUFFIX = " inspect";
 
 /** Session id of test calls. It is not recorded, because a test call does not prove that a host calls the hook. */
 export const TEST_SESSION = "assent-doctor";
@@ -73,7 +73,7 @@ export class HookState {
     action: string,
     inspects: boolean,
   ): Promise<void> {
-    await this.save("calls", [host, session, call], `${action}${inspects ? INSPECTED : ""}`);
+    await this.save("calls", [host, session, call], `${action}${inspects ? INSPECTED_SUFFIX : ""}`);
   }
 
   /** Returns the action of a call that has ended, and deletes it. */
@@ -88,14 +88,14 @@ export class HookState {
     if (text === null) return null;
     // The output has to be inspected even if the file system has become read-only.
     await rm(path, { force: true }).catch(() => undefined);
-    return { id: text.replace(INSPECTED, ""), inspects: text.endsWith(INSPECTED) };
+    return { id: text.replace(INSPECTED_SUFFIX, ""), inspects: text.endsWith(INSPECTED_SUFFIX) };
   }
 
   /** Returns the action of a running call. */
   async actionOf(host: Host, session: string | null, call: string): Promise<string | null> {
     const path = await this.pathFor("calls", [host, session, call]);
     const text = path === null ? null : await readFile(path, "utf8").catch(() => null);
-    return text?.replace(INSPECTED, "") ?? null;
+    return text?.replace(INSPECTED_SUFFIX, "") ?? null;
   }
 
   /**

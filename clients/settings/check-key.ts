@@ -52,7 +52,7 @@ export async function checkKey({
 }
 
 /** Request timeout in seconds. */
-const TIMEOUT = 15;
+const TIMEOUT_SECONDS = 15;
 
-export const createCheckClient = (url: string, apiKey: string, timeout = TIMEOUT): Assent =>
+export const createCheckClient = (url: string, apiKey: string, timeout = TIMEOUT_SECONDS): Assent =>
   createAssent({ url, apiKey, timeout, retries: 0 });

@@ -26,7 +26,7 @@ import type {
 const LONGEST_WAIT = 30;
 
 /** Seconds after the end of a wait in which the service's response may still arrive. */
-const GRACE = 5;
+const GRACE_SECONDS = 5;
 
 /** Retry period of a start without a response, in seconds. A later start is of little use to the caller. */
 const START_AGAIN = 20;
@@ -117,7 +117,7 @@ export function executionCalls({ call, record, action, transport }: ApiCalls) {
      */
     async wait(id: string, { timeout = Infinity, signal }: WaitOptions = {}): Promise<ActionRecord> {
       const end = performance.now() + timeout * 1000;
-      const limit = createTimeout(timeout + GRACE, [transport.signal, signal]);
+      const limit = createTimeout(timeout + GRACE_SECONDS, [transport.signal, signal]);
       try {
         for (let failures = 0; ;) {
           const begun = performance.now();

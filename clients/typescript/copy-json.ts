@@ -3,7 +3,7 @@
 import { describeValue } from "./unknown-options.ts";
 
 /** Maximum nesting depth. The service accepts fewer levels. */
-const DEEPEST = 200;
+const MAX_DEPTH = 200;
 
 /**
  * Returns a deep copy of plain objects and arrays. Reads each member once, and omits undefined members like JSON.
@@ -21,7 +21,7 @@ export function copyJson(value: unknown, where = "the arguments", depth = 0): un
     return value;
   }
   if (typeof value !== "object") throw notJsonError(where, `holds ${describeValue(value)}`);
-  if (depth >= DEEPEST) throw notJsonError(where, "is nested too deeply, or contains itself");
+  if (depth >= MAX_DEPTH) throw notJsonError(where, "is nested too deeply, or contains itself");
   if (Array.isArray(value)) return Array.from(value, (item, at) => copyJson(item, `${where}[${at}]`, depth + 1));
   const prototype: unknown = Object.getPrototypeOf(value);
   // An object from a different realm, such as a frame, has a different Object.prototype.

@@ -4,9 +4,9 @@ import { createTimeout, pause, computeBackoff, readResponse, type Transport } fr
 import type { EventQuery, LedgerEvent } from "./action-types.ts";
 
 /** Seconds without data after which a connection counts as lost. The service sends a comment every 15 seconds. */
-const SILENCE = 60;
+const SILENCE_SECONDS = 60;
 /** Maximum number of characters of one line of the stream. The service's events are much shorter. */
-const LARGEST = 32 * 1024 * 1024;
+const MAX_LINE_LENGTH = 32 * 1024 * 1024;
 
 /**
  * Yields every event after `after` (default: every new event), in order and once each. If the connection ends,
@@ -20,7 +20,7 @@ export async function* followEvents(
   const signals = [transport.signal, signal];
   let last: number | null = after ?? null;
   for (let failures = 0; ;) {
-    const limit = createTimeout(SILENCE, signals);
+    const limit = createTimeout(SILENCE_SECONDS, signals);
     try {
       limit.rethrowAbort();
       const response = await limit.race(
@@ -76,13 +76,13 @@ async function* blocksOf(response: Response, limit: ReturnType<typeof createTime
   let block: Block = { id: "", name: "message", data: "" };
   try {
     for (;;) {
-      limit.extend(SILENCE);
+      limit.extend(SILENCE_SECONDS);
       const { done, value } = await limit.race(reader.read());
       // Suspend the timeout, because the consumer may take any amount of time to process an event.
       limit.extend(Infinity);
       if (done) return;
       text += value;
-      if (text.length > LARGEST) throw unreadableResponse(200, "an event has no end");
+      if (text.length > MAX_LINE_LENGTH) throw unreadableResponse(200, "an event has no end");
       // A CR at the end of a chunk may be the first half of a CRLF.
       const lines = text.split(/\r\n|\n|\r(?!$)/);
       text = lines.pop() as string;

@@ -28,7 +28,7 @@ const FORM_FAULTS = {
 /** Maximum age of cached keys of the service, in milliseconds. The service sends the same value as `max-age`. */
 const MAX_AGE = 60_000;
 /** Minimum time between reloads for an unknown key. Milliseconds. */
-const COOLDOWN = 5_000;
+const COOLDOWN_MS = 5_000;
 /** The last second that a Date can represent. */
 const LAST_SECOND = 8_640_000_000_000;
 /** Maximum number of cached remote key sets. */
@@ -103,7 +103,7 @@ function fetchKeySet(url: URL): JWTVerifyGetKey {
   const cachedKeySet = sets.get(url.href);
   if (cachedKeySet !== undefined) return cachedKeySet;
   if (sets.size >= MAX_SETS) sets.clear();
-  const set = createRemoteJWKSet(url, { cacheMaxAge: MAX_AGE, cooldownDuration: COOLDOWN });
+  const set = createRemoteJWKSet(url, { cacheMaxAge: MAX_AGE, cooldownDuration: COOLDOWN_MS });
   sets.set(url.href, set);
   return set;
 }

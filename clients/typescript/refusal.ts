@@ -39,7 +39,7 @@ export interface RefusalExplanation {
   next: string;
 }
 
-const LONGEST = 500;
+const MAX_LENGTH = 500;
 const SUBMIT_AGAIN = "It was not refused: the same request can be submitted again, and is decided anew. Tell the user.";
 const NO_DETOUR = "Do not look for another way to do the same";
 
@@ -158,7 +158,7 @@ export function approverName(principal: string | undefined, names: Readonly<Reco
  * @example
  * toSingleLine("too\nexpensive", 200); // "too expensive"
  */
-export function toSingleLine(text: unknown, longest = LONGEST): string {
+export function toSingleLine(text: unknown, longest = MAX_LENGTH): string {
   const line = String(text)
     .replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Default_Ignorable_Code_Point}\p{Z}]+/gu, " ")
     .trim();

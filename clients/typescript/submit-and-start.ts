@@ -37,7 +37,7 @@ export interface StartOutcome {
  * Maximum age of the response to a start, in seconds. The client discards a later response, because the process may
  * have been suspended.
  */
-const LIVE = 60;
+const LIVE_SECONDS = 60;
 const DEFAULT_APPROVAL_TIMEOUT = 30;
 
 /**
@@ -95,7 +95,7 @@ async function start(
     if (now.status === "executing") await reportNotRun(error.message);
     return now.status === "pending_approval" ? now : refusedOutcome(now, error);
   }
-  const late = Math.max(Date.now() - sent.wall, performance.now() - sent.steady) > LIVE * 1000;
+  const late = Math.max(Date.now() - sent.wall, performance.now() - sent.steady) > LIVE_SECONDS * 1000;
   if (!late && signal?.aborted !== true) return { state: "started", action, outcome: null, message: "may run" };
   const reason = late ? "the response to the start arrived too late" : "the caller aborted before the action could run";
   await reportNotRun(reason);

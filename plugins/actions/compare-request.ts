@@ -14,7 +14,7 @@ export type ComparedMember = "compared_with" | "unusual" | "differs_from" | "ear
 
 /** Stops reading earlier requests once their total size reaches this limit. Bytes. */
 const MAX_BYTES = 4 * 1024 * 1024;
-const PAGE = 50;
+const PAGE_SIZE = 50;
 /** Maximum number of similar earlier actions whose votes are read. Also the maximum number of votes returned. */
 const MAX_VOTED = 5;
 
@@ -56,10 +56,10 @@ async function readEarlier(
   let bytes = 0;
   let before_seq = decision_seq;
   while (rows.length < MAX_COMPARED_ACTIONS && bytes < MAX_BYTES) {
-    const page = await storage.actions({ visibility: { all: true }, agent_id, before_seq, limit: PAGE });
+    const page = await storage.actions({ visibility: { all: true }, agent_id, before_seq, limit: PAGE_SIZE });
     rows.push(...page);
     bytes += page.reduce((sum, each) => sum + contentByteLength(each), 0);
-    if (page.length < PAGE) break;
+    if (page.length < PAGE_SIZE) break;
     before_seq = page.at(-1)?.decision_seq ?? 0;
   }
   return rows.filter((each) => canSee(visibility, each));

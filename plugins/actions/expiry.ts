@@ -9,9 +9,9 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { expireOverdue, expireUnstarted } from "./cast-vote.ts";
 
 /** The position before the first action. */
-const START = { approved_until: -1, decision_seq: -1 };
+const FIRST_POSITION = { approved_until: -1, decision_seq: -1 };
 
-const PAGE = 100;
+const PAGE_SIZE = 100;
 const MAX_INTERVAL = 15_000;
 /** Sweep interval on a shared store, where other processes accept submissions without notifying this process. */
 const SHARED_STORE_INTERVAL = 5_000;
@@ -45,11 +45,11 @@ export function createExpiryTask(host: CoreHost): { start(): Promise<void>; stop
   let stopped = false;
   let running: Promise<void> = Promise.resolve();
   let duty: LeaderLease | null = null;
-  let position = START;
+  let position = FIRST_POSITION;
 
   async function sweep(): Promise<void> {
     while ((await host.storage.overdueActions(host.clock(), 1)).length > 0) {
-      if ((await expireOverdue(host, PAGE)) === 0) break;
+      if ((await expireOverdue(host, PAGE_SIZE)) === 0) break;
     }
     await sweepStarts();
   }
@@ -62,7 +62,7 @@ export function createExpiryTask(host: CoreHost): { start(): Promise<void>; stop
     for (;;) {
       const [next] = await host.storage.approvedActions(position, 1);
       if (next === undefined || (next.approved_until ?? 0) > host.clock()) return;
-      const nextPosition = await expireUnstarted(host, position, PAGE);
+      const nextPosition = await expireUnstarted(host, position, PAGE_SIZE);
       if (nextPosition === null) return;
       position = nextPosition;
     }

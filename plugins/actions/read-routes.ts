@@ -18,7 +18,7 @@ import * as schema from "./schemas.ts";
 import { createActionSearch, isSearch } from "./search-actions.ts";
 import type { ActionWaits } from "./wait.ts";
 
-const LIST = "actions";
+const LIST_NAME = "actions";
 const SCOPES = ["actions:read", "actions:read_own"] as const;
 
 export function readRoutes(host: CoreHost, tag: string, waiters: ActionWaits) {
@@ -38,7 +38,7 @@ export function readRoutes(host: CoreHost, tag: string, waiters: ActionWaits) {
         const search = isSearch(query) ? createActionSearch(host, credential.key.id, filter, query) : null;
         const { compiled: set } = await host.policies.current();
         const page = await readPage<ActionRow>(
-          LIST,
+          LIST_NAME,
           { limit: query.limit ?? DEFAULT_LIMIT, bytes: host.config.server.max_page_bytes, offset: query.offset },
           {
             read: (after, limit) =>
@@ -57,7 +57,7 @@ export function readRoutes(host: CoreHost, tag: string, waiters: ActionWaits) {
           },
         );
         const cut = search?.cutAt() ?? null;
-        const next_cursor = page.next_cursor ?? (cut === null ? null : encodeCursor(LIST, cut));
+        const next_cursor = page.next_cursor ?? (cut === null ? null : encodeCursor(LIST_NAME, cut));
         return listReply("actions", page.items, { next_cursor }, nextLink("/v1/actions", query, next_cursor));
       },
     }),
@@ -135,7 +135,7 @@ function filterOf(
     ...(grant_id === undefined ? {} : { allowed_by: grant_id }),
     ...(query.since === undefined ? {} : { since: parseInstant("since", query.since) }),
     ...(query.until === undefined ? {} : { until: parseInstant("until", query.until) }),
-    ...(query.cursor === undefined ? {} : { before_seq: decodeSeqCursor(LIST, query.cursor) }),
+    ...(query.cursor === undefined ? {} : { before_seq: decodeSeqCursor(LIST_NAME, query.cursor) }),
     ...(offset === undefined ? {} : { offset }),
   };
 }

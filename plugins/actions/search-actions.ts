@@ -10,7 +10,7 @@ import type { ListQuery } from "./schemas.ts";
 /** Maximum number of actions that one request searches. */
 const MAX_SEARCHED = 20_000;
 /** Maximum number of actions that the store returns at once. */
-const SLICE = 200;
+const SLICE_SIZE = 200;
 /** Number of actions that the store tests at once. */
 const PREFILTERED_SLICE = 2000;
 
@@ -62,8 +62,8 @@ export function createActionSearch(
     const prefilter = createPrefilter(filter, searched, await findContainedText(host, words, set));
     if (prefilter === null) {
       range = null;
-      const rows = await host.storage.actions({ ...older, limit: SLICE });
-      return { rows, count: rows.length, end: rows.length < SLICE ? null : seqOf(rows.at(-1)) };
+      const rows = await host.storage.actions({ ...older, limit: SLICE_SIZE });
+      return { rows, count: rows.length, end: rows.length < SLICE_SIZE ? null : seqOf(rows.at(-1)) };
     }
     const count = range === null ? PREFILTERED_SLICE : 0;
     if (range === null) {
@@ -71,8 +71,8 @@ export function createActionSearch(
       range = { from_seq: last?.decision_seq ?? 0, end: seqOf(last) };
     }
     const { from_seq, end } = range;
-    const rows = await host.storage.actions({ ...older, ...prefilter, from_seq, limit: SLICE });
-    if (rows.length === SLICE) return { rows, count, end: seqOf(rows.at(-1)) };
+    const rows = await host.storage.actions({ ...older, ...prefilter, from_seq, limit: SLICE_SIZE });
+    if (rows.length === SLICE_SIZE) return { rows, count, end: seqOf(rows.at(-1)) };
     range = null;
     return { rows, count, end };
   }

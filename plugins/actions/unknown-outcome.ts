@@ -22,7 +22,7 @@ import { reactToResult } from "./result.ts";
 import { assertNotErased, rereadAction, visibleAction } from "./visible-action.ts";
 import { matchesLedger, readVerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
 
-const PAGE = 100;
+const PAGE_SIZE = 100;
 const MAX_INTERVAL_MS = 60_000;
 const AFTER_FAILURE_MS = 5_000;
 
@@ -56,12 +56,12 @@ export function createUnknownOutcomeTask(host: CoreHost, afterMs: number): Unkno
         visibility: { all: true },
         status: "executing",
         before_seq,
-        limit: PAGE,
+        limit: PAGE_SIZE,
       });
       const due = page.filter((row) => row.erased_at === null && (row.started_at ?? Infinity) <= startedBefore);
       if (due.length > 0) marked += await host.ledger.transact((tx) => markUnknown(host, tx, due, afterMs));
       const last = page.at(-1);
-      if (page.length < PAGE || last === undefined) break;
+      if (page.length < PAGE_SIZE || last === undefined) break;
       before_seq = last.decision_seq;
       await setImmediate();
     }

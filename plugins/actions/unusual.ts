@@ -43,9 +43,9 @@ export const MAX_UNUSUAL_SENTENCES = 8;
 /** Minimum number of earlier values with which an amount is compared. */
 const MIN_VALUES = 5;
 /** Minimum number of earlier values with which another value is compared. */
-const FEW = 3;
+const MIN_COMPARED_VALUES = 3;
 /** A known value is rare if at most this share of the earlier values equals it. */
-const RARE = 0.1;
+const RARE_SHARE = 0.1;
 const MAX_MEMBERS = 200;
 const MAX_DEPTH = 8;
 const MAX_ITEMS = 100;
@@ -60,7 +60,7 @@ const AMOUNT = /amount|total|sum|price|cost|value|quantity/i;
  * If at least this share of a member's distinct values exceeded all earlier ones, the member is a counter, such as an
  * order number.
  */
-const GROWING = 0.8;
+const GROWING_SHARE = 0.8;
 
 /**
  * Compares a request with earlier requests. See `RequestComparison`.
@@ -104,7 +104,7 @@ function findUnusualValues({ params }: ComparedRequest, similar: readonly Compar
     }
   return [...listMembers(params)].flatMap(([pointer, value]) => {
     const earlier = history.get(pointer) ?? [];
-    if (earlier.length === 0 && similar.length < FEW) return [];
+    if (earlier.length === 0 && similar.length < MIN_COMPARED_VALUES) return [];
     return describeUnusual(pointer, value, earlier, similar.length) ?? [];
   });
 }
@@ -131,7 +131,7 @@ function describeUnusual(
   const values = itemsOf(value).filter((each) => !knownValues.has(canonicalText(each)));
   if (values.length === 0) return describeRare(member, value, counts, earlier.length);
   // A member that often has a new value, such as an order, a customer or free text, is not informative.
-  if (earlier.length < FEW || distinct.size * 2 > earlier.length) return null;
+  if (earlier.length < MIN_COMPARED_VALUES || distinct.size * 2 > earlier.length) return null;
   return `${member} ${renderValue(values[0])} is new among ${countOf(earlier.length, "earlier value")}.`;
 }
 
@@ -143,7 +143,7 @@ function describeRare(
   total: number,
 ): string | null {
   const [count, most] = [counts.get(canonicalText(value)) ?? 0, Math.max(...counts.values())];
-  const isRare = count / total <= RARE || (count === 1 && most >= FEW);
+  const isRare = count / total <= RARE_SHARE || (count === 1 && most >= MIN_COMPARED_VALUES);
   if (count === 0 || most * 2 <= total || !isRare) return null;
   return `${member} ${renderValue(value)} is rare: ${count} of ${countOf(total, "earlier value")}.`;
 }
@@ -175,7 +175,7 @@ function isCounter(amounts: readonly number[]): boolean {
     if (amount > largest) records += 1;
     largest = Math.max(largest, amount);
   }
-  return amounts.every(Number.isInteger) && records >= GROWING * new Set(amounts).size;
+  return amounts.every(Number.isInteger) && records >= GROWING_SHARE * new Set(amounts).size;
 }
 
 /** Returns the 99th percentile by nearest rank; null if there are too few values. */

@@ -12,7 +12,7 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const MOST_INTERVALS = 1000;
 /** Maximum number of items in a list. The remaining items are summed up. */
-const LISTED = 100;
+const MAX_LISTED = 100;
 const EFFECTS = ["allow", "deny", "require_approval"] as const;
 
 const Query = Type.Object(
@@ -72,11 +72,11 @@ const Answer = Type.Object(
     total: Count,
     by_status: Statuses,
     by_decision: Decisions,
-    by_tool: Type.Array(Named("tool"), { description: `The ${LISTED} most frequent.` }),
-    by_agent: Type.Array(Named("agent_id"), { description: `The ${LISTED} most frequent.` }),
+    by_tool: Type.Array(Named("tool"), { description: `The ${MAX_LISTED} most frequent.` }),
+    by_agent: Type.Array(Named("agent_id"), { description: `The ${MAX_LISTED} most frequent.` }),
     by_rule: Type.Array(
       Type.Object({ policy: NullableString, rule: NullableString, count: Count }, { additionalProperties: false }),
-      { description: `The ${LISTED} most frequent. A null name means that no policy decided.` },
+      { description: `The ${MAX_LISTED} most frequent. A null name means that no policy decided.` },
     ),
     others: Type.Object(
       { tools: Count, agents: Count, rules: Count },
@@ -240,7 +240,7 @@ function selectTop<T extends { count: number }>(
   name: (item: T) => string,
 ): { listed: T[]; others: number } {
   const ordered = [...items].sort((a, b) => b.count - a.count || (name(a) < name(b) ? -1 : 1));
-  return { listed: ordered.slice(0, LISTED), others: sum(ordered.slice(LISTED)) };
+  return { listed: ordered.slice(0, MAX_LISTED), others: sum(ordered.slice(MAX_LISTED)) };
 }
 
 declare module "../../src/contract/resource.ts" {

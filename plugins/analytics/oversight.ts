@@ -20,7 +20,7 @@ const DAY = 24 * 3_600_000;
 const DEFAULT_DAYS = 30;
 /** Maximum ledger entries that one request reads. */
 const MAX_ENTRIES = 200_000;
-const PAGE = 500;
+const PAGE_SIZE = 500;
 /** A vote that is cast within this time after the submission counts as fast. Milliseconds. */
 const FAST_MS = 3000;
 
@@ -161,9 +161,9 @@ async function readEntries(
     );
   const requests: DecisionEntry[] = [];
   const votes: ApprovalEntry[] = [];
-  for (let from = first; from < end; from += PAGE) {
+  for (let from = first; from < end; from += PAGE_SIZE) {
     await host.waitForReadSlot();
-    for (const { type, bytes } of await host.storage.entries(from, Math.min(from + PAGE, end))) {
+    for (const { type, bytes } of await host.storage.entries(from, Math.min(from + PAGE_SIZE, end))) {
       if (type === "decision") {
         const entry = decodeEntry<DecisionEntry>(bytes);
         if (entry.status === "pending_approval") requests.push(entry);
@@ -184,9 +184,9 @@ async function findRules(
 ): Promise<MeasuredVote[]> {
   const actions = new Map<string, Pick<ActionRow, "policy" | "rule" | "created_at">>();
   const ids = [...new Set(votes.map(({ action_id }) => action_id))];
-  for (let from = 0; from < ids.length; from += PAGE) {
+  for (let from = 0; from < ids.length; from += PAGE_SIZE) {
     await host.waitForReadSlot();
-    for (const row of await host.storage.actionsById(ids.slice(from, from + PAGE)))
+    for (const row of await host.storage.actionsById(ids.slice(from, from + PAGE_SIZE)))
       if (canSee(visibility, row))
         actions.set(row.id, { policy: row.policy, rule: row.rule, created_at: row.created_at });
   }

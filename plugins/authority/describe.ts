@@ -41,7 +41,7 @@ const MAX_CACHED = 50;
 type Effect = AuthorityRule["decision"];
 const OF_EFFECT = { allow: "allowed", require_approval: "asks", deny: "denied" } as const;
 const STRICTNESS: readonly Effect[] = ["allowed", "asks", "denied"];
-const HIDDEN = "other conditions";
+const OTHER_CONDITIONS = "other conditions";
 
 /** The agent, with the bars that cover it. */
 export interface AuthoritySubject {
@@ -318,7 +318,7 @@ function describePair(
   const { lists, isCut } = describeLists(matched, maxRules);
   return row({
     decision: "depends",
-    rules: [...lists, ...[...new Set(hidden)].map((decision) => [{ decision, when: HIDDEN }])],
+    rules: [...lists, ...[...new Set(hidden)].map((decision) => [{ decision, when: OTHER_CONDITIONS }])],
     ...(isCut ? { truncated: true } : {}),
   });
 }
@@ -396,11 +396,11 @@ function describeLists(
 /** Describes a rule. Omits a condition with other parts, because the rule can be about other people. */
 function describeRule(rule: CompiledRule, relation: Relation, definition: PolicyDocument): AuthorityRule {
   const decision = OF_EFFECT[rule.effect];
-  if (relation !== "all") return { decision, when: HIDDEN };
+  if (relation !== "all") return { decision, when: OTHER_CONDITIONS };
   const note = rule.reason !== null && rule.effect === "deny" ? { note: rule.reason } : {};
   if (rule.condition === null) return { decision, ...note };
   const { bounds, isComplete } = describeComparisons(rule.condition.comparisons, definition);
-  if (!isComplete || bounds.length > MAX_COMPARISONS) return { decision, when: HIDDEN };
+  if (!isComplete || bounds.length > MAX_COMPARISONS) return { decision, when: OTHER_CONDITIONS };
   const parts = bounds.map(({ path, operator, value }) => `${celPath("params", path)} ${operator} ${value}`);
   return { decision, when: parts.join(" and "), ...note };
 }

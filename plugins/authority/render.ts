@@ -3,8 +3,18 @@ import { isGlob } from "../../src/core.ts";
 import type { AuthorityFilter, DescribedAuthority } from "./describe.ts";
 import type { AuthorityItem, AuthorityLimit, AuthorityRule } from "./schemas.ts";
 
-const WORDS = { allowed: "allowed", asks: "a person must approve", denied: "denied", depends: "depends" } as const;
-const PER = { all: "", agent: " for the agent", key: " for the key", other: " for each of its subjects" } as const;
+const DECISION_WORDS = {
+  allowed: "allowed",
+  asks: "a person must approve",
+  denied: "denied",
+  depends: "depends",
+} as const;
+const PER_WORDS = {
+  all: "",
+  agent: " for the agent",
+  key: " for the key",
+  other: " for each of its subjects",
+} as const;
 
 export function renderAuthority(
   agentId: string,
@@ -34,7 +44,7 @@ function renderItem({ tool, operation, decision, note, rules = [], truncated }: 
   const isOpen = rules.length === 1 && only?.at(-1)?.when !== undefined && truncated === undefined;
   const cases = lists.length < 2 ? lists : lists.map((list, i) => `(${i + 1}) ${list}`);
   const detail = [
-    ...(cases.length === 0 ? [WORDS[decision]] : [cases.join(" ")]),
+    ...(cases.length === 0 ? [DECISION_WORDS[decision]] : [cases.join(" ")]),
     ...(isOpen ? ["otherwise denied"] : []),
     ...(truncated === true ? ["and more rules"] : []),
   ].join("; ");
@@ -43,12 +53,12 @@ function renderItem({ tool, operation, decision, note, rules = [], truncated }: 
 
 function renderCase({ decision, when }: AuthorityRule, i: number): string {
   const condition = when === undefined ? (i === 0 ? "" : "otherwise ") : `if ${when} `;
-  return `${condition}${WORDS[decision]}`;
+  return `${condition}${DECISION_WORDS[decision]}`;
 }
 
 function renderLimit({ tools, operations, count, at_most, sum, per, window, beyond }: AuthorityLimit): string {
   const amount =
     count === undefined ? `a sum of ${at_most}${sum === undefined ? "" : ` of ${sum}`}` : `${count} actions`;
   const names = `${tools.join(", ")}${operations === undefined ? "" : ` ${operations.join(", ")}`}`;
-  return `- limit on ${names}: ${amount}${PER[per]} in ${window}, then ${WORDS[beyond]}`;
+  return `- limit on ${names}: ${amount}${PER_WORDS[per]} in ${window}, then ${DECISION_WORDS[beyond]}`;
 }

@@ -33,8 +33,7 @@ const MAX_CHANGES = 100;
 const [MAX_EVALUATED, MAX_FOUND] = [500, 20];
 
 /**
- * Claims a pending action for the caller, or hands it to a user. Repeating the call within the first half of the time
- * changes nothing.
+ * Claims a pending action for the caller, or hands it to a user. A repeated call changes nothing during the first half of the claim's lifetime.
  */
 export function claimAction(
   host: CoreHost,

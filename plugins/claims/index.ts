@@ -8,7 +8,7 @@ import * as schema from "./schemas.ts";
 import { type Claim, claimState, findClaim } from "./state.ts";
 
 const TAG = "claims";
-const LIST = "claims";
+const LIST_NAME = "claims";
 const BODY_BYTES = 4096;
 const { ERRORS } = schema;
 const ACTION_ERRORS = [
@@ -52,7 +52,7 @@ function claimRoutes(host: CoreHost, options: schema.ClaimOptions) {
           .filter((row) => canSee(credential.visibility, row))
           .map((row) => findClaim(snapshot, row, votes))
           .filter((claim) => claim !== null);
-        const page = slicePageBySeq(LIST, claims, query);
+        const page = slicePageBySeq(LIST_NAME, claims, query);
         return {
           status: 200,
           json: { claims: page.rows.map(renderClaim), next_cursor: page.next_cursor },

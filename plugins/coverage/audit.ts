@@ -6,9 +6,9 @@ import { decodeEntry, type ExecutionEntry, findFirstEntry, foldName } from "../.
 import { type FeatureAuditor, type FeatureStore, parseRfc3339 } from "../../src/plugin.ts";
 import { COVERAGE_ENTRY, type CoverageStatement, findStatementFault } from "./coverage-statement.ts";
 
-const PAGE = 256;
+const PAGE_SIZE = 256;
 /** Prefix of the keys of the documents that list the statements. */
-export const LIST = "statement/";
+export const STATEMENT_PREFIX = "statement/";
 
 type Reader = Pick<FeatureStore, "entries" | "actionsById">;
 
@@ -24,8 +24,8 @@ export async function countSuccesses(
   const names = new Set(operations.map(operationKey));
   const [start, end] = [parseRfc3339(from) ?? 0, parseRfc3339(to) ?? 0];
   let count = 0;
-  for (let seq = await findFirstEntry(reader, start, size); seq < size; seq += PAGE) {
-    const rows = await reader.entries(seq, Math.min(seq + PAGE, size));
+  for (let seq = await findFirstEntry(reader, start, size); seq < size; seq += PAGE_SIZE) {
+    const rows = await reader.entries(seq, Math.min(seq + PAGE_SIZE, size));
     const ids = rows
       .filter((row) => row.type === "execution" && row.created_at >= start && row.created_at < end)
       .map(({ bytes }) => decodeEntry<ExecutionEntry>(bytes))
@@ -80,7 +80,7 @@ async function readList(reader: Pick<FeatureStore, "documents">): Promise<Readon
   for (let after = ""; ;) {
     const page = await reader.documents({
       plugin: "coverage",
-      prefix: LIST,
+      prefix: STATEMENT_PREFIX,
       limit: 100,
       ...(after === "" ? {} : { after }),
     });

@@ -10,7 +10,7 @@ import {
 } from "../../src/core.ts";
 import { parseRfc3339, Refusal } from "../../src/plugin.ts";
 
-const PAGE = 250;
+const PAGE_SIZE = 250;
 /** Maximum number of entries that one request reads. */
 const MAX_READ = 20_000;
 
@@ -43,7 +43,10 @@ export async function listExecutions(
     if (executions.length >= query.limit || seq - first >= MAX_READ) return { executions, next: seq };
     await host.waitForReadSlot();
     // Read at most as many entries as fit on the page, so that it cannot become full in the middle of a read.
-    const rows = await host.storage.entries(seq, Math.min(seq + Math.min(PAGE, query.limit - executions.length), size));
+    const rows = await host.storage.entries(
+      seq,
+      Math.min(seq + Math.min(PAGE_SIZE, query.limit - executions.length), size),
+    );
     if (rows.length === 0) break;
     const entries = rows
       .filter(({ type, created_at }) => type === "execution" && created_at >= since && created_at < until)

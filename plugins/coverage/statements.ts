@@ -18,11 +18,11 @@ import {
   Refusal,
   toRfc3339,
 } from "../../src/plugin.ts";
-import { countSuccesses, LIST } from "./audit.ts";
+import { countSuccesses, STATEMENT_PREFIX } from "./audit.ts";
 import { COVERAGE_ENTRY, type CoverageStatement, findStatementFault } from "./coverage-statement.ts";
 import type { StatementRecord } from "./schemas.ts";
 
-const NEWEST = "newest/";
+const NEWEST_PREFIX = "newest/";
 const DAY = 86_400_000;
 /**
  * Maximum number of statements with a gap that the metrics of a source add up. Statements with smaller gaps are
@@ -62,8 +62,7 @@ type StatementEntry = {
 };
 
 /**
- * Records the statement. Throws VALIDATION_FAILED unless it is consistent, accounts for every success in its window,
- * and its window ended at least a minute ago.
+ * Records the statement. Throws VALIDATION_FAILED unless it is consistent, accounts for every success in its window, and has a window that ended at least a minute ago.
  */
 export async function recordStatement(
   host: CoreHost,
@@ -91,7 +90,7 @@ export async function recordStatement(
   const { seq } = await host.ledger.transact(async (tx) => {
     const caller = await confirmCredential(tx, credential, scope);
     const documents = host.documents.within(tx);
-    const newest = await documents.get(`${NEWEST}${statement.source}`);
+    const newest = await documents.get(`${NEWEST_PREFIX}${statement.source}`);
     const entry = tx.record({
       type: COVERAGE_ENTRY,
       v: 1,
@@ -103,7 +102,7 @@ export async function recordStatement(
     });
     await documents.put(listKey(entry.seq), { seq: entry.seq }, null);
     const current = addStatement((newest?.value ?? null) as Current | null, summarize(statement, entry.seq));
-    await documents.put(`${NEWEST}${statement.source}`, { ...current }, newest?.version ?? null);
+    await documents.put(`${NEWEST_PREFIX}${statement.source}`, { ...current }, newest?.version ?? null);
     return entry;
   });
   return readStatement(host, seq);
@@ -116,7 +115,7 @@ export async function listStatements(
 ): Promise<{ statements: StatementRecord[]; last: number | null }> {
   const after = cursor === undefined ? undefined : listKey(decodeSeqCursor("coverage", cursor));
   const documents = await host.documents.list({
-    prefix: LIST,
+    prefix: STATEMENT_PREFIX,
     limit: limit + 1,
     ...(after === undefined ? {} : { after }),
   });
@@ -154,7 +153,7 @@ export async function listCurrentStatements(
   for (;;) {
     const after = documents.at(-1)?.key;
     const page = await host.documents.list({
-      prefix: NEWEST,
+      prefix: NEWEST_PREFIX,
       limit: 100,
       ...(after === undefined ? {} : { after }),
     });
@@ -183,7 +182,7 @@ async function readStatement(host: CoreHost, seq: number): Promise<StatementReco
  * Returns a key under which newer entries sort first, because documents are listed in ascending order of their keys.
  */
 function listKey(seq: number): string {
-  return `${LIST}${String(Number.MAX_SAFE_INTEGER - seq).padStart(16, "0")}`;
+  return `${STATEMENT_PREFIX}${String(Number.MAX_SAFE_INTEGER - seq).padStart(16, "0")}`;
 }
 
 function seqOf({ value }: Document): number {

@@ -52,7 +52,7 @@ const ACLS = [
 const list = (names: readonly string[]): string => `(${names.map((name) => `'${name}'`).join(", ")})`;
 
 /** The CTE `held` contains the roles whose names are in the JSON array `$1`, and all roles whose rights they have. */
-const HELD = `with recursive held as (
+const HELD_ROLES = `with recursive held as (
     select r.* from pg_roles r where r.rolname in (select json_array_elements_text($1::text::json))
     union
     select r.* from held join pg_auth_members m on m.member = held.oid join pg_roles r on r.oid = m.roleid
@@ -65,7 +65,7 @@ const GRANTS_OF_OTHERS = `select string_agg(distinct format('revoke all on %s fr
       select attacl from pg_attribute where attrelid = objid) as acls
     cross join lateral aclexplode(acl) x where classid = 'pg_class'::regclass`;
 
-const FIND = `${HELD}, here as (select oid from pg_database where datname = current_database())
+const FIND_RIGHTS = `${HELD_ROLES}, here as (select oid from pg_database where datname = current_database())
   , owned as (
     select held.rolname, d.dbid = 0 as is_shared, d.classid, d.objid, i.type, i.identity, coalesce(i.schema, '') as schema
     from held join pg_shdepend d on d.refclassid = 'pg_authid'::regclass and d.refobjid = held.oid and d.deptype = 'o'
@@ -137,13 +137,13 @@ export async function findOutlastingRights(
   roles: readonly string[],
   powerless = "",
 ): Promise<OutlastingRight[]> {
-  return tx.unsafe<OutlastingRight[]>(FIND, [JSON.stringify(roles), powerless]);
+  return tx.unsafe<OutlastingRight[]>(FIND_RIGHTS, [JSON.stringify(roles), powerless]);
 }
 
 /** Returns the other databases in which these roles, or roles whose rights they have, own or may use an object. */
 export async function findOtherDatabases(tx: postgres.TransactionSql, roles: readonly string[]): Promise<string[]> {
   const rows = await tx.unsafe<{ datname: string }[]>(
-    `${HELD} select datname::text from pg_database where datname <> current_database() and (
+    `${HELD_ROLES} select datname::text from pg_database where datname <> current_database() and (
       oid in (select d.dbid from pg_shdepend d join held on d.refclassid = 'pg_authid'::regclass and d.refobjid = held.oid)
       or datname in (select database from pg_prepared_xacts join held on held.rolname = owner))`,
     [JSON.stringify(roles)],
@@ -160,7 +160,7 @@ export async function findPreparedTransactions(
   roles: readonly string[],
 ): Promise<{ owner: string; rollback: string }[]> {
   return tx.unsafe(
-    `${HELD} select owner::text, format('rollback prepared %L', gid) as rollback
+    `${HELD_ROLES} select owner::text, format('rollback prepared %L', gid) as rollback
     from pg_prepared_xacts join held on held.rolname = owner where database = current_database()`,
     [JSON.stringify(roles)],
   );

@@ -15,7 +15,7 @@ import { BarredError, createFactReadingHost, reevaluateAction, verifyAgainstLedg
 import type { CredentialEnd } from "./entries.ts";
 import { CREDENTIAL_DOCUMENT_PREFIX, type OpenCredential, revocationTextOwner, withTimeout } from "./issue.ts";
 
-const PAGE = 100;
+const PAGE_SIZE = 100;
 const EVERY_MS = 5_000;
 /** Time after a credential's expiry in which a failed revocation is retried. Milliseconds. */
 const GIVE_UP_AFTER = 7 * 86_400_000;
@@ -62,7 +62,7 @@ export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask
   async function listDue(): Promise<Map<string, DueCredential[]>> {
     const due = new Map<string, DueCredential[]>();
     for (let after = CREDENTIAL_DOCUMENT_PREFIX; !stopped;) {
-      const page = await host.documents.list({ prefix: CREDENTIAL_DOCUMENT_PREFIX, after, limit: PAGE });
+      const page = await host.documents.list({ prefix: CREDENTIAL_DOCUMENT_PREFIX, after, limit: PAGE_SIZE });
       if (page.length === 0) break;
       lease ??= host.leaderLease("credentials");
       if (!(await lease.isLeader())) break;

@@ -64,7 +64,7 @@ const PREFIX = "confirmed/";
 /** Time limit for the machine to get its key after the confirmation. Milliseconds. */
 const VALID_MS = 2 * 60_000;
 /** Maximum number of stored confirmations that one confirmation examines, to remove expired ones. */
-const PRUNED = 100;
+const MAX_PRUNED = 100;
 
 type Confirmation = { user_id: string; machine: Machine; expires_at: number };
 const confirmationIn = ({ value }: Document): Confirmation => value as unknown as Confirmation;
@@ -92,7 +92,7 @@ export function confirmMachine(
     const documents = host.documents.within(tx);
     if ((await documents.get(PREFIX + challenge)) !== null)
       throw new Refusal(ERRORS.codeInvalid, "this machine was confirmed already; start the command again");
-    for (const old of await documents.list({ prefix: PREFIX, limit: PRUNED }))
+    for (const old of await documents.list({ prefix: PREFIX, limit: MAX_PRUNED }))
       if (confirmationIn(old).expires_at <= tx.now) await documents.delete(old.key, old.version);
     const confirmation: Confirmation = { user_id: caller.session.user.id, machine, expires_at: tx.now + VALID_MS };
     await documents.put(PREFIX + challenge, confirmation, null);
@@ -130,7 +130,7 @@ export async function enrolDevice(
     const earlier = ownDevices.filter((each) => each.machine.id === machine.id);
     const others = ownDevices.filter((each) => !earlier.includes(each));
     const keys = await Promise.all(others.map(({ key_id }) => tx.key(key_id)));
-    // A key can be revoked without the device, which then ends when it is silent.
+    // A key can be revoked without its device. The device then ends when it is silent.
     if (keys.filter((key) => key?.revoked_at === null).length >= MAX_DEVICES)
       throw new Refusal(
         ERRORS.tooMany,

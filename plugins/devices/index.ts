@@ -11,7 +11,7 @@ import * as schema from "./schemas.ts";
 import { type Device, deviceState, silentAfter } from "./state.ts";
 
 const TAG = "devices";
-const LIST = "devices";
+const LIST_NAME = "devices";
 const BODY_BYTES = 16_384;
 /** Interval between searches for silent devices. Milliseconds. */
 const SWEEP_MS = 5 * 60_000;
@@ -86,7 +86,7 @@ function deviceRoutes(host: CoreHost, options: schema.DeviceOptions) {
           .filter(({ device, key }) => canSee(credential, device, key))
           .map(({ device, key }) => ({ seq: device.seq, device: render(host, options, device, key) }))
           .filter(({ device }) => (device.status === "ended") === (query.ended ?? false));
-        const page = slicePageBySeq(LIST, rendered, query);
+        const page = slicePageBySeq(LIST_NAME, rendered, query);
         return {
           status: 200,
           json: { devices: page.rows.map(({ device }) => device), next_cursor: page.next_cursor },

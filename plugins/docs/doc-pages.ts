@@ -5,14 +5,14 @@
  * frame's requests to the service (`app/scripts/relay.ts`), without adding credentials.
  */
 
-const HOLD = ["default-src 'none'", "img-src 'self' data:", "base-uri 'none'", "form-action 'none'"];
+const BASE_POLICY = ["default-src 'none'", "img-src 'self' data:", "base-uri 'none'", "form-action 'none'"];
 /** Sandbox permissions of a frame: scripts, forms, downloads, and links that open as normal pages. */
 const SANDBOX = "allow-scripts allow-forms allow-downloads allow-popups allow-popups-to-escape-sandbox";
 
 /** Response headers of a page that contains a frame, and of the page about errors. */
 export const DOC_PAGE_HEADERS: Readonly<Record<string, string>> = {
   "Content-Security-Policy": [
-    ...HOLD,
+    ...BASE_POLICY,
     "script-src 'self'",
     "style-src 'self'",
     "connect-src 'self'",
@@ -29,7 +29,7 @@ export function frameHeaders({ styles = false }: { styles?: boolean } = {}): Rec
   return {
     "Content-Security-Policy": [
       `sandbox ${SANDBOX}`,
-      ...HOLD,
+      ...BASE_POLICY,
       "script-src 'self'",
       `style-src 'self'${styles ? " 'unsafe-inline'" : ""}`,
       "font-src 'self' data:",

@@ -7,7 +7,7 @@ import { type EntryRow, assertContiguous } from "../../src/storage/index.ts";
 
 export const ENTRIES_PER_PAGE = 256;
 /** Maximum number of cached entries. */
-const KEPT = 2048;
+const MAX_CACHED = 2048;
 
 export interface Feed {
   /**
@@ -38,7 +38,7 @@ export function createFeed(host: CoreHost): Feed {
   function append(entries: readonly EntryRow[]): void {
     const first = entries[0];
     if (first === undefined) return;
-    recent = first.seq === end() ? [...recent, ...entries].slice(-KEPT) : [...entries].slice(-KEPT);
+    recent = first.seq === end() ? [...recent, ...entries].slice(-MAX_CACHED) : [...entries].slice(-MAX_CACHED);
     for (const wake of waiting) wake();
   }
 

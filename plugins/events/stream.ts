@@ -24,7 +24,7 @@ interface StreamOptions {
 }
 
 /** Size in characters after which a batch is sent. The last event of the batch can exceed it. */
-const CHUNK = 256 * 1024;
+const CHUNK_LENGTH = 256 * 1024;
 const encoder = new TextEncoder();
 
 export function createStream(options: StreamOptions): ReadableStream<Uint8Array> {
@@ -115,7 +115,7 @@ class EventStream {
         last = row.seq;
       }
       looked += 1;
-      if (text.length > CHUNK) break;
+      if (text.length > CHUNK_LENGTH) break;
     }
     return { text, looked, last };
   }

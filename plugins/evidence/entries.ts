@@ -5,13 +5,13 @@ import type { EntryRow } from "../../src/storage/index.ts";
 import type { BoundaryLine, SubtreeLine } from "./pack-format.ts";
 import type { PackStore } from "./pack-store.ts";
 
-const PAGE = 256;
+const PAGE_SIZE = 256;
 
 /** Yields entries in order. Throws CommandError if the store lacks an entry. */
 export async function* readEntries(store: PackStore, from: number, to: number): AsyncIterable<EntryRow> {
-  for (let seq = from; seq < to; seq += PAGE) {
-    const rows = await store.entries(seq, Math.min(seq + PAGE, to));
-    if (rows.length < Math.min(PAGE, to - seq))
+  for (let seq = from; seq < to; seq += PAGE_SIZE) {
+    const rows = await store.entries(seq, Math.min(seq + PAGE_SIZE, to));
+    if (rows.length < Math.min(PAGE_SIZE, to - seq))
       throw new CommandError(`entry ${seq + rows.length} is missing; run assent audit`);
     yield* rows;
   }

@@ -22,7 +22,7 @@ import type { PackWriter } from "./pack-writer.ts";
 import { createPolicySetCollector, type PolicySetCollector } from "./policy-set-collector.ts";
 import { computePeople, renderPeople, renderVotes } from "./tables.ts";
 
-const PAGE = 64;
+const PAGE_SIZE = 64;
 
 interface PackOptions {
   writer: PackWriter;
@@ -168,7 +168,7 @@ async function* renderActions(
       earlier.add(row.action_id);
       page.push(row.action_id);
     }
-    if (page.length < PAGE) continue;
+    if (page.length < PAGE_SIZE) continue;
     yield* renderPage(store, page, { first, end }, sets, listeners);
     page = [];
   }

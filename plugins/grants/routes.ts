@@ -30,7 +30,7 @@ import { suggestionRoute } from "./suggestion-route.ts";
 
 /** Grants are listed with the actions that they allow. */
 const TAG = "actions";
-const LIST = "grants";
+const LIST_NAME = "grants";
 const READERS = ["grants:write", "actions:read"] as const;
 const BODY_BYTES = 16_384;
 const MICROS_PER_UNIT = 1_000_000;
@@ -60,7 +60,7 @@ function readRoutes(host: CoreHost) {
           (query.agent_id === undefined || foldName(query.agent_id) === foldName(grant.agent_id)) &&
           (query.active === undefined || query.active === (findGrantEnd(grant, placedBar, now) === null));
         const listed = query.active === true ? [...grants.open.values()].flat() : [...grants.all.values()];
-        const page = slicePageBySeq(LIST, listed.filter(matches), query);
+        const page = slicePageBySeq(LIST_NAME, listed.filter(matches), query);
         const records = await renderGrants(host, page.rows);
         return {
           status: 200,

@@ -2,7 +2,7 @@
 import { isJsonObject, type JsonObject, type JsonValue, UnreadableRequest } from "../../src/core.ts";
 
 /** MCP methods that do not run tools. All other methods except `tools/call` are rejected. */
-const OPEN =
+const UNDECIDED_METHODS =
   /^(?:initialize|ping|server\/discover|logging\/setLevel|completion\/complete|subscriptions\/listen|prompts\/get|(?:tools|prompts|resources|resources\/templates|roots)\/list|resources\/(?:read|subscribe|unsubscribe)|tasks\/(?:get|list|result|cancel|update)|notifications\/[a-z_/]{1,100})$/;
 
 export interface ToolCall {
@@ -27,7 +27,7 @@ export function readJsonRpcCall(message: JsonValue | undefined): ToolCall | null
   const { method, params } = membersOf(message, ["jsonrpc", "id", "method", "params"]);
   if (typeof method !== "string") throw new UnreadableRequest("it has no method");
   if (method === "tools/call") return callOf(params);
-  if (!OPEN.test(method)) throw new UnreadableRequest(`the method ${method} is unknown`);
+  if (!UNDECIDED_METHODS.test(method)) throw new UnreadableRequest(`the method ${method} is unknown`);
   return null;
 }
 

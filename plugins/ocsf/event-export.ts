@@ -20,7 +20,7 @@ const BATCH = 100;
  * Interval between exports without new entries, in case an announcement was missed. New entries start an export
  * immediately. Milliseconds.
  */
-const INTERVAL = 5000;
+const INTERVAL_MS = 5000;
 const AFTER_FAILURE = 2000;
 
 interface EventExport {
@@ -105,7 +105,7 @@ export function createEventExport(host: CoreHost, name: string, sink: Sink): Eve
 
   const rounds = createRepeatingTask({
     task: round,
-    everyMs: INTERVAL,
+    everyMs: INTERVAL_MS,
     afterFailureMs: AFTER_FAILURE,
     onFailure: (error) =>
       host.log.warn("events could not be exported; retrying", { export: name, error: String(error) }),

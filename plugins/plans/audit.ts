@@ -39,8 +39,13 @@ interface Plan {
 }
 
 type ChangingEntry = ApprovalEntry | RedecisionEntry | ReviewEntry | ExecutionEntry;
-const CHANGING: readonly string[] = ["approval", "redecision", "review", "execution"] satisfies ChangingEntry["type"][];
-const isChanging = (entry: EntryBody): entry is ChangingEntry => CHANGING.includes(entry.type);
+const CHANGING_TYPES: readonly string[] = [
+  "approval",
+  "redecision",
+  "review",
+  "execution",
+] satisfies ChangingEntry["type"][];
+const isChanging = (entry: EntryBody): entry is ChangingEntry => CHANGING_TYPES.includes(entry.type);
 
 /**
  * Returns true if a step of the plan's newest decision can have recorded the entry: its type belongs to a feature, and

@@ -28,7 +28,7 @@ import { cancelPlan, listPlannedVotes, type PlanVote, voteOnPlan } from "./vote.
 
 /** The documentation of the API lists plans with actions. */
 const TAG = "actions";
-const LIST = "plans";
+const LIST_NAME = "plans";
 const { ERRORS } = schema;
 
 const PLAN_HEADERS = Type.Object({
@@ -166,10 +166,10 @@ function listRoute(host: CoreHost) {
         visibility: credential.visibility,
         first_of_plan: true,
         ...(agent_id === undefined ? {} : { agent_id }),
-        ...(cursor === undefined ? {} : { before_seq: decodeSeqCursor(LIST, cursor) }),
+        ...(cursor === undefined ? {} : { before_seq: decodeSeqCursor(LIST_NAME, cursor) }),
         limit: limit + 1,
       });
-      const page = cutPage(LIST, firsts, limit, ({ decision_seq }) => decision_seq);
+      const page = cutPage(LIST_NAME, firsts, limit, ({ decision_seq }) => decision_seq);
       const plans: schema.PlanSummary[] = [];
       for (const { plan_id } of page.rows) {
         await host.waitForReadSlot(credential.key.id);

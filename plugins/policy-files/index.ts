@@ -31,7 +31,7 @@ const Options = Type.Object(
 );
 
 /** Maximum number of attempts to read a folder without a change during the read. */
-const READS = 10;
+const MAX_READS = 10;
 const BETWEEN_READS = 100;
 
 export default definePlugin({
@@ -51,7 +51,7 @@ export default definePlugin({
       for (let reads = 1; ; reads++) {
         const before = await folderSignature(path, recursive);
         const folder = await checkPolicyFolder(path, { recursive, environment: host.config.environment });
-        if (reads === READS || (await folderSignature(path, recursive)) === before) {
+        if (reads === MAX_READS || (await folderSignature(path, recursive)) === before) {
           loaded = before;
           unloaded = folder.unloaded;
           return folder;

@@ -9,7 +9,7 @@ import { watch as watchPath } from "chokidar";
 import { listUnloadedCandidates, type Logger } from "../../src/plugin.ts";
 
 /** Delay after an event, in milliseconds, because editors and git write files one by one. */
-const SETTLE = 150;
+const SETTLE_MS = 150;
 
 interface Watching {
   stop(): Promise<void>;
@@ -76,7 +76,7 @@ export function watchFolder(
     ignorePermissionErrors: true,
     ignored: (name) => /(^|[/\\])\.(?!\.data)[^/\\]+$/.test(name) && name !== path,
   } as Parameters<typeof watchPath>[1]);
-  events.on("all", () => scheduleComparison(SETTLE));
+  events.on("all", () => scheduleComparison(SETTLE_MS));
   events.on("error", (error) =>
     options.log.debug("a policy folder cannot be watched with file system events; polling it instead", {
       path,
@@ -104,7 +104,7 @@ export function watchFolder(
     };
     let seen = await folderSignature(path, options.recursive);
     while (isNew(seen) && !stopped) {
-      await new Promise((resolve) => setTimeout(resolve, SETTLE));
+      await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
       const settled = await folderSignature(path, options.recursive);
       if (settled === seen) {
         reported = { state: seen, loaded: options.loaded() };

@@ -29,7 +29,7 @@ import {
 import { actionHeldError, createHoldFinder, ERRORS, legalHoldState } from "./holds.ts";
 
 /** Number of rows in memory at a time. Each can be as large as the largest request. */
-const PAGE = 50;
+const PAGE_SIZE = 50;
 /** Limits of one HTTP request. The response contains the cursor for the next request. */
 const MAX_SCANNED = 5000;
 const MAX_MS = 5000;
@@ -56,7 +56,7 @@ export function findErasureBlocker(
   if ((status === "allowed" || status === "approved") && approved_until !== null && approved_until > now)
     return `${status} and may still start: cancel it first, or erase it when its time to start is over`;
   if ((status === "executing" || status === "unknown") && started_at !== null && started_at + RESULT_TIMEOUT_MS > now)
-    return "started without a result: erase it when its result was reported, or a day after its start";
+    return "started without a result: erase it after its result was reported, or a day after its start";
   return null;
 }
 
@@ -144,7 +144,7 @@ export async function eraseActions(
       throw new Error(`${id} was not erased although the ledger's lock was held`);
   }
   // Remove limit uses that are too old to count.
-  if (erasable.length > 0) await tx.pruneLimitUses(tx.now - USE_RETENTION_MS, PAGE);
+  if (erasable.length > 0) await tx.pruneLimitUses(tx.now - USE_RETENTION_MS, PAGE_SIZE);
   return { ...result, erased: erasable.length };
 }
 
@@ -231,7 +231,7 @@ export async function eraseMatching(
   for (;;) {
     const rows = await host.storage.actions({
       visibility: withoutDelegations(credential).visibility,
-      limit: PAGE,
+      limit: PAGE_SIZE,
       ...(agent_id === null ? {} : { agent_id }),
       ...(before === Infinity ? {} : { before_seq: before }),
     });
@@ -257,7 +257,7 @@ export async function eraseMatching(
         addErasureResult(count, done);
       }
     before = rows.at(-1)?.decision_seq ?? 0;
-    if (rows.length < PAGE) return count;
+    if (rows.length < PAGE_SIZE) return count;
     if (count.looked_at >= MAX_SCANNED || performance.now() > end || signal.aborted) return { ...count, next: before };
     await setImmediate();
   }

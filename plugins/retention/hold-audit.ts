@@ -8,7 +8,7 @@ import type { EntryBody, FeatureAuditor } from "../../src/plugin.ts";
 import type { StorageReader } from "../../src/storage/index.ts";
 import { heldSubjectKey, holdNamesAction, legalHoldState, listActiveHolds, readVerifiedSubject } from "./holds.ts";
 
-const PAGE = 100;
+const PAGE_SIZE = 100;
 
 export const holdAuditor: FeatureAuditor = {
   created: {
@@ -44,10 +44,10 @@ function isErasure(entry: EntryBody): entry is Extract<EntryBody, { type: "erasu
 async function readSubjects(store: Pick<StorageReader, "documents">): Promise<Map<string, JsonValue>> {
   const stored = new Map<string, JsonValue>();
   for (let after = ""; ;) {
-    const filter = { plugin: "retention", prefix: heldSubjectKey(), limit: PAGE };
+    const filter = { plugin: "retention", prefix: heldSubjectKey(), limit: PAGE_SIZE };
     const page = await store.documents({ ...filter, ...(after === "" ? {} : { after }) });
     for (const { key, value } of page) stored.set(key, parseOrNull(value));
-    if (page.length < PAGE) return stored;
+    if (page.length < PAGE_SIZE) return stored;
     after = page.at(-1)?.key ?? "";
   }
 }

@@ -25,8 +25,8 @@ import { hasUnreadableHold } from "./holds.ts";
 
 const DAY = 86_400_000;
 /** Entries per page. The requests of one page are held in memory. */
-const PAGE = 64;
-const INTERVAL = 600_000;
+const PAGE_SIZE = 64;
+const INTERVAL_MS = 600_000;
 const AFTER_FAILURE = 30_000;
 /** Maximum number of outdated limit uses, and of outdated past actions, that one transaction removes. */
 const PRUNE_LIMIT = 500;
@@ -89,7 +89,7 @@ class RetentionSweeps implements Retention {
     this.days = { request: request_days, result: result_days, meta: meta_days, questions: questions_days };
     this.rounds = createRepeatingTask({
       task: () => this.sweep(),
-      everyMs: INTERVAL,
+      everyMs: INTERVAL_MS,
       afterFailureMs: AFTER_FAILURE,
       onFailure: (error) =>
         host.log.warn("could not erase data after its retention period; retrying", { error: String(error) }),
@@ -140,9 +140,9 @@ class RetentionSweeps implements Retention {
      */
     let firstRemaining = Infinity;
     while (position < size && !this.stopped && (await this.isLeader())) {
-      const before = Math.min(size, position + PAGE);
+      const before = Math.min(size, position + PAGE_SIZE);
       // Read the rows instead of the entries, so that damaged entries do not block the actions after them.
-      const newest = await host.storage.actions({ visibility: { all: true }, before_seq: before, limit: PAGE });
+      const newest = await host.storage.actions({ visibility: { all: true }, before_seq: before, limit: PAGE_SIZE });
       const rows = newest.filter(({ decision_seq }) => decision_seq >= position);
       const unerased = rows.filter(({ request }) => request !== "");
       const overdue = unerased.filter((row) => row.created_at < due && row[kind] !== null);

@@ -2,7 +2,7 @@
 import type { ReviewRequest } from "../../src/plugin.ts";
 import { type Program, runCommand } from "./run-command.ts";
 
-const PROTOCOL = "2025-06-18";
+const PROTOCOL_REVISION = "2025-06-18";
 const INITIALIZE = 1;
 const CALL = 2;
 
@@ -17,7 +17,7 @@ export async function callMcpTool(
   const hello = {
     id: INITIALIZE,
     method: "initialize",
-    params: { protocolVersion: PROTOCOL, capabilities: {}, clientInfo: { name: "assent", version: "1" } },
+    params: { protocolVersion: PROTOCOL_REVISION, capabilities: {}, clientInfo: { name: "assent", version: "1" } },
   };
   let called = false;
   const output = await runCommand(program, line(hello), signal, (text, send, finish) => {

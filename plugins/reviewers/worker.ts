@@ -21,7 +21,7 @@ import { createReviewCalls } from "./calls.ts";
 import { recordReview } from "./record.ts";
 import { buildReviewRequest, readReviewedAction, type ReviewedAction } from "./request.ts";
 
-const PAGE = 100;
+const PAGE_SIZE = 100;
 /** Maximum number of actions under review at a time. */
 const MAX_CONCURRENT = 16;
 /** Interval at which the worker renews its lease, and other processes try to take it over. Milliseconds. */
@@ -97,11 +97,11 @@ export class ReviewWorker {
         visibility: { all: true },
         status: "pending_approval",
         ...(before_seq === Infinity ? {} : { before_seq }),
-        limit: PAGE,
+        limit: PAGE_SIZE,
       });
       for (const { id } of page) this.queue.add(id);
       const last = page.at(-1);
-      if (page.length < PAGE || last === undefined) return;
+      if (page.length < PAGE_SIZE || last === undefined) return;
       before_seq = last.decision_seq;
     }
   }

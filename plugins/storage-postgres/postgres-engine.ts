@@ -49,7 +49,7 @@ interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify"> {
 
 const NOTIFY_CHANNEL = "assent_ledger";
 /** Timeout of a migration, and of the wait for another process that runs it. Milliseconds. */
-const MIGRATION = 600_000;
+const MIGRATION_TIMEOUT_MS = 600_000;
 /**
  * Timeout of statements on the table of processes. Short, because decisions wait for them after a failover.
  * Milliseconds.
@@ -278,8 +278,8 @@ export class PostgresEngine implements SqlEngine {
     if (purpose === "migrate") {
       const { statementTimeoutMs, lockTimeoutMs } = this.options;
       const patience = {
-        statementTimeoutMs: Math.max(statementTimeoutMs, MIGRATION),
-        lockTimeoutMs: Math.max(lockTimeoutMs, MIGRATION),
+        statementTimeoutMs: Math.max(statementTimeoutMs, MIGRATION_TIMEOUT_MS),
+        lockTimeoutMs: Math.max(lockTimeoutMs, MIGRATION_TIMEOUT_MS),
         silenceMs: statementTimeoutMs,
       };
       if (this.migrator === null || this.migrator.lost !== null)

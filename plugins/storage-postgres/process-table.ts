@@ -49,7 +49,7 @@ const LIST = postgresSqlBuilder
 
 const REMOVE = "delete from processes where instance = $1";
 /** Deletes rows that were last written more than a day ago, by processes that ended without deleting them. */
-const FORGET = `delete from processes where reported_at < (extract(epoch from pg_catalog.clock_timestamp()) * 1000.0)::bigint - 86400000`;
+const DELETE_OLD_ROWS = `delete from processes where reported_at < (extract(epoch from pg_catalog.clock_timestamp()) * 1000.0)::bigint - 86400000`;
 
 interface Processes extends ProcessTable {
   end(): Promise<void>;
@@ -80,7 +80,7 @@ export function createProcessTable(reads: ReadStatements, open: () => Promise<Se
     report: ({ instance, size, root }) =>
       run("report this process to the others", async (processSession) => {
         await processSession.query(REPORT, [instance, size, root]);
-        if (!hasForgotten) await processSession.query(FORGET, []);
+        if (!hasForgotten) await processSession.query(DELETE_OLD_ROWS, []);
         hasForgotten = true;
       }),
     list: () =>

@@ -20,7 +20,7 @@ const SETTINGS = `select pg_catalog.current_setting('session_replication_role') 
  * Reads the timeline to which the server writes, which grows with every promotion. The timeline of the last checkpoint
  * may be older.
  */
-const TIMELINE =
+const READ_TIMELINE =
   "select ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint as timeline";
 
 /** Returns the server's timeline; 0 if it is unknown. Throws StorageError if the server is not usable. */
@@ -69,7 +69,7 @@ export async function checkServer(
 /** Returns 0 if the server does not report its timeline, because some hosted servers lack the function. */
 async function timelineOf(session: Session): Promise<number> {
   try {
-    return Number((await session.script(TIMELINE))[0]?.rows[0]?.["timeline"] ?? 0);
+    return Number((await session.script(READ_TIMELINE))[0]?.rows[0]?.["timeline"] ?? 0);
   } catch (error) {
     if (session.lost !== null) throw error;
     return 0;

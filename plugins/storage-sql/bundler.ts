@@ -8,7 +8,7 @@ import type { WriteStatements } from "./writes.ts";
 
 const NO_BYTES = new Uint8Array(0);
 /** Number of bundles that the audit reads at once. */
-const PAGE = 16;
+const PAGE_SIZE = 16;
 
 interface BundlerOptions {
   reads: ReadStatements;
@@ -106,11 +106,11 @@ function changedEntriesError(from: number, to: number): StorageError {
 export async function findBundleFaults(reads: ReadStatements, db: SqlReader): Promise<string[]> {
   const faults: string[] = [];
   for (let after = -1; ;) {
-    const rows: { start: number; n: number }[] = await readRows(db, reads.bundledEntries, { after, limit: PAGE });
+    const rows: { start: number; n: number }[] = await readRows(db, reads.bundledEntries, { after, limit: PAGE_SIZE });
     for (const { start, n } of rows)
       if (start % TILE_WIDTH !== 0 || n !== TILE_WIDTH)
         faults.push(`there is a bundle at ${start}, but only ${n} of its ${TILE_WIDTH} entries are stored correctly`);
-    if (rows.length < PAGE) return faults;
+    if (rows.length < PAGE_SIZE) return faults;
     after = rows.at(-1)?.start ?? after;
   }
 }

@@ -6,7 +6,7 @@ import type { Migration } from "./migrations.ts";
 
 /** The last commit that can open stores made before 0.1.0. */
 const LAST_UNRELEASED = "223ce56535ecf03210bb9fb856ac131024365560";
-const RECORDED = "select version, name from schema_migrations order by version";
+const READ_RECORDED = "select version, name from schema_migrations order by version";
 
 /**
  * Returns the version of the store's newest migration; 0 for a database without a store. Throws `StorageError` for a
@@ -18,7 +18,7 @@ export async function readStoredVersion(
   migrations: readonly Migration[],
 ): Promise<number> {
   if ((await query(dialect.hasTable("schema_migrations"), [])).length === 0) return 0;
-  const rows = await query(RECORDED, []);
+  const rows = await query(READ_RECORDED, []);
   const [first] = rows;
   const last = rows.at(-1);
   if (first === undefined || last === undefined) return 0;

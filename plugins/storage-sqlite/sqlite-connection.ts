@@ -16,7 +16,7 @@ export interface Connection {
 }
 
 /** Matches statements that return rows. */
-const READS = /^(select|with|pragma)\b|\breturning "\w+"/i;
+const RETURNS_ROWS = /^(select|with|pragma)\b|\breturning "\w+"/i;
 
 export interface ConnectionOptions {
   /** Maximum wait for another process's lock, in milliseconds. Blocks this thread. */
@@ -49,7 +49,7 @@ export function connect(library: SqliteLibrary, path: string, options: Connectio
     all: (sql, values) => attempt("read", () => prepared(sql).all(...values) as SqlRow[]),
     run: (sql, values) => attempt("write", () => Number(prepared(sql).run(...values).changes)),
     query: (sql, values) =>
-      READS.test(sql)
+      RETURNS_ROWS.test(sql)
         ? { rows: connection.all(sql, values), changes: 0 }
         : { rows: [], changes: connection.run(sql, values) },
     exec: (sql) => attempt("write", () => db.exec(sql)),

@@ -52,7 +52,7 @@ const MAX_FAULTS = 20;
  * SQLITE_PROTOCOL. The file system did not release a lock of this process, so the process can no longer lock its own
  * store. Each further attempt takes ten seconds.
  */
-const PROTOCOL = 15;
+const PROTOCOL_ERROR = 15;
 
 export class SqliteEngine implements SqlEngine {
   readonly name = "storage-sqlite";
@@ -196,7 +196,7 @@ export class SqliteEngine implements SqlEngine {
     try {
       return work();
     } catch (error) {
-      if (this.store !== null && readSqlitePrimaryCode(error) === PROTOCOL)
+      if (this.store !== null && readSqlitePrimaryCode(error) === PROTOCOL_ERROR)
         this.lose(
           new StorageError(
             "unavailable",

@@ -2,7 +2,7 @@
 import { StorageError, type StorageErrorKind } from "../../src/storage/index.ts";
 
 /** Kinds of errors, keyed by primary code, which is the low byte of SQLite's code: https://sqlite.org/rescode.html. */
-const PRIMARY: Readonly<Record<number, StorageErrorKind>> = {
+const KIND_OF_PRIMARY_CODE: Readonly<Record<number, StorageErrorKind>> = {
   3: "readonly", // PERM
   5: "locked", // BUSY
   6: "locked", // LOCKED
@@ -67,7 +67,9 @@ function kindOf(error: Failure | null | undefined): StorageErrorKind {
   if (code === "ERR_OUT_OF_RANGE") return "corrupt";
   if (errcode === undefined) return ERRNO[code ?? ""] ?? "unavailable";
   return (
-    PRIMARY[errcode & 0xff] ?? ERRNO_NUMBER[systemErrno ?? 0] ?? (errcode === IOERR_SHMSIZE ? "full" : "unavailable")
+    KIND_OF_PRIMARY_CODE[errcode & 0xff] ??
+    ERRNO_NUMBER[systemErrno ?? 0] ??
+    (errcode === IOERR_SHMSIZE ? "full" : "unavailable")
   );
 }
 

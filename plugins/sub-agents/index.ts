@@ -25,7 +25,7 @@ import * as schema from "./schemas.ts";
 import { type Authorities, type Authority, authorityState, chainOf, findEnd, resolveAuthority } from "./state.ts";
 
 const TAG = "actions";
-const LIST = "authorities";
+const LIST_NAME = "authorities";
 /** Each authority stays in memory while it is open. */
 const BODY_BYTES = 4096;
 const { ERRORS } = schema;
@@ -99,7 +99,7 @@ function authorityRoutes(host: CoreHost) {
             (active === undefined || active === (findEnd(authorities.all, authority, snapshot.now) === null)) &&
             canSeeAuthority(authorities, authority, credential),
         );
-        const page = slicePageBySeq(LIST, found, query);
+        const page = slicePageBySeq(LIST_NAME, found, query);
         return {
           status: 200,
           json: { authorities: page.rows.map((row) => renderAuthority(snapshot, row)), next_cursor: page.next_cursor },

@@ -22,7 +22,7 @@ const MAC_BYTES = 32;
 /** Lifetime of a challenge. Longer than clock differences of minutes between processes. Milliseconds. */
 const VALID_MS = 10 * 60_000;
 /** Maximum number of expired records that one use of a challenge removes. */
-const PRUNED = 20;
+const MAX_PRUNED = 20;
 
 /** Returns a new challenge for this purpose. */
 export function createChallenge(host: CoreHost, purpose: string): Uint8Array<ArrayBuffer> {
@@ -73,7 +73,7 @@ export async function markValueUsed(
   const key = `used/${String(expiresAt).padStart(15, "0")}/${value}`;
   if ((await documents.get(key)) !== null) return false;
   await documents.put(key, null, null);
-  for (const { key: old, version } of await documents.list({ prefix: "used/", limit: PRUNED }))
+  for (const { key: old, version } of await documents.list({ prefix: "used/", limit: MAX_PRUNED }))
     if (Number(old.split("/")[1]) < tx.now - VALID_MS) await documents.delete(old, version);
   return true;
 }

@@ -10,7 +10,7 @@ import type { Configuration, JWTPayload, JWTVerifyGetKey } from "./openid.ts";
 import type { ProviderOptions } from "./user-options.ts";
 
 /** Request timeout. Seconds. */
-const TIMEOUT = 10;
+const TIMEOUT_SECONDS = 10;
 /** Maximum difference between the clocks of the provider and the service. Seconds. */
 const CLOCK_TOLERANCE = 300;
 /** Age at which the discovery document is read again. Milliseconds. */
@@ -132,7 +132,7 @@ export class Provider {
     const { createRemoteJWKSet, joseErrors, jwtVerify } = await import("./openid.ts");
     const url = await this.translated(async () => (await this.configuration()).serverMetadata().jwks_uri ?? "");
     if (this.keys?.url !== url)
-      this.keys = { url, get: createRemoteJWKSet(new URL(url), { timeoutDuration: TIMEOUT * 1000 }) };
+      this.keys = { url, get: createRemoteJWKSet(new URL(url), { timeoutDuration: TIMEOUT_SECONDS * 1000 }) };
     try {
       const { payload, protectedHeader } = await jwtVerify(token, this.keys.get, {
         issuer: this.options.issuer,
@@ -176,7 +176,7 @@ export class Provider {
     const url = new URL(issuer);
     const clientMetadata = { client_secret, [openid.clockTolerance]: CLOCK_TOLERANCE };
     const options = {
-      timeout: TIMEOUT,
+      timeout: TIMEOUT_SECONDS,
       // Also verify the signature of the ID token, which the library omits by default because the token arrives over
       // TLS.
       execute: [openid.enableNonRepudiationChecks, ...(url.protocol === "http:" ? [openid.allowInsecureRequests] : [])],
@@ -291,14 +291,14 @@ function statusOf(error: unknown): number {
 }
 
 /** Statuses of a provider that could not handle the request now: 408 Request Timeout, 425 Too Early, 429 Too Many Requests. */
-const BUSY = [408, 425, 429];
+const BUSY_STATUSES = [408, 425, 429];
 
 /** Returns true if the provider did not respond, or responded that it could not handle the request now. */
 function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { cause } = error;
   const status = statusOf(error);
-  if (status >= 500 || BUSY.includes(status)) return true;
+  if (status >= 500 || BUSY_STATUSES.includes(status)) return true;
   return [error, cause].some(
     (each) =>
       each instanceof Error &&

@@ -46,7 +46,7 @@ const ROTATE_AFTER = 15 * 60_000;
  * Grace period of the previous secret, from the first use of the new secret. Requests of other tabs may be in flight,
  * to processes whose clocks differ by minutes. Milliseconds.
  */
-const GRACE = 5 * 60_000;
+const GRACE_MS = 5 * 60_000;
 /** Delay before the next check of a session whose provider did not respond. Milliseconds. */
 const RETRY_AFTER = 60_000;
 /** Maximum duration of a check, if its process does not fail: two attempts at the provider. Milliseconds. */
@@ -453,7 +453,7 @@ export class Sessions {
   ): Promise<string | null> {
     const now = this.host.clock();
     const isUnconfirmed = session.previous?.until === null;
-    const due = cookieStatus === "current" ? ROTATE_AFTER : isUnconfirmed ? GRACE : Infinity;
+    const due = cookieStatus === "current" ? ROTATE_AFTER : isUnconfirmed ? GRACE_MS : Infinity;
     const rotates = now - session.rotated_at > due;
     const isConfirmed = cookieStatus === "current" && isUnconfirmed;
     if (!rotates && !isConfirmed && now - session.seen_at < TOUCH_AFTER) return null;
@@ -464,7 +464,7 @@ export class Sessions {
       next.mac = this.macOf(session, fresh);
       next.rotated_at = now;
     } else if (isConfirmed && session.previous !== null) {
-      next.previous = { mac: session.previous.mac, until: now + GRACE };
+      next.previous = { mac: session.previous.mac, until: now + GRACE_MS };
     }
     try {
       const written = await this.host.ledger.transact((tx) =>

@@ -17,7 +17,7 @@ const PREFIX = "terminal/";
 /** Time limit for the terminal to sign in after the confirmation. Milliseconds. */
 const VALID_MS = 2 * 60_000;
 /** Maximum number of confirmations that one read examines in order to remove expired confirmations. */
-const PRUNED = 100;
+const MAX_PRUNED = 100;
 
 type Confirmation = {
   user_id: string;
@@ -73,7 +73,7 @@ export async function confirmTerminal(
     if ((await documents.get(PREFIX + challenge)) !== null)
       throw new Refusal(ERRORS.CHALLENGE_INVALID, "this terminal was confirmed already; start it again");
     if ((await useGesture(host, tx, site, user, gesture)) === "copied") return null;
-    for (const old of await documents.list({ prefix: PREFIX, limit: PRUNED }))
+    for (const old of await documents.list({ prefix: PREFIX, limit: MAX_PRUNED }))
       if (confirmationIn(old).expires_at <= tx.now) await documents.delete(old.key, old.version);
     const confirmation: Confirmation = { user_id, session_id: id, expires_at: tx.now + VALID_MS };
     await documents.put(PREFIX + challenge, confirmation, null);

@@ -24,7 +24,7 @@ import {
   type ReportFault,
 } from "./report.ts";
 
-const PAGE = 200;
+const PAGE_SIZE = 200;
 const REQUEST_MEMBERS = ["agent_id", "context", "operation", "params", "tool"];
 const CONTENT_FAULTS: Record<ContentPart, string> = {
   request: "its request cannot be read, or does not hash to its request hash",
@@ -65,7 +65,7 @@ export async function auditActions(audit: ActionsAudit): Promise<number> {
   let before = totals.size;
   let [done, entries, votes] = [0, 0, 0];
   for (;;) {
-    const rows = await store.actions({ visibility: { all: true }, before_seq: before, limit: PAGE });
+    const rows = await store.actions({ visibility: { all: true }, before_seq: before, limit: PAGE_SIZE });
     const last = rows.at(-1);
     if (last === undefined) break;
     await forEachConcurrently(rows, async (pageRow) => {

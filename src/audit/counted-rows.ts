@@ -45,7 +45,7 @@ export interface RecordedRows extends Partial<CountedRows> {
 }
 
 /** Columns whose values follow from entries, and that histories contain or limits count. */
-const RECORDED = [
+const RECORDED_COLUMNS = [
   "agent_id",
   "tool",
   "operation",
@@ -64,7 +64,7 @@ export const DECIDED_CONTENT = ["request", "request_hash", "effective", "past"] 
 
 /** Returns true if the status, the other columns of `RECORDED` and the result of an action equal its entries. */
 export function hasRecordedState(row: ActionRow, history: ActionHistory): boolean {
-  const recorded = Object.fromEntries(RECORDED.map((column) => [column, history.action[column]]));
+  const recorded = Object.fromEntries(RECORDED_COLUMNS.map((column) => [column, history.action[column]]));
   if (findDifferingColumns(recorded, row).length > 0) return false;
   // An erased result has no commitment to compare with.
   if (history.erasedParts.includes("result") && row.result !== null) return false;

@@ -15,7 +15,7 @@ import {
   type ReportFault,
 } from "./report.ts";
 
-const PAGE = 200;
+const PAGE_SIZE = 200;
 
 /**
  * Compares the keys and agents with their entries. Remembers the positions of entries instead of their content, so
@@ -70,7 +70,10 @@ export class DirectoryAuditor {
     for (const { id } of await this.store.keys())
       if (!this.keyRows.has(id)) reportFault(`the API key ${id} is in the store but not in the ledger`);
     for (let before: number | undefined; ;) {
-      const rows = await this.store.agents({ limit: PAGE, ...(before === undefined ? {} : { before_seq: before }) });
+      const rows = await this.store.agents({
+        limit: PAGE_SIZE,
+        ...(before === undefined ? {} : { before_seq: before }),
+      });
       for (const { id } of rows)
         if (!this.agentRows.has(id)) reportFault(`the agent ${id} is in the store but not in the ledger`);
       before = rows.at(-1)?.registered_seq;

@@ -13,7 +13,7 @@ import type { KeysAuditor } from "./log-keys.ts";
 import { PoliciesAuditor } from "./policies.ts";
 import type { AuditedStore, EntryBody, ReportFault } from "./report.ts";
 
-const PAGE = 256;
+const PAGE_SIZE = 256;
 
 export class ExpectedRows {
   readonly directory: DirectoryAuditor;
@@ -77,7 +77,7 @@ export class ExpectedRows {
   /** Applies the entries that were recorded during the audit, for example the creation of a key. */
   async catchUp(): Promise<void> {
     for (;;) {
-      const rows = await this.store.entries(this.next, this.next + PAGE);
+      const rows = await this.store.entries(this.next, this.next + PAGE_SIZE);
       if (rows.length === 0) return;
       for (const row of rows) this.fold(row, decodeEntry<JsonObject>(row.bytes));
     }

@@ -23,7 +23,7 @@ import { createProofReader } from "../ledger/reader.ts";
 import { createFaultCollector, reportUnreadableData, type ReportFault } from "./report.ts";
 
 /** Entries per read. A page has at most 16 MiB, even if every entry has the maximum size. */
-const PAGE = 256;
+const PAGE_SIZE = 256;
 
 interface AuditOptions {
   /** Sequence number of the first entry whose bytes are hashed again; 0 checks all entries. */
@@ -105,7 +105,7 @@ async function checkEntries(
   // unknown: at the start of an audit of only the newest entries, and after an unreadable entry.
   let set: unknown = from === 0 ? null : undefined;
   while (next < size) {
-    const rows = await pageOf(reader, next, Math.min(size, next + PAGE), reportFault);
+    const rows = await pageOf(reader, next, Math.min(size, next + PAGE_SIZE), reportFault);
     if (rows.length === 0) {
       reportFault(`entry ${next} is missing`);
       return next - from;

@@ -18,7 +18,7 @@ export type EntryBody = Record<string, unknown>;
 const MAX_ATTEMPTS = 3;
 /** Number of rows to check in parallel, which hides the latency of a remote database. */
 const CONCURRENCY = 8;
-const PAGE = 200;
+const PAGE_SIZE = 200;
 const MAX_FAULTS = 20;
 
 /** Returns a function that adds faults to the list, up to `MAX_FAULTS`. */
@@ -92,7 +92,7 @@ export async function checkEachRow(
   // position.
   let anchor: string | null = null;
   for (let page = 1; ; page++) {
-    const rows: CopiedRow[] = await copying.read(table, after, PAGE);
+    const rows: CopiedRow[] = await copying.read(table, after, PAGE_SIZE);
     if (rows.length === 0) return;
     const position = JSON.stringify(rows.at(-1), printBigInt);
     if (position === anchor)

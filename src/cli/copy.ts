@@ -17,7 +17,7 @@ import {
 import { loadServeConfig } from "./load-config.ts";
 import { withStore } from "./with-store.ts";
 
-const PAGE = 500;
+const PAGE_SIZE = 500;
 /** Tables whose rows never change. A resumed copy skips their rows that the target already contains. */
 const APPEND_ONLY: readonly CopiedTable[] = ["entries", "tiles", "policy_versions", "policy_sets"];
 
@@ -106,7 +106,7 @@ async function copyTable(
   let last = resume && table !== "meta" ? await write.last(table) : null;
   let done = last === null ? 0 : Math.min(total, await write.count(table));
   for (;;) {
-    const rows = await read.read(table, last, PAGE);
+    const rows = await read.read(table, last, PAGE_SIZE);
     if (rows.length === 0) break;
     last = rows.at(-1) ?? null;
     await write.write(table, table === "meta" ? rows.filter((row) => row["name"] !== UNFINISHED_COPY_KEY) : rows);

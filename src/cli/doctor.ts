@@ -23,7 +23,7 @@ import type { Me } from "./remote.ts";
 import { assertCurrentSchema, assertStorageUsable, withStore } from "./with-store.ts";
 
 /** Timeout of one request in seconds. Short, because a person waits at the terminal. */
-const TIMEOUT = 10;
+const TIMEOUT_SECONDS = 10;
 /**
  * Maximum difference between the local clock and the service's clock. Permits and links expire by the service's clock.
  */
@@ -188,7 +188,7 @@ async function checkService(): Promise<Finding[]> {
     if (!(error instanceof CommandError)) throw error;
     return [{ check: "key", state: "problem", text: error.message }];
   }
-  const service = createAssent({ url, apiKey, timeout: TIMEOUT, retries: 0 });
+  const service = createAssent({ url, apiKey, timeout: TIMEOUT_SECONDS, retries: 0 });
   const findings: Finding[] = [];
   try {
     const readiness = await readReadiness(service);
@@ -230,7 +230,10 @@ async function checkClock(url: string): Promise<Finding[]> {
   const before = Date.now();
   let date: string | null;
   try {
-    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(TIMEOUT * 1000), redirect: "error" });
+    const response = await fetch(`${url}/readyz`, {
+      signal: AbortSignal.timeout(TIMEOUT_SECONDS * 1000),
+      redirect: "error",
+    });
     await response.arrayBuffer();
     date = response.headers.get("date");
   } catch {

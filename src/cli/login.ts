@@ -16,7 +16,7 @@ import { withServiceErrors, type Me } from "./remote.ts";
 import { readSecret } from "./secret-input.ts";
 
 /** Request timeout in seconds. Short, because a person waits at the terminal. */
-const TIMEOUT = 10;
+const TIMEOUT_SECONDS = 10;
 /** Maximum length of a key in characters. */
 const MAX_INPUT = 1000;
 
@@ -45,7 +45,7 @@ examples:
       throw usageError(`--url must be an http or https URL; got "${toPrintable(values.url)}"`);
     const url = (values.url === undefined ? serviceUrl() : resolveLocalName(values.url)).replace(/\/+$/, "");
     const apiKey = await inputKey(url);
-    const service = createAssent({ url, apiKey, timeout: TIMEOUT, retries: 0 });
+    const service = createAssent({ url, apiKey, timeout: TIMEOUT_SECONDS, retries: 0 });
     const { key, scopes } = await withServiceErrors(() => service.call<Me>("GET", "/v1/me"));
     const privileges = selectPrivileges(scopes);
     if (privileges.length > 0)

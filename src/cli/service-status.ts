@@ -7,7 +7,7 @@ import { describeFailedChecks, readReadiness, type Readiness } from "./readiness
 import { withServiceErrors, type Me } from "./remote.ts";
 
 /** Timeout of one request in seconds. Short, because a person waits at the terminal. */
-const TIMEOUT = 10;
+const TIMEOUT_SECONDS = 10;
 /** Maximum number of pending actions that the command counts. For more, it prints "more than". */
 const MAX_COUNTED = 100;
 
@@ -31,7 +31,7 @@ examples:
     if (positionals.length > 0) throw usageError("assent status takes no arguments");
     const url = serviceUrl();
     const apiKey = findAvailableKey(url);
-    const service = createAssent({ url, apiKey, timeout: TIMEOUT, retries: 0 });
+    const service = createAssent({ url, apiKey, timeout: TIMEOUT_SECONDS, retries: 0 });
     return withServiceErrors(async () => {
       const readiness = await readReadiness(service);
       const { ready, policies } = readiness;

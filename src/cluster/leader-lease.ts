@@ -7,7 +7,7 @@ import type { LeaderLease } from "../contract/core-host.ts";
 import type { Storage } from "../contract/storage.ts";
 
 /** Lease duration in milliseconds. If the holder dies, another process takes over after at most this time. */
-const TERM = 15_000;
+const TERM_MS = 15_000;
 /** Renewal threshold: a lease is renewed when its remaining time is shorter. Milliseconds. */
 const RENEW = 10_000;
 
@@ -27,8 +27,8 @@ export function createLeaderLease(
       if (released) return false;
       const now = steady();
       if (until - now > RENEW) return true;
-      const end = now + TERM;
-      until = (await storage.lease(name, holder, TERM)) ? end : -Infinity;
+      const end = now + TERM_MS;
+      until = (await storage.lease(name, holder, TERM_MS)) ? end : -Infinity;
       return until > steady();
     },
     async release() {

@@ -11,7 +11,7 @@ import { nullIfCorrupt, type IdempotencyCursor, type IdempotencyRow, type Storag
 import { mayHaveRun } from "../domain/limit-uses.ts";
 
 /** Maximum number of keys that are read together and deleted in one transaction. */
-const PAGE = 200;
+const PAGE_SIZE = 200;
 const INTERVAL_MS = 3_600_000;
 const RETRY_DELAY_MS = 60_000;
 const PAUSE_MS = 20;
@@ -45,7 +45,7 @@ export function createIdempotencySweep(options: IdempotencySweepOptions): Idempo
   async function sweep(): Promise<number> {
     let forgotten = 0;
     while (!stopped && (await lease.isLeader())) {
-      const rows = await storage.idempotencyBefore(options.clock() - options.keepMs, passed, PAGE);
+      const rows = await storage.idempotencyBefore(options.clock() - options.keepMs, passed, PAGE_SIZE);
       const expired: IdempotencyRow[] = [];
       for (const row of rows) if (!(await stays(row))) expired.push(row);
       if (expired.length > 0)
@@ -55,7 +55,7 @@ export function createIdempotencySweep(options: IdempotencySweepOptions): Idempo
         });
       forgotten += expired.length;
       passed = rows.at(-1) ?? passed;
-      if (rows.length < PAGE) break;
+      if (rows.length < PAGE_SIZE) break;
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
     return forgotten;

@@ -80,7 +80,7 @@ export interface FeatureAuditor {
 /** What an auditor can read. */
 export type FeatureStore = Pick<StorageReader, "entries" | "actionsById" | "documents" | "head" | "policySet" | "meta">;
 
-/** Who created a resource, as the row of an idempotency key must have it. */
+/** The creator of a resource and the time. The row of its idempotency key must have the same values. */
 export interface Creation {
   key_id: string;
   /** Milliseconds. */

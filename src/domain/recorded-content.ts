@@ -28,7 +28,7 @@ interface ContentColumns {
 /** A comparison of content. `request` compares the request with its hash; `request_hash` compares the hash with the entries. */
 export type ContentPart = "request" | "request_hash" | "effective" | "meta" | "questions" | "past" | "result";
 
-const MATCHES: Record<ContentPart, (row: ContentColumns, history: ActionHistory) => boolean> = {
+const PART_MATCHES: Record<ContentPart, (row: ContentColumns, history: ActionHistory) => boolean> = {
   request: (row) => hasRecordedRequest(row),
   request_hash: ({ salt, request_hash }, { first }) => commitDigest(salt, request_hash) === first.commitment,
   effective: (row, { edit }) => matchesRecordedEdit(edit, row),
@@ -38,7 +38,7 @@ const MATCHES: Record<ContentPart, (row: ContentColumns, history: ActionHistory)
   result: (row, { result }) => hasRecordedResult(row, result),
 };
 
-export const CONTENT_PARTS = Object.keys(MATCHES) as ContentPart[];
+export const CONTENT_PARTS = Object.keys(PART_MATCHES) as ContentPart[];
 
 /**
  * Returns the parts that differ from the entries. Skips erased parts. For an erased action, compares only the digests that
@@ -51,7 +51,7 @@ export function findAlteredContent(
 ): ContentPart[] {
   if (history.action.erased_at !== null) return matchesRejectionDigests(history.rejected, row) ? [] : ["request_hash"];
   const erased: readonly string[] = history.erasedParts;
-  return parts.filter((part) => !erased.includes(part) && !isTrue(() => MATCHES[part](row, history)));
+  return parts.filter((part) => !erased.includes(part) && !isTrue(() => PART_MATCHES[part](row, history)));
 }
 
 /** Returns true if the stored request matches its request hash. */

@@ -10,8 +10,8 @@ import { commitSalted, type SaltedMembers } from "./salted-commitment.ts";
 import type { Facts, RecordedFacts } from "./policy/policy-types.ts";
 
 /** Facts that the commitment covers. A member is present if the decision read it. */
-const COMMITTED = ["attributes", "delegators", "history", "limits", "sources"] as const;
-type CommittedFacts = Pick<Facts, (typeof COMMITTED)[number]>;
+const COMMITTED_MEMBERS = ["attributes", "delegators", "history", "limits", "sources"] as const;
+type CommittedFacts = Pick<Facts, (typeof COMMITTED_MEMBERS)[number]>;
 
 /** The facts that a commitment covers, with a salt of 32 random bytes in hex. */
 export interface SaltedFacts extends CommittedFacts {
@@ -43,7 +43,9 @@ export function commitFacts(
 
 /** Returns the members that the commitment covers, without empty members. */
 function selectCommitted(facts: CommittedFacts): CommittedFacts {
-  return Object.fromEntries(COMMITTED.filter((name) => hasContent(facts[name])).map((name) => [name, facts[name]]));
+  return Object.fromEntries(
+    COMMITTED_MEMBERS.filter((name) => hasContent(facts[name])).map((name) => [name, facts[name]]),
+  );
 }
 
 function hasContent(value: unknown): boolean {

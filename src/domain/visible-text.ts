@@ -65,7 +65,7 @@ function scriptOf(character: string): string {
 }
 
 /** Matches hidden characters, and combining marks that are stacked so high that they cover their neighbours. */
-const MARKED = new RegExp(`(${HIDDEN_CHARACTERS.source}|(?<=\\p{M}{4})\\p{M})`, "u");
+const MARKED_TEXT = new RegExp(`(${HIDDEN_CHARACTERS.source}|(?<=\\p{M}{4})\\p{M})`, "u");
 
 /**
  * Splits `text` into plain parts and marked parts (hidden or look-alike characters). With `lines`, line feeds and tabs
@@ -87,7 +87,7 @@ export function markText(text: string, { lines = false }: { lines?: boolean } = 
     else parts.push(next);
   };
   // Odd elements are the captured marks.
-  for (const [i, run] of text.split(MARKED).entries()) {
+  for (const [i, run] of text.split(MARKED_TEXT).entries()) {
     if (run === "") continue;
     if (i % 2 === 0) for (const part of markWords(run, scripts)) add(part);
     else if (lines && (run === "\n" || run === "\t")) add(plainPart(run));

@@ -471,7 +471,7 @@ class RequestHandler {
    * connection would delay the stop.
    */
   private connectionHeaders(): Record<string, string> {
-    return this.options.stopping.aborted ? CLOSE : NO_HEADERS;
+    return this.options.stopping.aborted ? CLOSE_HEADERS : NO_HEADERS;
   }
 
   /** Adds the common headers that the page does not set. */
@@ -519,7 +519,7 @@ const STALL_MS = 30_000;
  */
 const JWT_FORM = /^[\w-]+\.[\w-]+\.[\w-]*$/;
 const NO_HEADERS: Record<string, string> = {};
-const CLOSE = { Connection: "close" };
+const CLOSE_HEADERS = { Connection: "close" };
 
 function insufficientScopeRefusal({ key }: Credential, scopes: readonly Scope[]): Refusal {
   return new Refusal(

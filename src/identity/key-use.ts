@@ -6,7 +6,7 @@ import type { Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 
 /** A later use is recorded only if it differs from the recorded time by at least this number of milliseconds. */
-const COARSE = 60_000;
+const PRECISION_MS = 60_000;
 const WRITE_AFTER = 30_000;
 
 interface KeyUse {
@@ -39,7 +39,7 @@ export function createKeyUseRecorder(storage: Pick<Storage, "write">, log: Logge
   return {
     note(keyId, now) {
       // Use the absolute difference, because after the clock was set back the recorded time is in the future.
-      if (Math.abs(now - (noted.get(keyId) ?? -Infinity)) < COARSE) return;
+      if (Math.abs(now - (noted.get(keyId) ?? -Infinity)) < PRECISION_MS) return;
       noted.set(keyId, now);
       unwritten.set(keyId, now);
       if (timer !== null) return;

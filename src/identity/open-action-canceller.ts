@@ -9,11 +9,11 @@ import { mayHaveRun } from "../domain/limit-uses.ts";
 import { cancellationEntry } from "../domain/open-actions.ts";
 
 /** Number of actions that one ledger transaction cancels. */
-const PAGE = 200;
+const PAGE_SIZE = 200;
 
 export const openActionCanceller: OpenActionCanceller = {
   async cancelPage(tx, owner, reason) {
-    const rows = await tx.openActionsOf(owner, tx.now, PAGE);
+    const rows = await tx.openActionsOf(owner, tx.now, PAGE_SIZE);
     for (const row of rows) {
       const approvals = (await tx.approvals(row.id)).filter(({ approve }) => approve).length;
       tx.record(cancellationEntry(row, tx.now, { ...reason, approvals }), row.submitted_by);
@@ -21,7 +21,7 @@ export const openActionCanceller: OpenActionCanceller = {
         throw new Error(`${row.id} was not cancelled although the ledger's lock was held`);
       if (!(await ranBefore(tx, row))) await tx.releaseLimitUses(row.id);
     }
-    return rows.length === PAGE;
+    return rows.length === PAGE_SIZE;
   },
 };
 

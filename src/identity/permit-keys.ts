@@ -34,7 +34,7 @@ import {
 } from "./key-files.ts";
 import { createSigner } from "./signer.ts";
 
-const PIN = "permit_key";
+const PIN_NAME = "permit_key";
 const FILE = "permit-key.pem";
 /** File that contains a new key until the ledger has recorded the key. */
 const NEXT_FILE = "permit-key.next.pem";
@@ -282,10 +282,10 @@ function publicHex(pem: string): string {
  */
 async function pin(storage: Storage, ownDigest: string): Promise<string> {
   const pinned =
-    (await storage.meta(PIN)) ??
+    (await storage.meta(PIN_NAME)) ??
     (await storage.write(async (tx) => {
-      const stored = await tx.meta(PIN);
-      if (stored === null) await tx.putMeta(PIN, ownDigest);
+      const stored = await tx.meta(PIN_NAME);
+      if (stored === null) await tx.putMeta(PIN_NAME, ownDigest);
       return stored ?? ownDigest;
     }));
   if (!/^[0-9a-f]{64}$/.test(pinned))

@@ -2,7 +2,7 @@ import { SEALED_TABLES, type RowSeals, type SealedTable } from "../contract/row-
 import type { CopiedRow, Storage, StorageCopying } from "../contract/storage.ts";
 import { VaultError } from "./key-files.ts";
 
-const PAGE = 500;
+const PAGE_SIZE = 500;
 
 /**
  * Seals all rows and the head again, after the operator has accepted another secret. Cannot verify the old seals,
@@ -23,7 +23,7 @@ export async function resealRows(
 
 async function resealTable(copying: StorageCopying, table: SealedTable, seals: RowSeals): Promise<void> {
   for (let after: CopiedRow | null = null; ;) {
-    const rows: CopiedRow[] = await copying.read(table, after, PAGE);
+    const rows: CopiedRow[] = await copying.read(table, after, PAGE_SIZE);
     after = rows.at(-1) ?? null;
     if (after === null) return;
     await copying.write(

@@ -10,7 +10,7 @@ import { assertContiguous, type EntryRow, type StorageReader } from "../contract
 export type EntryListener = (entries: readonly EntryRow[]) => void;
 export type RecordListener = (entries: readonly RecordedEntry[]) => void;
 
-const PAGE = 256;
+const PAGE_SIZE = 256;
 
 export class LedgerTail {
   private readonly reader: Pick<StorageReader, "entries">;
@@ -143,7 +143,7 @@ export class LedgerTail {
       while (this.deliveredSize < this.announcedSize && this.listeners.size > 0) {
         const page = await this.reader.entries(
           this.deliveredSize,
-          Math.min(this.deliveredSize + PAGE, this.announcedSize),
+          Math.min(this.deliveredSize + PAGE_SIZE, this.announcedSize),
         );
         const entries = assertContiguous(page, this.deliveredSize);
         if (entries.length === 0) return false;

@@ -11,7 +11,7 @@ export class EnvironmentError extends Error {
 }
 
 /** Stored if a process has no environment, because `null` means that nothing is stored yet. */
-const NONE = "";
+const NO_ENVIRONMENT = "";
 
 /**
  * Stores the environment at the first start, and compares it at every later start. Otherwise, two processes with
@@ -29,7 +29,7 @@ export async function pinEnvironment(
   log: Logger,
   accept: boolean,
 ): Promise<void> {
-  const configured = environment ?? NONE;
+  const configured = environment ?? NO_ENVIRONMENT;
   const stored = await storage.write(async (tx) => {
     const earlier = await tx.meta("environment");
     if (earlier === null || (earlier !== configured && (accept || storage.exclusive)))
@@ -39,15 +39,15 @@ export async function pinEnvironment(
   if (stored === null || stored === configured) return;
   if (!storage.exclusive && !accept) throw new EnvironmentError(describeDifference(configured, stored));
   log.warn("the environment has changed; policies now use the shared data of the new one", {
-    before: stored === NONE ? null : stored,
+    before: stored === NO_ENVIRONMENT ? null : stored,
     now: environment,
   });
 }
 
 function describeDifference(configured: string, stored: string): string {
-  const actual = configured === NONE ? "no environment is configured" : `the environment is "${configured}"`;
+  const actual = configured === NO_ENVIRONMENT ? "no environment is configured" : `the environment is "${configured}"`;
   const [expected, fix] =
-    stored === NONE
+    stored === NO_ENVIRONMENT
       ? ["without one", "unset ASSENT_ENVIRONMENT and `environment`"]
       : [`with "${stored}"`, `set ASSENT_ENVIRONMENT=${stored}`];
   return `${actual}, and this database was started ${expected}; ${fix}, because processes with different environments would replace each other's policies. To change the environment, stop all processes and start one with --accept-environment`;

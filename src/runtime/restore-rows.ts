@@ -19,7 +19,7 @@ import { decodeEntry, type DecisionEntry, type EntryBody } from "../domain/entri
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { OpenLedger } from "../ledger/index.ts";
 
-const PAGE = 256;
+const PAGE_SIZE = 256;
 /** Number of newest entries whose rows are restored before the service makes decisions. */
 const ENTRIES_BEFORE_START = 1024;
 
@@ -62,10 +62,10 @@ const CHANGES: readonly string[] = ["approval", "redecision", "review"];
 /** Restores the rows of the decisions in a range of entries, newest first. Adds the other entries to `later`. */
 async function restoreRange(options: RestoreOptions, end: number, start: number, later: LaterEntries): Promise<void> {
   const { storage, stopping, compiled } = options;
-  for (let before = end; before > start && !stopping.aborted; before -= PAGE) {
+  for (let before = end; before > start && !stopping.aborted; before -= PAGE_SIZE) {
     const found = new Map<string, number>();
     // Read the entries themselves, because their columns are not part of the ledger.
-    for (const { bytes } of (await storage.entries(Math.max(start, before - PAGE), before)).reverse()) {
+    for (const { bytes } of (await storage.entries(Math.max(start, before - PAGE_SIZE), before)).reverse()) {
       const entry = decodeEntry<EntryBody & { action_id?: string }>(bytes);
       const { type, action_id: id } = entry;
       if (id === undefined || type.includes(":")) continue;

@@ -19,7 +19,7 @@ import type { GroupLimits } from "../domain/groups.ts";
 import { canSee, type StoredVisibility, type Visibility } from "../domain/visibility.ts";
 import { countActions } from "./log/count-actions.ts";
 
-const PAGE = 200;
+const PAGE_SIZE = 200;
 const ALL: StoredVisibility = { all: true };
 
 /** Returns the narrowest filter of the store that includes everything within the limits. */
@@ -41,12 +41,12 @@ export function createVisibleReads(reader: Reader, yieldTurn: () => Promise<void
   ): Promise<Row[]> {
     const rows: Row[] = [];
     for (let last: Row | null = null; ;) {
-      const page: Row[] = await read(last, PAGE);
+      const page: Row[] = await read(last, PAGE_SIZE);
       for (const row of page) {
         if (isVisible(row)) rows.push(row);
         if (rows.length >= limit) return rows;
       }
-      if (page.length < PAGE) return rows;
+      if (page.length < PAGE_SIZE) return rows;
       last = page.at(-1) as Row;
       await yieldTurn();
     }

@@ -10,7 +10,7 @@ import { post, type ResolveName, retryAfterMs, type WebhookResponse } from "./se
 
 const TIMEOUT_MS = 10_000;
 /** Response statuses that a retry cannot change: the address is wrong or was removed, or the message is refused. */
-const PERMANENT = [400, 401, 403, 404, 410, 413];
+const PERMANENT_STATUSES = [400, 401, 403, 404, 410, 413];
 
 export interface PlaceNotifierOptions<Destination> {
   /** Name of the notifier. */
@@ -63,7 +63,7 @@ export function createPlaceNotifier<Destination>(options: PlaceNotifierOptions<D
 function assertAccepted({ host }: URL, { status, retryAfter }: WebhookResponse): void {
   if (status >= 200 && status < 300) return;
   throw new NotifierError(`${host} responded with status ${status}`, {
-    permanent: PERMANENT.includes(status),
+    permanent: PERMANENT_STATUSES.includes(status),
     retryAfterMs: retryAfterMs(retryAfter),
   });
 }

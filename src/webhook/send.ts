@@ -15,7 +15,7 @@ import { isPublicAddress } from "./address.ts";
 /** Maximum number of bytes of a response that are read. */
 const MAX_ANSWER = 65_536;
 /** Error codes after which the next address is tried, because nothing was sent. */
-const UNREACHED = ["ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL", "ConnectionRefused"];
+const UNREACHED_CODES = ["ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL", "ConnectionRefused"];
 
 export interface RequestTarget {
   url: URL;
@@ -96,7 +96,7 @@ async function send(
       try {
         return await sendTo(address, target, headers, body, aborted);
       } catch (error) {
-        const unreached = UNREACHED.includes((error as NodeJS.ErrnoException).code ?? "");
+        const unreached = UNREACHED_CODES.includes((error as NodeJS.ErrnoException).code ?? "");
         if (aborted.aborted || !unreached || i === addresses.length - 1) throw error;
       }
     }

@@ -65,7 +65,7 @@ export function isSourcePattern(pattern: string): boolean {
  * except "/". A name that ends with "/" is a folder, and one that begins with "/" is in the top folder of the
  * workspace. Names with capital letters are case-sensitive.
  */
-const PLACES: readonly [source: string, names: string][] = [
+const RUN_LATER_NAMES: readonly [source: string, names: string][] = [
   // Hidden files and folders are settings: .github, .husky, .vscode, .npmrc, .envrc, .gitattributes, .pre-commit-config.yaml
   ["https://github.com/cosmiconfig/cosmiconfig#searchplaces", ".* .*/"],
   // In the top folder, so are files in the formats of settings.
@@ -209,7 +209,7 @@ const PLACES: readonly [source: string, names: string][] = [
   ],
 ];
 
-const LATER = PLACES.flatMap(([, names]) => names.split(" ")).map((name) => {
+const RUN_LATER = RUN_LATER_NAMES.flatMap(([, names]) => names.split(" ")).map((name) => {
   const source = name
     .replace(/^\/|\/$/g, "")
     .replace(/[.+]/g, "[$&]")
@@ -225,5 +225,5 @@ export function runsLater(path: string, workspace: string | null): boolean {
   // "./..." is a pattern of Go for all packages below a folder, and not a hidden file.
   const name = inside.replace(/\/\.\.\.$/, "");
   // Empty files that keep a folder in git.
-  return !/\/[.](git)?keep$/.test(name) && LATER.some((pattern) => pattern.test(name));
+  return !/\/[.](git)?keep$/.test(name) && RUN_LATER.some((pattern) => pattern.test(name));
 }

@@ -38,13 +38,13 @@ interface Dialect {
   promptOverridesRules?: true;
 }
 
-const SILENCE: HookAnswer = { stdout: "", stderr: "", code: 0 };
+const NO_ANSWER: HookAnswer = { stdout: "", stderr: "", code: 0 };
 const jsonAnswer = (value: unknown, code = 0, stderr = ""): HookAnswer => ({
   stdout: `${JSON.stringify(value)}\n`,
   stderr,
   code,
 });
-const stayQuiet = (): HookAnswer => SILENCE;
+const stayQuiet = (): HookAnswer => NO_ANSWER;
 
 /** Format of Claude Code, Codex and VS Code. Codex rejects other members and an empty reason. */
 const preToolUse =

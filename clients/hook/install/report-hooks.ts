@@ -19,7 +19,7 @@ export interface HostReport {
 }
 
 /** The program and the folder in the home folder by which a host is recognized. VS Code has project settings only. */
-const TRACES: Readonly<Record<Exclude<Host, "vscode">, readonly [program: string, folder: string]>> = {
+const HOST_TRACES: Readonly<Record<Exclude<Host, "vscode">, readonly [program: string, folder: string]>> = {
   "claude-code": ["claude", ".claude"],
   codex: ["codex", ".codex"],
   copilot: ["copilot", ".copilot"],
@@ -41,7 +41,7 @@ export function reportHosts(env: Variables, home: string, command?: string): Hos
   const folders: SettingsFolders = { home, project: home };
   return HOSTS.flatMap((host): HostReport[] => {
     if (host === "vscode") return [];
-    const [program, folder] = TRACES[host];
+    const [program, folder] = HOST_TRACES[host];
     const isInstalled = isOnPath(program, env) || existsSync(join(home, folder));
     const state = readState(host, folders, command);
     return isInstalled || state !== "missing" ? [{ host, state }] : [];

@@ -29,10 +29,10 @@ export interface FileUse {
 const words = (text: string): ReadonlySet<string> => new Set(text.split(" "));
 
 /** Commands that display names and properties of files, or create folders and delete files. */
-const NAMES = words(
+const NAME_PROGRAMS = words(
   "ls pwd mkdir rmdir stat find fd tree du df test [ which type whereis basename dirname realpath readlink file echo printf true false",
 );
-const READS = words(
+const READ_PROGRAMS = words(
   "cat head tail wc nl cut tr sort uniq diff date grep egrep fgrep rg jq yq awk gawk mawk comm cmp tac rev fold paste join column strings od " +
     "hexdump md5sum sha1sum sha256sum shasum cksum less more expand fmt",
 );
@@ -93,11 +93,11 @@ export function fileUse(
 ): FileUse {
   if (name === "rm")
     return { opens: false, changes: false, deletes: args.some((arg) => RECURSIVE.test(arg)) ? "folders" : "files" };
-  // Whatever runs in a folder reads settings there.
+  // Any program that runs in a folder reads settings there.
   if ([".", "source", "cd", "pushd"].includes(name)) return { opens: false, changes: false, obeys: true };
-  if (NAMES.has(name)) return { opens: displaysLines(name, args), changes: false };
+  if (NAME_PROGRAMS.has(name)) return { opens: displaysLines(name, args), changes: false };
   if (name === "diff") return { opens: true, changes: false, searches: "read" };
-  if (READS.has(name)) return { opens: true, changes: false };
+  if (READ_PROGRAMS.has(name)) return { opens: true, changes: false };
   if (name === "touch" || name === "mktemp") return { opens: false, changes: true, creates: "all" };
   if (name === "cp")
     return {

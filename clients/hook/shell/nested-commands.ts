@@ -46,12 +46,12 @@ const DECLARATION_BUILTINS = new Set("export declare typeset local readonly".spl
 const FIND_EXEC_OPTIONS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
 const NO_OPTIONS: Wrapper = { flags: "", values: "" };
-const DISPLAYS: FileUse = { opens: true, changes: false };
+const DISPLAYS_FILES: FileUse = { opens: true, changes: false };
 /**
  * A program outside the system's folders. Because of it, the line's new files in a folder for temporary files are not
  * exempt.
  */
-const OBEYS: FileUse = { opens: false, changes: false, obeys: true };
+const OBEYS_FILES: FileUse = { opens: false, changes: false, obeys: true };
 const NO_DISPLAY: FileUse = { opens: false, changes: false };
 
 /** The members of `ShellReader` (parse-command.ts) that nested commands use. */
@@ -201,7 +201,7 @@ export class NestedCommands {
         args.map(({ text }) => text),
       );
       if (programs === null) this.reader.note("code");
-      // A suffix of backups is no file.
+      // The suffix of a backup is not a file.
       const files = args.filter(
         ({ text }, at) => programs?.includes(at) !== true && !/^-i[.](bak|orig|old|tmp)$/.test(text),
       );
@@ -229,7 +229,7 @@ export class NestedCommands {
       const found = bodies.filter((each) => each !== null).flat();
       const isMissing = bodies.every((each) => each === null);
       if (found.length === 0 && (isWrapper || (isMissing && runsInstalledProgram(name, words[0] ?? "")))) return false;
-      // Without a task of this name nothing runs. If the task is created before the line runs, its name is all that is known.
+      // Without a task of this name nothing runs. If the task is created before the line runs, only its name is known.
       if (isMissing && !words.some((word) => STANDARD_TASKS.has(word))) this.reader.note("script");
       const canonicalArgs = canonicalTaskArguments(name, words, found.length > 0);
       const plain = { isLiteral: true, startsWithTilde: false };
@@ -256,7 +256,7 @@ export class NestedCommands {
     record: () => void,
   ): void {
     const [, installed] = /^(?:\.\/)?(?:[\w.@-]+\/)*node_modules\/\.bin\/([\w.-]+)$/.exec(first.text) ?? [];
-    if (installed !== undefined) this.reader.path(first, OBEYS);
+    if (installed !== undefined) this.reader.path(first, OBEYS_FILES);
     if (installed !== undefined)
       return this.read([{ ...first, text: installed }, ...args], [...via, "npx"], depth, null);
     // A program of a virtual environment, whose folder an agent cannot change without approval.
@@ -344,7 +344,7 @@ export class NestedCommands {
         this.reader.note("expansion");
         return record();
       }
-      for (const argument of rest.slice(1)) this.reader.path(argument, DISPLAYS);
+      for (const argument of rest.slice(1)) this.reader.path(argument, DISPLAYS_FILES);
       return this.reader.readScript(script.text, via, depth + 1);
     }
     const [script] = rest;
@@ -468,7 +468,7 @@ export class NestedCommands {
       this.reader.note("wrapper");
       if (["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"].includes(text)) {
         const value = args[++index];
-        if (value !== undefined) this.reader.path(value, DISPLAYS);
+        if (value !== undefined) this.reader.path(value, DISPLAYS_FILES);
       }
     }
     this.reader.recordCommand(first, fullGitOptions(args.slice(index)), via);

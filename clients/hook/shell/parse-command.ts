@@ -44,7 +44,7 @@ const NO_PROJECT: ProjectFiles = { read: () => null, list: () => null, files: ()
 const MAX_VALUES = 8;
 /** Maximum number of iterations of loops that are read. */
 const MAX_LOOPS = 200;
-const READS: FileUse = { opens: true, changes: false };
+const READS_FILES: FileUse = { opens: true, changes: false };
 const MAX_LENGTH = 32_768;
 const MAX_COMMANDS = 64;
 const MAX_WORDS = 512;
@@ -136,7 +136,7 @@ class ShellReader {
 
   result(): ParsedShell {
     if (this.reads.size > 0) for (const path of this.streams) this.writes.add(path);
-    if (this.unclear.size > 0) for (const argument of this.texts) this.path(argument, READS);
+    if (this.unclear.size > 0) for (const argument of this.texts) this.path(argument, READS_FILES);
     for (const path of this.reads) this.uses.opened.add(path);
     for (const path of this.writes) {
       this.uses.replaced.add(path);
@@ -237,7 +237,7 @@ class ShellReader {
     for (const argument of sendsTexts(plain) ? files : paths)
       if (!isBuildFile(plain, words, args.indexOf(argument)))
         for (const host of hostsIn(argument.text)) this.hosts.add(host);
-    if (plain.includes("/")) this.path(name, { ...READS, obeys: true });
+    if (plain.includes("/")) this.path(name, { ...READS_FILES, obeys: true });
     if (use.searches !== undefined && readsWorkingFolder(plain, known?.use))
       for (const path of this.workingFolders.all())
         this.uses.searched.push({ path, ignored: "tracked", globs: [], isWord: true });

@@ -83,7 +83,7 @@ const TEST_RUNNER: TextSyntax = {
 };
 /** Operands select tests by name, unless they are paths. */
 const FILTERS_TESTS: TextSyntax = { ...TEST_RUNNER, operands: "all", value: /^[^/]*$/ };
-const FILTERED: TextSyntax = { options: /^--(filter|tests)$/ };
+const FILTER_OPTIONS: TextSyntax = { options: /^--(filter|tests)$/ };
 const CONTAINER: readonly TextSyntax[] = [
   {
     verb: "(buildx |image )?build",
@@ -151,13 +151,13 @@ const TEXT_SYNTAX: Readonly<Record<string, readonly TextSyntax[]>> = {
   tar: [{ options: /^--exclude$/ }],
   rsync: [{ options: /^--exclude$/, flags: /^-[avzrnhP]+$/ }],
   zip: [{ options: /^-x$/, value: /^[^@]*$/ }],
-  deno: [FILTERED],
-  phpunit: [FILTERED],
-  pest: [FILTERED],
-  dotnet: [FILTERED],
-  swift: [FILTERED],
-  gradle: [FILTERED],
-  "./gradlew": [FILTERED],
+  deno: [FILTER_OPTIONS],
+  phpunit: [FILTER_OPTIONS],
+  pest: [FILTER_OPTIONS],
+  dotnet: [FILTER_OPTIONS],
+  swift: [FILTER_OPTIONS],
+  gradle: [FILTER_OPTIONS],
+  "./gradlew": [FILTER_OPTIONS],
   mvn: [{ options: /^-D(test|it[.]test|groups)$/ }],
   "./mvnw": [{ options: /^-D(test|it[.]test|groups)$/ }],
   zig: [{ options: /^-Dtest-filter$/ }],

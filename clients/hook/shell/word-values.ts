@@ -86,7 +86,7 @@ function differsBetweenShells(part: WordPart): boolean {
     case "DoubleQuoted":
       return part.parts.some((each) => each.type === "Literal" && /\\`/.test(each.text));
     default:
-      // Some shells read `$'\\t'` literally. No command takes the literal word for an option or a file.
+      // Some shells read `$'\t'` literally. No command takes the literal word for an option or a file.
       return (part.type === "AnsiCQuoted" && !/^\$'\\[nt]'$/.test(part.text)) || part.type === "LocaleString";
   }
 }

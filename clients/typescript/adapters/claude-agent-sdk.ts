@@ -22,7 +22,7 @@ interface HookInput {
  * that timeout the SDK runs the call unless `onFailure` is "block".
  */
 const APPROVAL_TIMEOUT = 30;
-const TIMEOUT = 300;
+const TIMEOUT_SECONDS = 300;
 
 /**
  * Returns hooks that govern every tool call of an agent. Use as `query({ options: { hooks: assentHooks({ … }) } })`.
@@ -82,9 +82,9 @@ export function assentHooks(options: GateOptions) {
     return {};
   }
 
-  const last = [{ hooks: [after], timeout: TIMEOUT }];
+  const last = [{ hooks: [after], timeout: TIMEOUT_SECONDS }];
   return {
-    PreToolUse: [{ hooks: [before], timeout: TIMEOUT, onFailure: "block" as const }],
+    PreToolUse: [{ hooks: [before], timeout: TIMEOUT_SECONDS, onFailure: "block" as const }],
     PostToolUse: last,
     PostToolUseFailure: last,
   };

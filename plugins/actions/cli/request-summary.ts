@@ -6,7 +6,7 @@ const MAX_LENGTH = 160;
 /** Maximum length of one parameter, so that a long parameter leaves space for the next one. */
 const MAX_PARAMETER = 60;
 /** Parameters that are sufficient to show what a coding agent does. */
-const TELLING = ["command", "paths", "urls"];
+const TELLING_PARAMETERS = ["command", "paths", "urls"];
 
 /**
  * Returns the preview of the policy. Without a preview, returns the command, the files or the URLs. Without these,
@@ -30,7 +30,7 @@ function tellingText(action: ActionRecord): string | null {
   if (ranked.some(({ isAmount }) => isAmount)) return null;
   const named = ranked.filter(({ isNamed }) => isNamed);
   const leading = (named.length > 0 ? named : ranked).map(({ name }) => name);
-  for (const name of TELLING.filter((each) => leading.includes(each))) {
+  for (const name of TELLING_PARAMETERS.filter((each) => leading.includes(each))) {
     const value = action.params[name];
     if (typeof value === "string") return value;
     if (Array.isArray(value)) return value.map(textOf).join(" ");

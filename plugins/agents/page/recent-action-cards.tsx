@@ -23,7 +23,7 @@ import { findTypicalParameters, type TypicalAction } from "./typical-parameters.
  * earlier actions.
  */
 const MAX_ACTIONS = 300;
-const LATEST = 8;
+const MAX_LATEST = 8;
 /** Maximum number of kinds of action whose parameters are described. */
 const MAX_KINDS = 5;
 /** Minimum number of actions of a kind: one action does not show what is typical. */
@@ -70,7 +70,7 @@ function NoActions({ id }: { id: string }) {
 function Latest({ actions }: { actions: readonly Action[] }) {
   return (
     <Table label={TEXTS.newest} head={["Action", "Status", "Age"]}>
-      {actions.slice(0, LATEST).map((action) => (
+      {actions.slice(0, MAX_LATEST).map((action) => (
         <tr key={action.id}>
           <td>
             <a href={`#/actions/${encodeSegment(action.id)}`}>

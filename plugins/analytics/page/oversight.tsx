@@ -18,7 +18,7 @@ import { actionsAddress, ruleFilters } from "./range.ts";
 import { TEXTS } from "./strings.ts";
 
 /** Maximum number of rendered rows of the table. */
-const ROWS = 10;
+const MAX_ROWS = 10;
 
 /**
  * Loads both cards with one request.
@@ -72,7 +72,7 @@ function Votes({ rows, since }: { rows: Oversight["approvers"]; since: string })
   return (
     <>
       <p class="quiet">{TEXTS.votingHelp}</p>
-      <RowPages rows={rows} keyOf={keyOf} what="votes" size={ROWS} order="inOrder">
+      <RowPages rows={rows} keyOf={keyOf} what="votes" size={MAX_ROWS} order="inOrder">
         {(shown) => (
           <Table label={TEXTS.votes} head={["Approver", "Rule", "Votes", "Median", "Approved", "Within 3 s"]}>
             {shown.map((row) => (

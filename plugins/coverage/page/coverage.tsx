@@ -21,7 +21,7 @@ import {
 
 type Statement = Api["GET /v1/coverage"]["response"]["statements"][number];
 
-const PAGE = 50;
+const PAGE_SIZE = 50;
 
 const TEXTS = {
   title: "Coverage",
@@ -65,7 +65,7 @@ const hasGap = ({ effects, actions }: Statement): boolean => effects.unmatched >
 
 export function Coverage() {
   const list = usePaged(async (cursor, signal) => {
-    const query = { limit: PAGE, ...(cursor === undefined ? {} : { cursor }) };
+    const query = { limit: PAGE_SIZE, ...(cursor === undefined ? {} : { cursor }) };
     const { statements, next_cursor } = await request("GET /v1/coverage", { query, signal });
     return { rows: statements.map((statement) => ({ ...statement, id: String(statement.seq) })), next_cursor };
   }, []);

@@ -24,7 +24,7 @@ import {
 import type { Delivery } from "./api-types.ts";
 
 const STATES = ["waiting", "scheduled", "delivered", "dead", "obsolete"] as const;
-const PAGE = 50;
+const PAGE_SIZE = 50;
 const EVERY_MS = 5000;
 
 const TEXTS = {
@@ -168,7 +168,7 @@ function useDeliveries(state: string, action: string) {
       query: {
         state: STATES.find((name) => name === state),
         action_id: action === "" ? undefined : action,
-        limit: PAGE,
+        limit: PAGE_SIZE,
         cursor: from ?? undefined,
       },
     });
@@ -184,7 +184,7 @@ function useDeliveries(state: string, action: string) {
     void run(async () => {
       const { deliveries, next_cursor } = await load(null);
       const isNew = (row: Delivery): boolean => !deliveries.some(({ id }) => id === row.id);
-      setRows((old) => (isFirst ? deliveries : [...deliveries, ...old.slice(PAGE).filter(isNew)]));
+      setRows((old) => (isFirst ? deliveries : [...deliveries, ...old.slice(PAGE_SIZE).filter(isNew)]));
       if (isFirst) setCursor(next_cursor);
     });
   useEffect(() => {

@@ -34,7 +34,7 @@ import {
 import { readSignInOrigin, terminalChallenge, terminalCode } from "../../actions/api.ts";
 
 /** Request timeout in seconds. Short, because a timer repeats reports. */
-const TIMEOUT = 20;
+const TIMEOUT_SECONDS = 20;
 /** Poll interval until the person has confirmed the machine. Milliseconds. */
 const POLL_MS = 2000;
 /** Time limit for the person to confirm. Milliseconds. */
@@ -105,7 +105,7 @@ async function enrol(
     planConfig(process.env, {}, []);
     return { url: givenUrl ?? readServiceUrl(process.env), machine: describeMachine(process.env) };
   });
-  const service = createAssent({ url, apiKey: null, timeout: TIMEOUT });
+  const service = createAssent({ url, apiKey: null, timeout: TIMEOUT_SECONDS });
   const origin = await readSignInOrigin(service, url);
   const verifier = randomBytes(32).toString("base64url");
   const challenge = terminalChallenge(verifier);
@@ -119,7 +119,7 @@ async function enrol(
     writeConfig(change);
     loadWritten(process.env, change, url, key);
   });
-  const reported = await sendReport(createAssent({ url, apiKey: key, timeout: TIMEOUT }), command);
+  const reported = await sendReport(createAssent({ url, apiKey: key, timeout: TIMEOUT_SECONDS }), command);
   if (json) return printJson(io, { device: reported, file: change.path });
   io.out(
     `${colourText(io, "green", "enrolled")} ${toPrintable(device.machine.name)} as ${device.id}, for ${toPrintable(device.agent_id)} of ${toPrintable(device.owner)}; its key is in ${change.path}`,
@@ -145,7 +145,7 @@ async function waitForKey(service: Assent, verifier: string): Promise<{ device: 
 
 async function report(io: Output, command: string | undefined, json: boolean): Promise<void> {
   const { url, apiKey } = withConfigErrors(() => loadConfig(process.env));
-  const device = await sendReport(createAssent({ url, apiKey, timeout: TIMEOUT }), command);
+  const device = await sendReport(createAssent({ url, apiKey, timeout: TIMEOUT_SECONDS }), command);
   if (json) printJson(io, device);
   else printHooks(io, device);
 }

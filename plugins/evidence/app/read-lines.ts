@@ -8,7 +8,7 @@ export interface PackFile {
 }
 
 /** Without `ignoreBOM`, the decoder removes a byte order mark, and a digest of the text is not the file's digest. */
-const EXACT = { fatal: true, ignoreBOM: true } as const;
+const EXACT_DECODING = { fatal: true, ignoreBOM: true } as const;
 
 /** Returns the SHA-256 and the size of a file. */
 export async function digestFile(file: PackFile): Promise<{ sha256: string; bytes: number }> {
@@ -38,7 +38,7 @@ export async function* readLines(file: PackFile): AsyncIterable<Uint8Array> {
 
 /** Parses a line as a JSON object. Throws SyntaxError. */
 export function parseLine(line: Uint8Array): Record<string, unknown> {
-  const value: unknown = JSON.parse(new TextDecoder("utf-8", EXACT).decode(line));
+  const value: unknown = JSON.parse(new TextDecoder("utf-8", EXACT_DECODING).decode(line));
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new SyntaxError("a line is not an object");
   return value as Record<string, unknown>;
@@ -46,7 +46,7 @@ export function parseLine(line: Uint8Array): Record<string, unknown> {
 
 /** Returns the text of a small file. */
 export async function readText(file: PackFile): Promise<string> {
-  const decoder = new TextDecoder("utf-8", EXACT);
+  const decoder = new TextDecoder("utf-8", EXACT_DECODING);
   let text = "";
   for await (const chunk of file.stream()) text += decoder.decode(chunk, { stream: true });
   return text + decoder.decode();

@@ -27,7 +27,7 @@ type Suggestion = Suggestions["suggestions"][number];
 
 const USUAL_COUNT = 20;
 /** Selected position if the approver writes a scope instead of choosing a suggestion. */
-const OWN = -2;
+const OWN_SCOPE_POSITION = -2;
 
 interface Props {
   id: string;
@@ -68,7 +68,7 @@ function Offer({ id, limits, onChoose }: Props) {
   const [count, setCount] = useState(String(Math.min(USUAL_COUNT, limits.count)));
   const [written, setWritten] = useState<string | null>(null);
   const [task, setTask] = useState<string | null>(null);
-  const scope = chosen === OWN ? written : (data?.suggestions[chosen]?.scope ?? null);
+  const scope = chosen === OWN_SCOPE_POSITION ? written : (data?.suggestions[chosen]?.scope ?? null);
   const isValid = /^[1-9]\d*$/.test(count) && Number(count) <= limits.count;
   useEffect(() => {
     if (scope === null || !isValid) return onChoose(null);
@@ -94,9 +94,17 @@ function Offer({ id, limits, onChoose }: Props) {
         <Scope key={each.scope} name={name} {...each} isChosen={chosen === i} onChoose={() => setChosen(i)} />
       ))}
       <label class="check">
-        <input type="radio" name={name} checked={chosen === OWN} onChange={() => setChosen(OWN)} /> {TEXTS.own}
+        <input
+          type="radio"
+          name={name}
+          checked={chosen === OWN_SCOPE_POSITION}
+          onChange={() => setChosen(OWN_SCOPE_POSITION)}
+        />{" "}
+        {TEXTS.own}
       </label>
-      {chosen === OWN ? <OwnScope id={id} text={suggestions[0]?.scope ?? ""} onChecked={setWritten} /> : null}
+      {chosen === OWN_SCOPE_POSITION ? (
+        <OwnScope id={id} text={suggestions[0]?.scope ?? ""} onChecked={setWritten} />
+      ) : null}
       <p class="row">
         <label>
           For{" "}

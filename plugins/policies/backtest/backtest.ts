@@ -39,7 +39,7 @@ type YieldIfSlow = ReturnType<typeof createYieldIfSlow>;
 /** The recorded outcome of a policy in shadow mode. */
 type ShadowOutcome = Decision["shadow"][number];
 
-const PAGE = 200;
+const PAGE_SIZE = 200;
 /** Maximum number of flip groups. Changed decisions of other groups are only counted. */
 const MAX_GROUPS = 500;
 
@@ -210,7 +210,7 @@ async function scan(
   let before = Math.min(span.last + 1, range.before_seq ?? Infinity);
   const isOver = (): boolean => performance.now() > end || range.signal?.aborted === true;
   while (before > span.first) {
-    const pageSize = Math.min(PAGE, range.limit - counts.evaluated);
+    const pageSize = Math.min(PAGE_SIZE, range.limit - counts.evaluated);
     if (pageSize <= 0 || isOver()) return report(before);
     const rows = await reader.decisions({
       visibility: range.visibility,

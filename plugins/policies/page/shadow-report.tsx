@@ -4,7 +4,7 @@ import { ErrorNotice, ReportRange, ReportResults, request, useReport } from "../
 import { SHADOW_TEXTS } from "./strings.ts";
 
 /** Maximum number of decisions in one part of the report. The user can continue with older decisions. */
-const PART = 10_000;
+const PART_SIZE = 10_000;
 
 /**
  * Renders what a policy in shadow mode would have changed.
@@ -15,7 +15,7 @@ export function ShadowReport({ id }: { id: string }) {
     fetchPart: ({ since, until, before, signal }) =>
       request("GET /v1/policies/{id}/shadow", {
         path: [id],
-        query: { since, until, limit: PART, before: before ?? undefined },
+        query: { since, until, limit: PART_SIZE, before: before ?? undefined },
         signal,
       }),
     subject: id,

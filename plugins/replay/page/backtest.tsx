@@ -18,7 +18,7 @@ import {
 import { runBacktest } from "./backtest-stream.ts";
 
 /** Maximum number of decisions in one part of the report. The user can continue with older decisions. */
-const PART = 10_000;
+const PART_SIZE = 10_000;
 
 const number = (count: number): string => count.toLocaleString("en");
 
@@ -47,7 +47,7 @@ export function Backtest({ name, candidate, startsItself = false, onRefused }: P
           ...candidate,
           enforce: true,
           since,
-          limit: PART,
+          limit: PART_SIZE,
           ...(until === undefined ? {} : { until }),
           ...(before === null ? {} : { before }),
         },

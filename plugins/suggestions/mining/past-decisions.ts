@@ -18,7 +18,7 @@ import { type EntryBody, type Fold, PersistentMap } from "../../../src/plugin.ts
 import type { ActionRow, DecisionInput, EntryRow, StorageReader } from "../../../src/storage/index.ts";
 import type { PastDecision, PastDecisionPage, PastDecisionQuery } from "./report.ts";
 
-const PAGE = 100;
+const PAGE_SIZE = 100;
 /** Maximum number of characters of a request. Longer requests are skipped. */
 const MAX_REQUEST = 16_384;
 
@@ -41,7 +41,7 @@ export async function readPastDecisions(
   { since, until, limit, before }: PastDecisionQuery,
 ): Promise<PastDecisionPage> {
   const { storage } = host;
-  const size = Math.min(PAGE, limit);
+  const size = Math.min(PAGE_SIZE, limit);
   const span = await storage.decisionSpan(since, until);
   if (span === null) return { decisions: [], read: 0, skipped: 0, next: null };
   const inputs = await storage.decisions({

@@ -9,7 +9,7 @@ import {
   type Visibility,
 } from "../../../src/core.ts";
 
-const PAGE = 500;
+const PAGE_SIZE = 500;
 
 /** Votes of one principal. */
 export interface Votes {
@@ -39,9 +39,9 @@ export async function readVotingActivity(
 ): Promise<VotingActivity> {
   const activity: VotingActivity = { votes: new Map(), users: new Map() };
   const { size } = await host.ledger.head();
-  for (let from = await findFirst(host, since, size); from < size; from += PAGE) {
+  for (let from = await findFirst(host, since, size); from < size; from += PAGE_SIZE) {
     await host.waitForReadSlot();
-    for (const row of await host.storage.entries(from, Math.min(from + PAGE, size))) {
+    for (const row of await host.storage.entries(from, Math.min(from + PAGE_SIZE, size))) {
       const entry = decodeEntry<JsonObject>(row.bytes);
       addActivity(activity, entry);
       const tool = (entry["tool"] as string | undefined) ?? null;

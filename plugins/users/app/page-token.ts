@@ -27,7 +27,7 @@ export function markSignInStarted(): void {
 }
 
 /**
- * Stores the page token in the address after a sign-in at a provider, and removes it from the address. Returns null if
+ * Takes the page token from the address after a sign-in at a provider, and stores it in this browser. Returns null if
  * the address has none. Returns false, and stores nothing, if this tab did not start the sign-in. Otherwise, a page on
  * another port could plant the cookie of its own sign-in, so that the person acts as another user.
  */

@@ -9,7 +9,7 @@ import { deriveSenderKey, senderHeader } from "./sender-key.ts";
 
 const TIMEOUT_MS = 10_000;
 /** Response statuses that mean that the subscription has ended. */
-const GONE = [404, 410];
+const ENDED_STATUSES = [404, 410];
 /** Contact if none is configured and `public_url` is not an HTTPS address. */
 const LOCAL_CONTACT = "mailto:assent@localhost";
 
@@ -51,7 +51,7 @@ export const isAccepted = ({ status }: WebhookResponse): boolean => status >= 20
 
 /** Returns true if the subscription has ended, so that the device must be removed. */
 export const isSubscriptionGone = (outcome: PushOutcome): boolean =>
-  "answer" in outcome && GONE.includes(outcome.answer.status);
+  "answer" in outcome && ENDED_STATUSES.includes(outcome.answer.status);
 
 /** Removes the devices of a user whose subscriptions have ended. */
 export async function removeGoneDevices(

@@ -14,7 +14,7 @@ export interface ScimUserRecord {
   deleted: boolean;
 }
 
-const PAGE = 1000;
+const PAGE_SIZE = 1000;
 const userKey = (provider: string, id: string): string => `scim/${provider}/user/${id}`;
 const nameKey = (provider: string, userName: string): string =>
   `scim/${provider}/name/${sha256Hex(utf8(userName.toLowerCase()))}`;
@@ -39,9 +39,9 @@ export class ScimRecords {
     const prefix = userKey(this.provider, "");
     const records = new Map<string, ScimUserRecord>();
     for (let after = prefix; ;) {
-      const page = await this.host.documents.list({ prefix, after, limit: PAGE });
+      const page = await this.host.documents.list({ prefix, after, limit: PAGE_SIZE });
       for (const { key, value } of page) records.set(key.slice(prefix.length), value as unknown as ScimUserRecord);
-      if (page.length < PAGE) return records;
+      if (page.length < PAGE_SIZE) return records;
       after = page.at(-1)?.key ?? "";
     }
   }

@@ -28,7 +28,7 @@ export interface ScimGroup {
   external_id: string | null;
 }
 
-const PAGE = 1000;
+const PAGE_SIZE = 1000;
 /** Maximum number of members that one request can add or remove, so that it holds the ledger's lock only briefly. */
 const MAX_CHANGES = 1000;
 const MAX_NAME = 200;
@@ -45,10 +45,10 @@ export class ScimGroups {
   async list(): Promise<ScimGroup[]> {
     const groups: ScimGroup[] = [];
     for (let after = ""; ;) {
-      const filter = { prefix: this.key(""), limit: PAGE, ...(after === "" ? {} : { after }) };
+      const filter = { prefix: this.key(""), limit: PAGE_SIZE, ...(after === "" ? {} : { after }) };
       const page = await this.host.documents.list(filter);
       groups.push(...page.map(({ value }) => value as unknown as ScimGroup));
-      if (page.length < PAGE) return groups;
+      if (page.length < PAGE_SIZE) return groups;
       after = page.at(-1)?.key ?? "";
     }
   }

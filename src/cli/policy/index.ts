@@ -8,11 +8,11 @@ import { fmt } from "./fmt.ts";
 import { init } from "./init.ts";
 import { test } from "./test.ts";
 
-const OWN: Readonly<Record<string, Subcommand>> = { init, check, test, fmt, diff, explain };
+const OWN_SUBCOMMANDS: Readonly<Record<string, Subcommand>> = { init, check, test, fmt, diff, explain };
 
 /** Returns the command with its own subcommands and those of features. */
 export async function loadPolicy(): Promise<Command> {
-  const subcommands: Record<string, Subcommand> = { ...OWN };
+  const subcommands: Record<string, Subcommand> = { ...OWN_SUBCOMMANDS };
   for (const [name, load] of Object.entries(listBuiltInCommands("policy")))
     subcommands[name] = (await load()).default as Subcommand;
   return {

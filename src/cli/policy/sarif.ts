@@ -5,7 +5,7 @@ import type { FaultKind, TextFault, WarningKind } from "../../domain/policy/pars
 import { faultPath } from "./folder-argument.ts";
 
 /** SARIF rules. Reviewers filter and suppress results by rule, so the ids must stay the same. */
-const KINDS: Readonly<Record<FaultKind | "policy-folder", readonly [name: string, text: string]>> = {
+const RULE_OF_KIND: Readonly<Record<FaultKind | "policy-folder", readonly [name: string, text: string]>> = {
   "yaml-syntax": ["YamlSyntax", "The file is not valid YAML for policies."],
   "unknown-key": ["UnknownKey", "The key is unknown at this position."],
   "missing-key": ["MissingKey", "A required key is missing."],
@@ -35,17 +35,17 @@ const WARNINGS: ReadonlySet<string> = new Set<WarningKind>([
   "unloaded-policy",
 ]);
 
-const IDS = Object.keys(KINDS) as (keyof typeof KINDS)[];
+const IDS = Object.keys(RULE_OF_KIND) as (keyof typeof RULE_OF_KIND)[];
 const RULES = IDS.map((id) => ({
   id,
-  name: KINDS[id][0],
-  shortDescription: { text: KINDS[id][1] },
-  fullDescription: { text: KINDS[id][1] },
+  name: RULE_OF_KIND[id][0],
+  shortDescription: { text: RULE_OF_KIND[id][1] },
+  fullDescription: { text: RULE_OF_KIND[id][1] },
   help: { text: "docs/policies.md describes the policy language." },
   defaultConfiguration: { level: levelOf(id) },
 }));
 
-function levelOf(id: keyof typeof KINDS): "error" | "warning" {
+function levelOf(id: keyof typeof RULE_OF_KIND): "error" | "warning" {
   return WARNINGS.has(id) ? "warning" : "error";
 }
 

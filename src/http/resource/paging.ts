@@ -130,7 +130,7 @@ const FIRST_READ = DEFAULT_LIMIT + 1;
 /** Maximum number of rows and bytes of each later read. The bytes are estimated from the rows so far. */
 const [READ_ROWS, READ_BYTES] = [64, 262_144];
 /** Approximate bytes of a rendered row, not including `size`. */
-const OVERHEAD = 1024;
+const ROW_OVERHEAD_BYTES = 1024;
 
 /** Bytes of a row, as measured on the last slice of each list. */
 const measuredRowBytes = new Map<string, number>();
@@ -176,12 +176,12 @@ export async function readPage<Row>(
     const count = Math.min(slice, max.limit + 1 - items.length);
     // Reserve bytes first, so that a request at the limit is refused before it waits and reads. Few rows can be a small
     // response, which is always admitted.
-    const expected = count * (measuredRowBytes.get(list) ?? OVERHEAD);
+    const expected = count * (measuredRowBytes.get(list) ?? ROW_OVERHEAD_BYTES);
     const reserved = expected > SMALL_RESPONSE_BYTES ? expected : 0;
     hold(reserved);
     await turn();
     const rows = await read(last, count);
-    const needed = rows.reduce((sum, row) => sum + size(row) + OVERHEAD, 0);
+    const needed = rows.reduce((sum, row) => sum + size(row) + ROW_OVERHEAD_BYTES, 0);
     hold(needed - reserved);
     if (rows.length > 0) measuredRowBytes.set(list, needed / rows.length);
     let since = bytes;

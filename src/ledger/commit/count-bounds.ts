@@ -23,7 +23,7 @@ export interface CountBounds {
 const MAX_BOUNDS = 10_000;
 
 export function createCountBounds(): CountBounds {
-  /** The maximum of each number when the ledger had this size. */
+  /** Upper bound of each number of rows, at the given size of the ledger. */
   const bounds = new Map<string, { size: number; most: number }>();
   return {
     async isBelow(name, limit, count, { base, size }) {

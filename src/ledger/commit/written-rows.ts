@@ -52,7 +52,7 @@ export interface PastReader extends Pick<StorageReader, "actionsById" | "entries
 }
 
 /** Columns of an action that histories show to policies. */
-const SHOWN = [
+const SHOWN_COLUMNS = [
   "agent_id",
   "tool",
   "operation",
@@ -66,7 +66,7 @@ const SHOWN = [
   "started_at",
   "result",
 ] as const;
-type ShownColumns = Pick<ActionRow, (typeof SHOWN)[number]>;
+type ShownColumns = Pick<ActionRow, (typeof SHOWN_COLUMNS)[number]>;
 
 /** The rows of an action on which later decisions depend. */
 interface WrittenAction {
@@ -591,7 +591,7 @@ function copyShown(row: ActionRow): ShownColumns {
 
 function pickShown(change: ActionChange): Partial<ShownColumns> {
   return Object.fromEntries(
-    SHOWN.filter((column) => column in change).map((column) => [column, change[column as never]]),
+    SHOWN_COLUMNS.filter((column) => column in change).map((column) => [column, change[column as never]]),
   );
 }
 
@@ -602,7 +602,7 @@ function pickShown(change: ActionChange): Partial<ShownColumns> {
 function showsSame(shown: ShownColumns, row: PastActionRow): boolean {
   const isErased = shown.request === "";
   if (isErased !== (row.erased_at !== null)) return false;
-  return SHOWN.every(
+  return SHOWN_COLUMNS.every(
     (column) =>
       row[column] === shown[column] ||
       (column === "request" && row.request === null) ||

@@ -30,14 +30,14 @@ const LISTS = {
   facades: { path: "string", title: "string", serve: "function", fault: "function" },
 } as const satisfies Partial<Record<keyof Contributions, Members>>;
 
-const ONES = {
+const SINGLE_MEMBERS = {
   tracer: "object",
   messenger: "function",
   onResponse: "function",
   start: "function",
   stop: "function",
 } as const satisfies Record<Exclude<keyof Contributions, keyof typeof LISTS>, Kind>;
-const KNOWN = [...Object.keys(LISTS), ...Object.keys(ONES)];
+const KNOWN_MEMBERS = [...Object.keys(LISTS), ...Object.keys(SINGLE_MEMBERS)];
 const METHODS: readonly string[] = ["GET", "POST", "PUT", "PATCH", "DELETE"] satisfies Route["method"][];
 
 /** Returns the fault of the contributions; null if they are valid. */
@@ -45,11 +45,11 @@ export function findContributionFault(brought: unknown, declared: Declarations):
   if (!isObject(brought))
     return `setup returned ${wordFor(brought)}; return an object with what the plugin contributes, {} if nothing`;
   for (const name of Object.keys(brought)) {
-    if (KNOWN.includes(name)) continue;
-    const suggestion = findSimilarName(name, KNOWN);
-    return `setup returned "${name}", which is not a contribution${suggestion === null ? `; a plugin can contribute ${KNOWN.join(", ")}` : `; did you mean "${suggestion}"?`}`;
+    if (KNOWN_MEMBERS.includes(name)) continue;
+    const suggestion = findSimilarName(name, KNOWN_MEMBERS);
+    return `setup returned "${name}", which is not a contribution${suggestion === null ? `; a plugin can contribute ${KNOWN_MEMBERS.join(", ")}` : `; did you mean "${suggestion}"?`}`;
   }
-  for (const [name, kind] of Object.entries(ONES)) {
+  for (const [name, kind] of Object.entries(SINGLE_MEMBERS)) {
     const value = brought[name];
     if (value !== undefined && !isA(kind, value)) return `"${name}" must be ${article(kind)}; got ${wordFor(value)}`;
   }

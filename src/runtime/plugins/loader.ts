@@ -31,7 +31,7 @@ export async function standardOptions(): Promise<Record<string, TSchema>> {
 }
 
 /** Entry in `plugins` that represents all plugins that are loaded by default. */
-const ALL = "built-in";
+const ALL_BUILT_IN = "built-in";
 
 export class PluginLoadError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
@@ -45,10 +45,12 @@ export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
   const items = itemsOf(config);
   const loaded: LoadedPlugin[] = [];
   for (const { name, options, core } of items) {
-    if (name === ALL && core !== undefined)
-      throw new PluginLoadError(`"${ALL}" takes no "core"; list the plugin by its own name, with core: ${core}`);
+    if (name === ALL_BUILT_IN && core !== undefined)
+      throw new PluginLoadError(
+        `"${ALL_BUILT_IN}" takes no "core"; list the plugin by its own name, with core: ${core}`,
+      );
     const names =
-      name === ALL
+      name === ALL_BUILT_IN
         ? allPluginsExcept(standard, options, config).filter((each) => !items.some((item) => item.name === each))
         : [name];
     for (const each of names) {
@@ -56,7 +58,7 @@ export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
       const isBuiltIn = Object.hasOwn(standard, each);
       loaded.push({
         plugin,
-        options: name === ALL ? {} : options,
+        options: name === ALL_BUILT_IN ? {} : options,
         origin: each,
         core: core ?? (isBuiltIn && plugin.core === true),
       });
@@ -109,7 +111,7 @@ interface PluginItem {
 }
 
 function itemsOf({ plugins }: Config): PluginItem[] {
-  return (plugins ?? [ALL]).map((item) =>
+  return (plugins ?? [ALL_BUILT_IN]).map((item) =>
     typeof item === "string"
       ? { name: item, options: {} }
       : { name: item.name, options: item.options ?? {}, core: item.core },
@@ -128,11 +130,11 @@ function allPluginsExcept(standard: StandardPlugins, options: Record<string, unk
   const { except = [], ...rest } = options;
   const names = Object.keys(standard);
   if (Object.keys(rest).length > 0 || !Array.isArray(except))
-    throw new PluginLoadError(`"${ALL}" takes one option: except, a list of built-in plugins`);
+    throw new PluginLoadError(`"${ALL_BUILT_IN}" takes one option: except, a list of built-in plugins`);
   const wrong = except.find((name) => !names.includes(name as string)) as unknown;
   if (wrong !== undefined)
     throw new PluginLoadError(
-      `"${ALL}" cannot leave out ${JSON.stringify(wrong)}: the built-in plugins are ${names.join(", ")}`,
+      `"${ALL_BUILT_IN}" cannot leave out ${JSON.stringify(wrong)}: the built-in plugins are ${names.join(", ")}`,
     );
   const otherStore = config.database_url === null ? "storage-postgres" : "storage-sqlite";
   return names.filter((name) => name !== otherStore && !except.includes(name));

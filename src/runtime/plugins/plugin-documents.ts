@@ -10,7 +10,7 @@ import type { JsonValue } from "../../domain/json.ts";
 
 const MAX_KEY = 256;
 const MAX_VALUE = 256 * 1024;
-const PAGE = 100;
+const PAGE_SIZE = 100;
 
 export function createDocuments(plugin: string, parts: () => { storage: DocumentReads; seals: RowSeals }): Documents {
   const reader = (): DocumentReader => {
@@ -39,7 +39,7 @@ function readerOf(plugin: string, storage: DocumentReads, seals: RowSeals): Docu
       seals.assertMatches("documents", row);
       return opened(row);
     },
-    async list({ prefix = "", after, limit = PAGE } = {}) {
+    async list({ prefix = "", after, limit = PAGE_SIZE } = {}) {
       // Skip altered documents, so that one of them does not make the others unreadable.
       const found: Document[] = [];
       for (let last = after; found.length < limit;) {

@@ -7,7 +7,7 @@ import { canSee } from "../../domain/visibility.ts";
 import { createVisibleReads } from "../../storage/visible-reads.ts";
 
 /** Maximum number of decisions per read. Limited, so that other requests can run between two reads. */
-const PAGE = 500;
+const PAGE_SIZE = 500;
 
 /**
  * Returns an action that the credential can see. Throws ACTION_NOT_FOUND if the action does not exist or is not
@@ -41,10 +41,10 @@ export function createVisibleActions(
         if (signal?.aborted === true)
           throw new Refusal("SHUTTING_DOWN", "the request ended before everything was read; send it again");
         await waitForReadSlot();
-        const page = { from_seq: span.first, before_seq: before, since, until, limit: PAGE };
+        const page = { from_seq: span.first, before_seq: before, since, until, limit: PAGE_SIZE };
         const rows = await reads.decisions({ ...page, visibility });
         for (const { bytes } of rows) yield decodeEntry<DecisionEntry>(bytes);
-        before = rows.length < PAGE ? null : (rows.at(-1)?.seq ?? null);
+        before = rows.length < PAGE_SIZE ? null : (rows.at(-1)?.seq ?? null);
       }
     },
   });

@@ -166,7 +166,7 @@ function findLastToEnd(
     .toSorted((a, b) => ends(b) - ends(a) || b.decision_seq - a.decision_seq)[0];
 }
 
-const EQUAL = [
+const EQUALITY_FILTERS = [
   "agent_id",
   "tool",
   "operation",
@@ -183,7 +183,7 @@ function matches(t: Tables, row: ActionRow, filter: ActionFilter): boolean {
   return (
     ("all" in seen || ("agent_id" in seen ? row.agent_id === seen.agent_id : row.submitted_by === seen.key_id)) &&
     (filter.status === undefined || statusOf(row, filter.as_of) === filter.status) &&
-    EQUAL.every((name) => filter[name] === undefined || row[name] === filter[name]) &&
+    EQUALITY_FILTERS.every((name) => filter[name] === undefined || row[name] === filter[name]) &&
     (filter.first_of_plan === undefined || row.plan_position === 1) &&
     (filter.since === undefined || row.created_at >= filter.since) &&
     (filter.until === undefined || row.created_at < filter.until) &&

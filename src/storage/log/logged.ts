@@ -52,7 +52,7 @@ export interface StorageLog {
 }
 
 /** Defaults for members that are missing in rows of earlier versions. */
-const ABSENT: { [Name in keyof Rows]?: Partial<Rows[Name]> } = {
+const ABSENT_MEMBERS: { [Name in keyof Rows]?: Partial<Rows[Name]> } = {
   actions: {
     past: null,
     meta: null,
@@ -168,7 +168,7 @@ class LoggedStore {
           `the log of ${this.log.name} returned an object as "${name}" of a row of the table ${table}; return bytes as a Uint8Array`,
         );
     if (row === null) rows.delete(key);
-    else rows.set(key, { ...ABSENT[table as keyof Rows], ...row });
+    else rows.set(key, { ...ABSENT_MEMBERS[table as keyof Rows], ...row });
   }
 
   close(): Promise<void> {

@@ -1,4 +1,4 @@
-/** What a task runner runs, as text for a shell. */
+/** The commands of a task, as text for a shell. */
 
 export interface TaskBody {
   /** Name of the task, such as `build`; empty if the command line itself contains the text. */

@@ -15,7 +15,7 @@ const READ_EVERY_MS = 1000;
 const POLL_MS = 15_000;
 /** Interval of reads while the service cannot be reached. Milliseconds. */
 const RETRY_MS = 2000;
-const PAGE = 100;
+const PAGE_SIZE = 100;
 
 export interface PendingQuery {
   /** `mine` restricts the list to requests that the caller can approve now. */
@@ -56,7 +56,7 @@ export async function* followPending(
         "GET",
         "/v1/approvals",
         undefined,
-        { query: { ...query, limit: PAGE }, signal },
+        { query: { ...query, limit: PAGE_SIZE }, signal },
       );
       const listed = new Map(actions.map((action) => [action.id, action]));
       const added = actions.filter(({ id }) => !knownActions.has(id));

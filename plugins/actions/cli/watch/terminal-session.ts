@@ -17,7 +17,7 @@ import {
 import { terminalChallenge, terminalCode } from "./terminal-code.ts";
 
 /** Timeout of one request in seconds. Short, because a person waits at the terminal. */
-const TIMEOUT = 10;
+const TIMEOUT_SECONDS = 10;
 /** Poll interval until the person has confirmed the sign-in. Milliseconds. */
 const POLL_MS = 2000;
 /** Time limit for the person to confirm. Milliseconds. */
@@ -59,12 +59,12 @@ export async function signInTerminal(
 ): Promise<TerminalSession> {
   const base = url.replace(/\/+$/, "");
   const origin = await readSignInOrigin(
-    createAssent({ url: base, apiKey: null, fetch: send, timeout: TIMEOUT, signal }),
+    createAssent({ url: base, apiKey: null, fetch: send, timeout: TIMEOUT_SECONDS, signal }),
     base,
   );
   // Do not pass the signal, which would also abort the request that ends the session.
   const session = createSessionFetch(send, origin);
-  const service = createAssent({ url: base, apiKey: null, fetch: session.fetch, timeout: TIMEOUT });
+  const service = createAssent({ url: base, apiKey: null, fetch: session.fetch, timeout: TIMEOUT_SECONDS });
   const verifier = randomBytes(32).toString("base64url");
   const challenge = terminalChallenge(verifier);
   io.err(

@@ -116,12 +116,13 @@ function typeOfMembers(paths: readonly (readonly string[])[]): StaticType {
 /** The use of an expression, which determines the types that are accepted. `value`: an expression in `let`. */
 export type ExpressionPurpose = "condition" | "per" | "sum" | "value";
 
-const ACCEPTED: Readonly<Record<Exclude<ExpressionPurpose, "value">, { kinds: readonly ScalarName[]; noun: string }>> =
-  {
-    condition: { kinds: ["bool"], noun: "true or false" },
-    per: { kinds: ["string", "int", "uint", "double", "bool"], noun: "a string, a number or a bool" },
-    sum: { kinds: ["int", "uint", "double"], noun: "a number" },
-  };
+const ACCEPTED_TYPES: Readonly<
+  Record<Exclude<ExpressionPurpose, "value">, { kinds: readonly ScalarName[]; noun: string }>
+> = {
+  condition: { kinds: ["bool"], noun: "true or false" },
+  per: { kinds: ["string", "int", "uint", "double", "bool"], noun: "a string, a number or a bool" },
+  sum: { kinds: ["int", "uint", "double"], noun: "a number" },
+};
 
 /**
  * Returns the first type fault of an expression; null if there is none. The expression must already have passed the
@@ -161,7 +162,7 @@ export function inferType(
     const type = checker.infer(parsed.expr, scope);
     checker.checkConstants(parsed.expr);
     if (purpose === "value") return { type };
-    const { kinds, noun } = ACCEPTED[purpose];
+    const { kinds, noun } = ACCEPTED_TYPES[purpose];
     const members = unionMembers(type);
     if (members.length > 0 && !members.some(({ kind }) => kind === "dyn" || kinds.includes(kind as ScalarName)))
       checker.fail(parsed.expr, `the expression is ${describeType(type)}; it must be ${noun}${conversionHint([type])}`);
@@ -505,12 +506,12 @@ class TypeChecker {
   }
 }
 
-const FOREIGN: readonly string[] = ["optional", "net.IP", "net.CIDR"];
+const FOREIGN_KINDS: readonly string[] = ["optional", "net.IP", "net.CIDR"];
 
 /** Returns true if no value of the type is JSON: every value is optional, an address or a network. */
 function isForeignToJson(type: StaticType): boolean {
   const members = unionMembers(type);
-  return members.length > 0 && members.every(({ kind }) => FOREIGN.includes(kind));
+  return members.length > 0 && members.every(({ kind }) => FOREIGN_KINDS.includes(kind));
 }
 
 /** Returns true if the expression reads one untyped value of the request, such as `params.amount`, which is JSON. */
@@ -546,7 +547,7 @@ function conversionHint(types: readonly StaticType[], name = ""): string {
   return "";
 }
 
-/** Returns how to pass a number that can be an int or a double. */
+/** Returns a hint that tells how to convert a number that can be an int or a double. */
 function numberHint(name: string): string {
   if (/^_.*_$/.test(name)) return "convert it with double(), and write constants such as 2.0";
   const takesDouble = findFunctions(name).some((overload) => overload.arguments.some((type) => type.name === "double"));

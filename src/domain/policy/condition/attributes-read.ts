@@ -7,7 +7,7 @@ import { childrenOf, readAccess, type Expr } from "./cel-tree.ts";
 const VARIABLES: readonly string[] = ["agent_groups", "agent_metadata"];
 
 /** Members of `principal` that every decision records. They are not attributes. */
-const RECORDED: readonly string[] = ["key_id", "name", "agent_id", "owner", "claims"];
+const RECORDED_MEMBERS: readonly string[] = ["key_id", "name", "agent_id", "owner", "claims"];
 
 /**
  * Returns true if the expression reads `agent_groups`, `agent_metadata`, `principal.groups`, `principal.roles` or all
@@ -24,7 +24,7 @@ export function readsAttributes(expr: Expr): boolean {
     access !== null &&
     access.name !== null &&
     access.owner.exprKind.case === "identExpr" &&
-    RECORDED.includes(access.name) &&
+    RECORDED_MEMBERS.includes(access.name) &&
     !VARIABLES.includes(access.owner.exprKind.value.name);
   return !isRecorded && childrenOf(expr).some(readsAttributes);
 }

@@ -7,7 +7,7 @@ import { nanosOf } from "./cel-time.ts";
 import { isList } from "./cel-values.ts";
 
 const { DYN } = CelScalar;
-const LIST = listType(DYN);
+const LIST_TYPE = listType(DYN);
 
 type CelNumber = bigint | number | { value: bigint };
 
@@ -78,11 +78,11 @@ function sum(this: CelList): unknown {
 const DYNS = [1, 2, 3, 4, 5].map((count) => Array.from({ length: count }, () => DYN));
 
 export const AGGREGATE_FUNCTIONS: readonly unknown[] = [
-  celMethod("sum", LIST, [], DYN, sum as never),
-  celMethod("min", LIST, [], DYN, function () {
+  celMethod("sum", LIST_TYPE, [], DYN, sum as never),
+  celMethod("min", LIST_TYPE, [], DYN, function () {
     return findExtreme(-1, elementsOf(this)) as never;
   }),
-  celMethod("max", LIST, [], DYN, function () {
+  celMethod("max", LIST_TYPE, [], DYN, function () {
     return findExtreme(1, elementsOf(this)) as never;
   }),
   ...DYNS.flatMap((types) => [

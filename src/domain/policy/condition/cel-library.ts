@@ -13,7 +13,7 @@ import { chargeSteps } from "./cel-meter.ts";
 import { isList } from "./cel-values.ts";
 
 const { BOOL, BYTES, DOUBLE, DYN, INT, STRING, UINT } = CelScalar;
-const LIST = listType(DYN);
+const LIST_TYPE = listType(DYN);
 const TEXTS = listType(STRING);
 
 /** Charges for a visit to each character of a string. */
@@ -245,23 +245,23 @@ export const CEL_LIBRARY_FUNCTIONS: readonly unknown[] = [
   celMethod("split", STRING, [STRING, INT], TEXTS, split as never),
   celMethod("trim", STRING, [], STRING, trim),
   celMethod("reverse", STRING, [], STRING, reverseText),
-  celMethod("join", LIST, [], STRING, join as never),
-  celMethod("join", LIST, [STRING], STRING, join as never),
-  celMethod("slice", LIST, [INT, INT], LIST, slice as never),
-  celMethod("flatten", LIST, [], LIST, flatten as never),
-  celMethod("flatten", LIST, [INT], LIST, flatten as never),
-  celMethod("distinct", LIST, [], LIST, distinct as never),
-  celMethod("sort", LIST, [], LIST, sort as never),
-  celMethod("reverse", LIST, [], LIST, reverseList as never),
-  celFunc("lists.range", [INT], LIST, range as never),
-  celFunc("sets.contains", [LIST, LIST], BOOL, containsAll as never),
+  celMethod("join", LIST_TYPE, [], STRING, join as never),
+  celMethod("join", LIST_TYPE, [STRING], STRING, join as never),
+  celMethod("slice", LIST_TYPE, [INT, INT], LIST_TYPE, slice as never),
+  celMethod("flatten", LIST_TYPE, [], LIST_TYPE, flatten as never),
+  celMethod("flatten", LIST_TYPE, [INT], LIST_TYPE, flatten as never),
+  celMethod("distinct", LIST_TYPE, [], LIST_TYPE, distinct as never),
+  celMethod("sort", LIST_TYPE, [], LIST_TYPE, sort as never),
+  celMethod("reverse", LIST_TYPE, [], LIST_TYPE, reverseList as never),
+  celFunc("lists.range", [INT], LIST_TYPE, range as never),
+  celFunc("sets.contains", [LIST_TYPE, LIST_TYPE], BOOL, containsAll as never),
   celFunc(
     "sets.equivalent",
-    [LIST, LIST],
+    [LIST_TYPE, LIST_TYPE],
     BOOL,
     ((a: CelList, b: CelList) => containsAll(a, b) && containsAll(b, a)) as never,
   ),
-  celFunc("sets.intersects", [LIST, LIST], BOOL, ((a: CelList, b: CelList) =>
+  celFunc("sets.intersects", [LIST_TYPE, LIST_TYPE], BOOL, ((a: CelList, b: CelList) =>
     elementsOf(b).some((element) => listContains(element, a))) as never),
   celFunc("math.abs", [INT], INT, absoluteValue),
   celFunc("math.abs", [UINT], UINT, (value) => value),

@@ -9,7 +9,7 @@ import { chargeSteps } from "./cel-meter.ts";
 import { CelOptional, isList, OPTIONAL_NONE } from "./cel-values.ts";
 
 const { BOOL, DYN, STRING } = CelScalar;
-const LIST = listType(DYN);
+const LIST_TYPE = listType(DYN);
 
 /** The type of optional values. */
 export const OPTIONAL: ReturnType<typeof objectType> = objectType("optional_type");
@@ -67,8 +67,8 @@ export const OPTIONAL_FUNCTIONS: readonly unknown[] = [
   celFunc("optional.ofNonZeroValue", [DYN], OPTIONAL, ((value: unknown) =>
     isZero(value) ? OPTIONAL_NONE : new CelOptional(value)) as never),
   celFunc("optional.none", [], OPTIONAL, (() => OPTIONAL_NONE) as never),
-  celFunc("optional.unwrap", [LIST], LIST, unwrap as never),
-  celMethod("unwrapOpt", LIST, [], LIST, function () {
+  celFunc("optional.unwrap", [LIST_TYPE], LIST_TYPE, unwrap as never),
+  celMethod("unwrapOpt", LIST_TYPE, [], LIST_TYPE, function () {
     return unwrap(this) as never;
   }),
   method("hasValue", [], BOOL, ({ value }: CelOptional) => value !== undefined),
@@ -77,10 +77,10 @@ export const OPTIONAL_FUNCTIONS: readonly unknown[] = [
     optional.value === undefined ? other : optional,
   ),
   method("orValue", [DYN], DYN, ({ value }: CelOptional, other: unknown) => (value === undefined ? other : value)),
-  celMethod("first", LIST, [], OPTIONAL, function () {
+  celMethod("first", LIST_TYPE, [], OPTIONAL, function () {
     return elementAt(this, 0) as never;
   }),
-  celMethod("last", LIST, [], OPTIONAL, function () {
+  celMethod("last", LIST_TYPE, [], OPTIONAL, function () {
     return elementAt(this, this.size - 1) as never;
   }),
 ];

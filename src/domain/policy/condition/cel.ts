@@ -83,7 +83,7 @@ const COSTS: Readonly<Record<string, CostFunction>> = {
 };
 
 const { BOOL, DYN, INT, STRING } = CelScalar;
-const LIST = listType(DYN);
+const LIST_TYPE = listType(DYN);
 const MAP = mapType(DYN, DYN);
 
 function countCodePoints(text: string): bigint {
@@ -159,12 +159,12 @@ const overrides = [
   celMethod("size", MAP, [], INT, function () {
     return sizeOfMap(this);
   }),
-  celFunc("_+_", [LIST, LIST], LIST, (a, b) =>
+  celFunc("_+_", [LIST_TYPE, LIST_TYPE], LIST_TYPE, (a, b) =>
     concatLists(a as CelList, b as CelList, (copied) => chargeSteps(1 + (copied >> 1))),
   ),
   celFunc("_==_", [DYN, DYN], BOOL, equalValues),
   celFunc("_!=_", [DYN, DYN], BOOL, (a, b) => !equalValues(a, b)),
-  celFunc("@in", [DYN, LIST], BOOL, (value, list) => listContains(value, list as CelList)),
+  celFunc("@in", [DYN, LIST_TYPE], BOOL, (value, list) => listContains(value, list as CelList)),
   ...[STRING, INT, CelScalar.UINT, CelScalar.DOUBLE, BOOL].map((key) =>
     celFunc("@in", [key, MAP], BOOL, (name, map) => map.get(name as never) !== undefined),
   ),
@@ -212,7 +212,7 @@ const TYPES: Readonly<Record<string, CelInput>> = {
   bool: BOOL,
   string: STRING,
   bytes: CelScalar.BYTES,
-  list: LIST,
+  list: LIST_TYPE,
   map: MAP,
   null_type: CelScalar.NULL,
   optional_type: OPTIONAL,

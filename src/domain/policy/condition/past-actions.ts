@@ -11,7 +11,7 @@ import type { Bindings } from "./cel-plan.ts";
 import { toCelValue } from "./cel-values.ts";
 
 /** Messages of faults. They contain no values of requests, because reasons are stored forever. */
-const FAULTS: Readonly<Record<HistoryFault | "unknown", string>> = {
+const FAULT_MESSAGES: Readonly<Record<HistoryFault | "unknown", string>> = {
   no_session: "the history is of a session, and the request has no session token",
   no_value: "the owner of the history could not be evaluated",
   too_large: "the members that conditions read of past actions are too large",
@@ -20,7 +20,7 @@ const FAULTS: Readonly<Record<HistoryFault | "unknown", string>> = {
 };
 
 /** Returns true for the messages of failures that `bindHistory` reports. */
-export const isHistoryFaultMessage = (message: string): boolean => Object.values(FAULTS).includes(message);
+export const isHistoryFaultMessage = (message: string): boolean => Object.values(FAULT_MESSAGES).includes(message);
 
 /**
  * Adds the variable `history`. If the history is unknown, the variable is a failure, so that every condition that reads
@@ -34,7 +34,7 @@ export function bindHistory(
   const fact = facts.find((fact) => fact.policy === policy && fact.basis === basis);
   const fault = fact === undefined ? "unknown" : fact.fault;
   const value =
-    fault === null ? toCelList((fact as HistoryFact).actions.map(toElement)) : new CelFailure(FAULTS[fault]);
+    fault === null ? toCelList((fact as HistoryFact).actions.map(toElement)) : new CelFailure(FAULT_MESSAGES[fault]);
   bindings[HISTORY_VARIABLE] = value as CelInput;
 }
 

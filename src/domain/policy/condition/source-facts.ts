@@ -29,7 +29,7 @@ export function qualifyFact(expr: Expr): void {
 }
 
 /** Messages of faults. They contain no values of sources, because reasons are stored forever. */
-const FAULTS: Readonly<Record<FactFault | "unknown", string>> = {
+const FAULT_MESSAGES: Readonly<Record<FactFault | "unknown", string>> = {
   no_answer: "the source of a fact did not answer",
   no_input: "an input of a fact could not be evaluated",
   not_found: "the source of a fact has no record for its inputs, and null does not match its schema",
@@ -40,10 +40,10 @@ const FAULTS: Readonly<Record<FactFault | "unknown", string>> = {
 };
 
 /** Returns one sentence about a fault, without values. */
-export const describeFactFault = (fault: FactFault | "unknown"): string => FAULTS[fault];
+export const describeFactFault = (fault: FactFault | "unknown"): string => FAULT_MESSAGES[fault];
 
 /** Returns true for the messages of failures that `bindFacts` reports. */
-export const isFactFaultMessage = (message: string): boolean => Object.values(FAULTS).includes(message);
+export const isFactFaultMessage = (message: string): boolean => Object.values(FAULT_MESSAGES).includes(message);
 
 /** Returns the fact that a decision read; undefined if it did not read it. */
 export function findSourceFact(
@@ -68,7 +68,9 @@ export function bindFacts(
     const fact = findSourceFact(readFacts, declaration);
     const fault = fact === undefined ? "unknown" : fact.fault;
     const value =
-      fact === undefined || fault !== null ? new CelFailure(FAULTS[fault ?? "unknown"]) : toCelValue(fact.value);
+      fact === undefined || fault !== null
+        ? new CelFailure(FAULT_MESSAGES[fault ?? "unknown"])
+        : toCelValue(fact.value);
     bindings[factVariable(declaration.name)] = value as CelInput;
   }
 }

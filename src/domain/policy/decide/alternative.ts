@@ -36,7 +36,7 @@ const MAX_RULES = 200;
 /** Maximum number of steps of all decisions together, because a denial must not cost much more than an approval. */
 const MAX_STEPS = 100_000;
 /** Denials that another value can avoid. */
-const AVOIDABLE: readonly ReasonCode[] = ["POLICY_RULE", "NO_MATCHING_RULE", "LIMIT_EXCEEDED"];
+const AVOIDABLE_CODES: readonly ReasonCode[] = ["POLICY_RULE", "NO_MATCHING_RULE", "LIMIT_EXCEEDED"];
 
 /**
  * Returns the nearest alternative; null if there is none. Prefers an allowed value over one that requires approval.
@@ -44,7 +44,7 @@ const AVOIDABLE: readonly ReasonCode[] = ["POLICY_RULE", "NO_MATCHING_RULE", "LI
  * @param reason the reason code of the denial
  */
 export function findAlternative(evaluation: Evaluation, facts: Facts, reason: ReasonCode): Alternative | null {
-  if (!AVOIDABLE.includes(reason)) return null;
+  if (!AVOIDABLE_CODES.includes(reason)) return null;
   // The denial itself becomes a past action of this history.
   if (findHistoryReads(evaluation).some(({ history }) => history.includeDenied)) return null;
   const { compiled, now, matches } = evaluation;

@@ -28,7 +28,7 @@ import { MAX_REASON } from "./first-match.ts";
 import { matchGrant, usageOf } from "./grant.ts";
 import { findMatchedLimits, type MatchedLimit, MICROS_PER_UNIT } from "./limit-facts.ts";
 
-/** A decision, and the bar that made it. */
+/** A decision, with the bar that caused it. */
 interface Restricted {
   decision: Decision;
   bar?: Bar;

@@ -306,7 +306,7 @@ function evaluateLimit(
   };
 }
 
-/** Returns the denial because of the agent, whatever the policies answer; null if there is none. */
+/** Returns the denial of an agent that may not act at all; null if there is none. Overrides every policy. */
 export function findAgentBar(
   request: Pick<ActionRequest, "agent_id" | "tool">,
   facts: Pick<Facts, "agent" | "key_ended" | "require_registered_agents">,

@@ -28,7 +28,7 @@ import { findMember, type PreviewPart } from "./preview.ts";
 import { resolveObligations } from "./resolve-obligations.ts";
 
 /** The history under which actions are stored by their key. No policy can have this name. */
-const EFFECTS = { policy: "@effect", basis: "" };
+const EFFECT_SPAN = { policy: "@effect", basis: "" };
 /** Maximum number of characters of a key. */
 const MAX_KEY = 512;
 /** Retention of stored keys: 100 years, because an unknown outcome blocks until a person settles it. */
@@ -92,7 +92,7 @@ export function findEffects(submitted: Evaluation): MatchedEffect[] {
 
 /** The keys of policies in shadow mode are separate, because they block nothing. */
 const spanOf = ({ shadow }: CompiledPolicy, key: string): HistorySpan => ({
-  ...EFFECTS,
+  ...EFFECT_SPAN,
   subject: sha256Hex(canonicalBytes(shadow ? ["shadow", key] : [key])),
   since: 0,
   limit: MAX_READ,
@@ -205,7 +205,7 @@ function findOwnMemberships(evaluation: Evaluation, effect: Effect): HistoryMemb
   if (effect === "deny") return histories;
   const effects = findEffects(evaluation).flatMap(({ span }) => (typeof span === "string" ? [] : span.subject));
   const until = evaluation.now + RETENTION_MS;
-  return [...histories, ...[...new Set(effects)].map((subject) => ({ ...EFFECTS, subject, until }))];
+  return [...histories, ...[...new Set(effects)].map((subject) => ({ ...EFFECT_SPAN, subject, until }))];
 }
 
 /**
@@ -236,7 +236,7 @@ export function mayBePlaced(
   action: Pick<ActionRequest, "agent_id" | "tool" | "operation">,
   effect: Effect,
 ): boolean {
-  if (span.policy === EFFECTS.policy) return compiled.hasEffectKeys && effect !== "deny";
+  if (span.policy === EFFECT_SPAN.policy) return compiled.hasEffectKeys && effect !== "deny";
   return mayBelongTo(compiled, span, action, effect);
 }
 

@@ -80,7 +80,12 @@ export interface Explanation {
   policies: PolicyExplanation[];
 }
 
-const BARRED: readonly ReasonCode[] = ["KEY_ENDED", "AGENT_NOT_REGISTERED", "AGENT_SUSPENDED", "TOOL_NOT_ALLOWED"];
+const CODES_WITHOUT_POLICIES: readonly ReasonCode[] = [
+  "KEY_ENDED",
+  "AGENT_NOT_REGISTERED",
+  "AGENT_SUSPENDED",
+  "TOOL_NOT_ALLOWED",
+];
 
 /** @param now the current time in milliseconds since the epoch */
 export function explain(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Explanation {
@@ -88,7 +93,7 @@ export function explain(compiled: CompiledPolicySet, request: ActionRequest, fac
   // The policies were evaluated only if every bar is limited to one policy, because such a bar overrides only the
   // answer of that policy.
   const barred = facts.bars?.some(({ policy }) => policy === null) === true;
-  if (barred || BARRED.includes(decision.reason_code)) return { decision, policies: [] };
+  if (barred || CODES_WITHOUT_POLICIES.includes(decision.reason_code)) return { decision, policies: [] };
   const evaluation = new Evaluation(compiled, request, facts, now);
   const policies = compiled.policies.map((policy) => {
     const definition = compiled.document.policies[policy.order]?.definition as PolicyDocument;

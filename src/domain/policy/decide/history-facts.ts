@@ -151,11 +151,11 @@ function toPastAction(row: PastActionRow, { members, keep }: CompiledHistory, no
 }
 
 /** Statuses of actions whose result was reported. */
-const REPORTED: readonly ActionStatus[] = ["succeeded", "failed"];
+const REPORTED_STATUSES: readonly ActionStatus[] = ["succeeded", "failed"];
 
 /** Returns the members of the result that `keep` lists; {} before the report; null if the result cannot be read. */
 function readResult({ result, status, erased_at }: PastActionRow, keep: CompiledHistory["keep"]): JsonObject | null {
-  if (result === null) return REPORTED.includes(status) || erased_at !== null ? null : {};
+  if (result === null) return REPORTED_STATUSES.includes(status) || erased_at !== null ? null : {};
   return keepMembers((JSON.parse(result) as { meta: JsonObject }).meta, keep);
 }
 
