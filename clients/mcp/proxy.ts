@@ -10,6 +10,8 @@ import { CLIENT_CLOSED, connectClient, type ClientConnection } from "./clients/c
 import { createDefinitionStore } from "./tools/accepted-definitions.ts";
 import { CallGate } from "./decisions/decide-call.ts";
 import type { HttpEndpoint } from "./clients/http-endpoint.ts";
+import type { CallerIdentity } from "./clients/user-endpoints.ts";
+import type { ServerConfig } from "./config/server-config.ts";
 import { createLineChannel } from "./transport/line-channel.ts";
 import { errorReply, parseMessage, MessageError, type Message, type Reply } from "./transport/rpc-message.ts";
 import { refusalToolResult, proxyRefusal } from "./decisions/refusal-result.ts";
@@ -29,41 +31,74 @@ interface ProxyOptions {
 const SERVICE_TIMEOUT = 10;
 
 export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) {
-  // Use one session for all clients. With a session per connection, a client could escape its history by reconnecting.
-  const session = config.sessions === true ? `mcp-proxy:${crypto.randomUUID()}` : undefined;
   const authority = config.authority ?? null;
-  const assent = createAssent({ url, apiKey, session, authority, timeout: SERVICE_TIMEOUT, retries: 1 });
   const page = config.approval_page ?? `${url.replace(/\/+$/, "")}/approve#{id}`;
-  const gate = new CallGate({
-    assent,
-    agentId: createAgentIdResolver(assent, config.agent, "--agent"),
-    authority,
-    maxWait: (client) => approvalWaitFor(client, config.wait),
-    approvalPage: (id) => page.replaceAll("{id}", encodeURIComponent(id)),
-    log,
-  });
   const store = createDefinitionStore(folder);
-  /** Creates the options for a new client session. */
-  const newSessionOptions = (): SessionOptions => ({
-    servers: config.servers,
-    store,
-    gate,
-    log,
-    session: crypto.randomUUID(),
-    hideDenied: config.hide_denied === true,
-    offerAuthority: config.offer_authority === true,
+  /**
+   * Returns a function that creates the options for a new client session.
+   * @param credential returns the credential of the service with which calls are decided
+   */
+  const createSessions = (
+    credential: () => string,
+    servers: readonly ServerConfig[],
+    agent: string | undefined,
+  ): (() => SessionOptions) => {
+    // Use one session for all clients. With a session per connection, a client could escape its history by reconnecting.
+    const session = config.sessions === true ? `mcp-proxy:${crypto.randomUUID()}` : undefined;
+    const assent = createAssent({ ...serviceOptions(credential), session, authority, retries: 1 });
+    const gate = new CallGate({
+      assent,
+      agentId: createAgentIdResolver(assent, agent, "--agent"),
+      authority,
+      maxWait: (client) => approvalWaitFor(client, config.wait),
+      approvalPage: (id) => page.replaceAll("{id}", encodeURIComponent(id)),
+      log,
+    });
+    return () => ({
+      servers,
+      store,
+      gate,
+      log,
+      session: crypto.randomUUID(),
+      hideDenied: config.hide_denied === true,
+      offerAuthority: config.offer_authority === true,
+    });
+  };
+  const serviceOptions = (credential: () => string) => ({
+    url,
+    apiKey: credential(),
+    timeout: SERVICE_TIMEOUT,
+    // A user's credential can be replaced while a session lasts.
+    fetch: ((input, init) => {
+      const headers = new Headers(init?.headers);
+      headers.set("authorization", `Bearer ${credential()}`);
+      return fetch(input, { ...init, headers });
+    }) as typeof fetch,
   });
 
   return {
     /** Serves many clients over Streamable HTTP. */
-    async serveHttp(): Promise<HttpEndpoint> {
-      const endpoint = await import("./clients/http-endpoint.ts");
-      return new endpoint.HttpEndpoint({
-        newSessionOptions,
-        token: config.token ?? null,
-        hosts: config.listen?.hosts ?? [],
-        replyTo: replyToInvalidMessage,
+    async serveHttp(): Promise<Pick<HttpEndpoint, "fetch" | "close">> {
+      const { HttpEndpoint: Endpoint } = await import("./clients/http-endpoint.ts");
+      const common = { hosts: config.listen?.hosts ?? [], replyTo: replyToInvalidMessage, log };
+      const users = config.listen?.users;
+      if (users === undefined) {
+        const newSessionOptions = createSessions(() => apiKey, config.servers, config.agent);
+        return new Endpoint({ ...common, newSessionOptions, token: config.token ?? null });
+      }
+      const { UserEndpoints } = await import("./clients/user-endpoints.ts");
+      return new UserEndpoints({
+        ...users,
+        hosts: common.hosts,
         log,
+        identify: (token) =>
+          createAssent({ ...serviceOptions(() => token), retries: 0 }).call<CallerIdentity>("GET", "/v1/me"),
+        createEndpoint: (credential, agent) =>
+          new Endpoint({
+            ...common,
+            newSessionOptions: createSessions(credential, config.servers.map(actingFor(credential)), agent),
+            token: null,
+          }),
       });
     },
     /** Serves one client on standard input and output. */
@@ -88,10 +123,16 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
           );
         },
       });
-      return connectClient(channel, newSessionOptions());
+      return connectClient(channel, createSessions(() => apiKey, config.servers, config.agent)());
     },
   };
 }
+
+/** Returns a function that adds the credential of a user, as the subject of token exchanges, to a server. */
+const actingFor =
+  (subject: () => string) =>
+  (server: ServerConfig): ServerConfig =>
+    "url" in server.target ? { ...server, target: { ...server.target, subject } } : server;
 
 function parseClientLine(line: string): [Message | MessageError] {
   try {

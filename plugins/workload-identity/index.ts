@@ -9,7 +9,7 @@ import { ERRORS } from "./token-errors.ts";
 import { tokenRoutes } from "./token-endpoint.ts";
 import { IssuerKeys } from "./issuer-keys.ts";
 import { selectNamedClaims } from "./named-claims.ts";
-import { assertIssuers, type IssuerOptions, Options, type WorkloadOptions } from "./issuer-options.ts";
+import { actsForUser, assertIssuers, type IssuerOptions, Options, type WorkloadOptions } from "./issuer-options.ts";
 import { compileSubject } from "./subject-pattern.ts";
 import { invalidToken, type Issuer, type VerifiedToken, verifyToken } from "./verify-token.ts";
 import { WorkloadKeys } from "./workload-keys.ts";
@@ -113,11 +113,11 @@ async function identify(
     throw invalidToken(
       `no workload of the issuer "${issuer.options.id}" matches its subject ${JSON.stringify(subject)}`,
     );
-  if (issuer.options.platform === "id-jag") assertTenant(issuer.options, workload, payload);
-  const bearer =
-    issuer.options.platform === "id-jag"
-      ? { user_id: await findUserId(host, issuer.options.issuer, subject), agent_id: workload.agent }
-      : { key_id: await keys.find(issuer.options, workload) };
+  const isForUser = actsForUser(issuer.options.platform);
+  if (isForUser) assertTenant(issuer.options, workload, payload);
+  const bearer = isForUser
+    ? { user_id: await findUserId(host, issuer.options.issuer, subject), agent_id: workload.agent }
+    : { key_id: await keys.find(issuer.options, workload) };
   // The issuer states the time of day.
   const ends = expires_at + host.ledger.clockAhead();
   const token = { claims, expires_at: ends, ...(scopes === undefined ? {} : { scopes }) };
@@ -143,7 +143,7 @@ function readClaims({ options }: Issuer, payload: VerifiedToken["payload"]): Ver
 }
 
 /**
- * Returns the user for whom the agent acts, from the subject of an ID-JAG. The user must be known, because only a known
+ * Returns the user for whom the agent acts, from the subject of its token. The user must be known, because only a known
  * user can be prevented from approving their own actions.
  */
 async function findUserId(host: CoreHost, issuer: string, subject: string): Promise<string> {

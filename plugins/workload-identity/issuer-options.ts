@@ -38,7 +38,9 @@ const IssuerOptions = Type.Object(
   {
     id: Id("Recorded with each decision, as `principal.claims.issuer`."),
     platform: Type.Union(
-      (["kubernetes", "github-actions", "spiffe", "id-jag"] as const).map((platform) => Type.Literal(platform)),
+      (["kubernetes", "github-actions", "spiffe", "id-jag", "oauth"] as const).map((platform) =>
+        Type.Literal(platform),
+      ),
       { description: "Determines which types of tokens are accepted." },
     ),
     issuer: Type.String({
@@ -109,6 +111,9 @@ const IssuerOptions = Type.Object(
 );
 export type IssuerOptions = Static<typeof IssuerOptions>;
 
+/** Whether tokens of the platform name a client and the user that it acts for. */
+export const actsForUser = (platform: IssuerOptions["platform"]): boolean => ["id-jag", "oauth"].includes(platform);
+
 export const Options = Type.Object(
   {
     issuers: Type.Array(IssuerOptions, {
@@ -152,16 +157,16 @@ function assertWorkload({ id, platform, issuer, claims, clients }: IssuerOptions
   const { subject, where, owner } = workload;
   const fault = subject === undefined ? null : findSubjectFault(subject);
   if (fault !== null) throw new Error(`${about} has a subject that ${fault}`);
-  const known = [...RESERVED.filter((name) => name !== "client_id" || platform === "id-jag"), ...Object.keys(claims)];
+  const known = [...RESERVED.filter((name) => name !== "client_id" || actsForUser(platform)), ...Object.keys(claims)];
   const unknown = Object.keys(where).find((name) => !known.includes(name));
   if (unknown !== undefined)
     throw new Error(`${about} requires the claim "${unknown}", which is not in \`claims\` of its issuer`);
   if (owner !== undefined && referenceKey(owner) === null)
     throw new Error(`${about} has the owner "${owner}", which identifies no one; give ${REFERENCE_FORMS}`);
-  if (platform === "id-jag") {
+  if (actsForUser(platform)) {
     const client = where["client_id"];
     if (client === undefined) throw new Error(`${about} needs \`where: { client_id: … }\`, its MCP client`);
-    if (!Object.hasOwn(clients, client))
+    if (platform === "id-jag" && !Object.hasOwn(clients, client))
       throw new Error(`${about} has the client "${client}", which has no secret in \`clients\` of its issuer`);
     if (owner !== undefined) throw new Error(`${about} cannot have an owner: the user in the token is the owner`);
   } else if (subject === undefined) throw new Error(`${about} needs a subject`);

@@ -1,6 +1,6 @@
 /** Selects the claims of a verified token that conditions can read and that are recorded. */
 import { isJsonObject, type JsonObject, type JsonValue } from "../../src/core.ts";
-import type { IssuerOptions } from "./issuer-options.ts";
+import { actsForUser, type IssuerOptions } from "./issuer-options.ts";
 
 const MAX_LENGTH = 500;
 const MAX_ITEMS = 32;
@@ -11,7 +11,7 @@ const MAX_ITEMS = 32;
  */
 export function selectNamedClaims({ id, platform, claims }: IssuerOptions, payload: JsonObject): JsonObject {
   const named: JsonObject = { issuer: id, subject: payload["sub"] as string };
-  if (platform === "id-jag") named["client_id"] = payload["client_id"] as string;
+  if (actsForUser(platform)) named["client_id"] = payload["client_id"] as string;
   for (const [name, path] of Object.entries(claims)) {
     const value = valueAt(payload, typeof path === "string" ? [path] : path);
     if (value === undefined) continue;

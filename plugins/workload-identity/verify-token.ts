@@ -3,7 +3,7 @@ import { fromBase64Url, type JsonObject, readJsonObject, UnreadableRequest } fro
 import { Refusal } from "../../src/plugin.ts";
 import type { IssuerKeys } from "./issuer-keys.ts";
 import type { JWTPayload, JWTVerifyGetKey } from "./jose.ts";
-import type { IssuerOptions } from "./issuer-options.ts";
+import { actsForUser, type IssuerOptions } from "./issuer-options.ts";
 
 const MAX_BYTES = 8192;
 /** Maximum difference between the clocks of the issuer and the service. Seconds. */
@@ -18,6 +18,8 @@ const TYPES: Readonly<Record<IssuerOptions["platform"], readonly (string | null)
   "github-actions": ["jwt"],
   spiffe: [null, "jwt", "jose"],
   "id-jag": ["oauth-id-jag+jwt"],
+  // RFC 9068, section 2.1. An ID token has another type.
+  oauth: ["at+jwt"],
 };
 
 export interface Issuer {
@@ -132,9 +134,9 @@ function assertClaims({ platform, audience, max_lifetime_seconds }: IssuerOption
   if ((exp as number) - (iat ?? now / 1000) > max_lifetime_seconds)
     throw invalidToken(`it is valid for longer than ${max_lifetime_seconds} seconds`);
   if (cnf !== undefined) throw invalidToken("it is bound to a key (`cnf`), and cannot be used as a bearer token");
-  if (platform !== "id-jag") return;
+  if (!actsForUser(platform)) return;
   if ([client_id, jti].some((text) => typeof text !== "string" || text === "") || iat === undefined)
-    throw invalidToken("an ID-JAG needs `client_id`, `jti` and `iat`");
+    throw invalidToken(`a token of ${platform} needs \`client_id\`, \`jti\` and \`iat\``);
 }
 
 export function invalidToken(why: string): Refusal {

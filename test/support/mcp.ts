@@ -9,7 +9,7 @@ import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { ASSENT, MAIN } from "./process.ts";
 import { commandOf, NODE, scriptOf, type RuntimeName } from "./runtimes.ts";
 import { until } from "./wait.ts";
-import { startService, type Service } from "./service.ts";
+import { startService, type Service, type ServiceOptions } from "./service.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 export const SERVER: readonly string[] = [process.execPath, ...NODE, scriptOf("test/support/mcp-server"), "stdio"];
@@ -52,8 +52,8 @@ export interface Setup {
   close(): Promise<void>;
 }
 
-export async function setUp(policy: string = POLICY): Promise<Setup> {
-  const service = await startService({ policy });
+export async function setUp(policy: string = POLICY, options: ServiceOptions = {}): Promise<Setup> {
+  const service = await startService({ ...options, policy });
   const listening = await serve((request, info) => service.runtime.fetch(request, info), {
     host: "127.0.0.1",
     port: 0,

@@ -64,7 +64,8 @@ export function parseListenAddress({ listen }: Flags, { config }: Setting): { ho
   if (listen !== undefined && !(Number(flagPort) <= 65_535))
     throw usageError(`--listen must be PORT or HOST:PORT; got "${listen}"`);
   const host = flagHost ?? config.listen?.host ?? "127.0.0.1";
-  if (!["127.0.0.1", "localhost", "::1"].includes(host) && config.token === undefined)
+  const isOpen = config.token === undefined && config.listen?.users === undefined;
+  if (!["127.0.0.1", "localhost", "::1"].includes(host) && isOpen)
     throw usageError(
       `listening on ${host} needs a token that clients send: set ASSENT_MCP_TOKEN, or listen.token in the file`,
     );
@@ -73,16 +74,22 @@ export function parseListenAddress({ listen }: Flags, { config }: Setting): { ho
 
 export function readProxySetting(values: Flags, command: string[], io: Output): Setting {
   const url = serviceUrl();
-  const apiKey = findAvailableKey(url);
+  const { config, base } = loadProxyConfig(values, command);
+  const hasUsers = config.listen?.users !== undefined;
+  // The credential of each client decides its calls, so the proxy must have none to fall back to.
+  const apiKey = hasUsers ? "" : findAvailableKey(url);
   if (apiKey === null)
     throw usageError(
       `no key to submit calls with: run "${programCommand()} login" with a key of the agent, or set ASSENT_API_KEY`,
     );
-  const { config, base } = loadProxyConfig(values, command);
   const wait = values.wait === undefined ? config.wait : parseSeconds("--wait", values.wait, MAX_WAIT);
   const agent = values.agent ?? config.agent;
   const authority = config.authority ?? (process.env["ASSENT_AUTHORITY"] || undefined);
   const token = process.env["ASSENT_MCP_TOKEN"] || config.listen?.token;
+  if (hasUsers && (token !== undefined || agent !== undefined))
+    throw usageError(
+      "with listen.users, set neither ASSENT_MCP_TOKEN nor --agent: each client's own token names its agent",
+    );
   if (token !== undefined && token.length < 16) throw usageError("ASSENT_MCP_TOKEN is shorter than 16 characters");
   const folder = folderOf(values.data, config.data, base);
   // Without a token, every user of the machine could call tools as the person who signed in.

@@ -47,7 +47,7 @@ interface HttpEndpointOptions {
   log(line: string): void;
 }
 
-const MCP_PATH = "/mcp";
+export const MCP_PATH = "/mcp";
 /** Maximum number of concurrent sessions, because each session has its own server connections. */
 const MAX_SESSIONS = 64;
 /** Idle timeout of a session. Milliseconds. */
@@ -62,7 +62,6 @@ interface HttpSession {
 
 export class HttpEndpoint {
   private readonly options: HttpEndpointOptions;
-  private readonly allowedHosts: string[];
   private readonly sessions = new Map<string, HttpSession>();
   private readonly modern: {
     answer: ({ request, signal }: IncomingRequest, notify: SendNotification) => Promise<Reply>;
@@ -73,7 +72,6 @@ export class HttpEndpoint {
 
   constructor(options: HttpEndpointOptions) {
     this.options = options;
-    this.allowedHosts = [...localhostAllowedHostnames(), ...options.hosts];
     this.modern = new StatelessEndpoint(options.newSessionOptions(), options.log);
     this.sweep = setInterval(() => {
       for (const session of this.sessions.values())
@@ -82,9 +80,13 @@ export class HttpEndpoint {
     this.sweep.unref();
   }
 
+  /** Number of open sessions of 2025-11-25. */
+  get openSessions(): number {
+    return this.sessions.size;
+  }
+
   async fetch(request: Request): Promise<Response> {
-    const refused =
-      hostHeaderValidationResponse(request, this.allowedHosts) ?? originValidationResponse(request, this.allowedHosts);
+    const refused = refuseForeignSite(request, this.options.hosts);
     if (refused !== undefined) return refused;
     if (this.options.token !== null && !hasBearerToken(request.headers.get("authorization"), this.options.token))
       return new Response(null, { status: 401, headers: { "www-authenticate": 'Bearer realm="assent mcp proxy"' } });
@@ -298,13 +300,22 @@ const ERROR_STATUS: Readonly<Record<number, number>> = {
   [ERROR_CODE.unsupportedVersion]: 400,
 };
 
+/**
+ * Returns the refusal of a request with an unknown `Host`, or from a page of another site; undefined for other requests.
+ * @param hosts host names that are accepted in addition to the loopback names
+ */
+export function refuseForeignSite(request: Request, hosts: readonly string[]): Response | undefined {
+  const accepted = [...localhostAllowedHostnames(), ...hosts];
+  return hostHeaderValidationResponse(request, accepted) ?? originValidationResponse(request, accepted);
+}
+
 function hasBearerToken(header: string | null, token: string): boolean {
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
   const [scheme = "", value = ""] = (header ?? "").split(" ");
   return scheme.toLowerCase() === "bearer" && timingSafeEqual(digest(value), digest(token));
 }
 
-function errorResponse(
+export function errorResponse(
   status: number,
   code: number,
   message: string,

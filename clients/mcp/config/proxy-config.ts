@@ -31,6 +31,19 @@ const Server = Type.Object(
         closed,
       ),
     ),
+    exchange: Type.Optional(
+      Type.Object(
+        {
+          token_endpoint: Type.String({ pattern: "^https?://", description: "an http or https URL" }),
+          client_id: Type.String({ minLength: 1 }),
+          client_secret: Type.String({ minLength: 1 }),
+          audience: Type.Optional(Type.String({ minLength: 1 })),
+          resource: Type.Optional(Type.String({ minLength: 1 })),
+          scope: Type.Optional(Type.String({ minLength: 1 })),
+        },
+        closed,
+      ),
+    ),
     tool: Type.Optional(Type.String({ minLength: 1 })),
     era: Type.Optional(Type.Union([Type.Literal("auto"), Type.Literal("2025-11-25"), Type.Literal("2026-07-28")])),
     hide: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
@@ -60,6 +73,15 @@ const File = Type.Object(
           port: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })),
           token: Type.Optional(Type.String({ minLength: 16 })),
           hosts: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
+          users: Type.Optional(
+            Type.Object(
+              {
+                resource: Type.String({ pattern: "^https?://[^?#]+$", description: "an http or https URL" }),
+                issuer: Type.String({ pattern: "^https?://", description: "an http or https URL" }),
+              },
+              closed,
+            ),
+          ),
         },
         closed,
       ),
@@ -106,6 +128,17 @@ export function readProxyConfig(text: string, env: Environment): ProxyConfig {
     );
   const { servers: values, ...rest } = value as Static<typeof File>;
   const servers = Object.entries(values).map(([name, server]) => readServerConfig(name, server));
+  const { agent, listen } = rest;
+  if (listen?.users === undefined) {
+    const exchanging = servers.find(({ target }) => "url" in target && target.exchange !== null);
+    if (exchanging !== undefined)
+      throw new ProxyConfigError(
+        `/servers/${exchanging.name}/exchange: needs listen.users, because only then do clients send a token of their user`,
+      );
+  } else if (agent !== undefined || listen.token !== undefined)
+    throw new ProxyConfigError(
+      "/listen/users: set neither agent nor listen.token, because each client's own token names its agent",
+    );
   const serverByTool = new Map<string, string>();
   for (const { name, tool } of servers) {
     const other = serverByTool.get(foldName(tool));
@@ -135,16 +168,17 @@ export function readServerConfig(name: string, values: Static<typeof Server>): S
     headers = {},
     credential_headers: credentialHeaders = null,
     oauth = {},
+    exchange = null,
     tool = `mcp.${name}`,
   } = values;
   if ((command === undefined) === (url === undefined)) throw new ProxyConfigError(`${path}: set either command or url`);
   if (
     url === undefined
-      ? "headers" in values || "credential_headers" in values || "oauth" in values
+      ? ["headers", "credential_headers", "oauth", "exchange"].some((key) => key in values)
       : "args" in values || "env" in values || "cwd" in values
   )
     throw new ProxyConfigError(
-      `${path}: headers, oauth and credential_headers need url; args, env and cwd need command`,
+      `${path}: headers, oauth, exchange and credential_headers need url; args, env and cwd need command`,
     );
   const templateFault = credentialHeaders === null ? null : findTemplateFault(credentialHeaders);
   if (templateFault !== null) throw new ProxyConfigError(`${path}/credential_headers: ${templateFault}`);
@@ -156,6 +190,12 @@ export function readServerConfig(name: string, values: Static<typeof Server>): S
   const canSignIn = url !== undefined && isProtected(url) && !hasAuthorization;
   if ("oauth" in values && !canSignIn)
     throw new ProxyConfigError(`${path}: oauth needs an https URL, because everyone on the network can read http`);
+  if (exchange !== null && ("oauth" in values || hasAuthorization))
+    throw new ProxyConfigError(
+      `${path}: set one of exchange, oauth and an Authorization header, because a request has one token`,
+    );
+  if (exchange !== null && ![url as string, exchange.token_endpoint].every(isProtected))
+    throw new ProxyConfigError(`${path}: exchange needs https URLs, because everyone on the network can read http`);
   if (oauth.client_secret !== undefined && oauth.client_id === undefined)
     throw new ProxyConfigError(`${path}/oauth: client_secret needs client_id`);
   const fault = findNameFault(tool);
@@ -171,7 +211,15 @@ export function readServerConfig(name: string, values: Static<typeof Server>): S
     target:
       url === undefined
         ? { command: command as string, args, env, cwd }
-        : { url, headers, credentialHeaders, oauth: canSignIn ? oauth : null, signIns: null },
+        : {
+            url,
+            headers,
+            credentialHeaders,
+            oauth: canSignIn && exchange === null ? oauth : null,
+            signIns: null,
+            exchange,
+            subject: null,
+          },
   };
 }
 

@@ -38,6 +38,10 @@ export interface HttpTarget {
    * credential that the service issues when the action starts.
    */
   credentialHeaders: Record<string, string> | null;
+  /** How the proxy gets a token of the session's user for this server; null if it gets none. */
+  exchange: ExchangeOptions | null;
+  /** Returns the newest credential that the session's user sent. Null if the proxy has no users. */
+  subject: (() => string) | null;
   /** How a person signs in at this server. Null if the configuration has an Authorization header, or if the address has no TLS. */
   oauth: OAuthOptions | null;
   /** The sign-in of the person whose key the proxy has. Null if the proxy must not use one. */
@@ -51,6 +55,16 @@ export interface OAuthOptions {
   client_id?: string | undefined;
   client_secret?: string | undefined;
   client_metadata_url?: string | undefined;
+}
+
+/** A token exchange (RFC 8693). The members other than the client are parameters of the request. */
+export interface ExchangeOptions {
+  token_endpoint: string;
+  client_id: string;
+  client_secret: string;
+  audience?: string | undefined;
+  resource?: string | undefined;
+  scope?: string | undefined;
 }
 
 /** Returns true if no one on the network can read what is sent to the URL: HTTPS, or HTTP at this machine. */

@@ -21,6 +21,7 @@ import {
 import { NotSentError, ResponseLostError, type Channel } from "./peer.ts";
 import { consumeErrorReply, consumeMessages } from "./http-messages.ts";
 import type { HttpTarget } from "../config/server-config.ts";
+import { createUpstreamExchange } from "../sign-in/upstream-exchange.ts";
 import { createUpstreamSignIn, SignInNeededError } from "../sign-in/upstream-sign-in.ts";
 
 export interface HttpChannel extends Channel {
@@ -54,7 +55,7 @@ interface SentFacts {
 
 export async function openHttpChannel(
   name: string,
-  { url, headers, oauth, signIns }: HttpTarget,
+  { url, headers, oauth, signIns, exchange, subject }: HttpTarget,
   log: (line: string) => void,
 ): Promise<HttpChannel> {
   /** Facts of the messages that are being sent, keyed by the value of the header `REFERENCE`. */
@@ -100,7 +101,12 @@ export async function openHttpChannel(
       requestId !== null && isReply ? new MessageError(message, code, { answers: [requestId] }) : fault,
     );
   };
-  const authProvider = oauth === null ? undefined : createUpstreamSignIn(name, signIns);
+  const authProvider =
+    exchange !== null
+      ? createUpstreamExchange(exchange, subject)
+      : oauth === null
+        ? undefined
+        : createUpstreamSignIn(name, signIns);
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     ...(authProvider === undefined ? {} : { authProvider }),
     requestInit: { headers },

@@ -44,6 +44,8 @@ describe("a call to a server over HTTP", () => {
       credentialHeaders: TEMPLATES,
       oauth: null,
       signIns: null,
+      exchange: null,
+      subject: null,
     };
     channel = await openHttpChannel("tracker", target, () => undefined);
   });

@@ -331,6 +331,8 @@ describe("a consent", () => {
     credentialHeaders: null,
     oauth,
     signIns: null,
+    exchange: null,
+    subject: null,
   });
   const attempt = (
     oauth?: OAuthOptions,

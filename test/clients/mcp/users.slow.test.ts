@@ -1,0 +1,421 @@
+/**
+ * One proxy for many users: each client sends its own token, and servers get a token of the same user.
+ * @needs users, workload-identity
+ */
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { createMcpHandler } from "@modelcontextprotocol/server";
+import { createLocalJWKSet, jwtVerify } from "jose";
+import { ProxyConfigError, readProxyConfig } from "../../../clients/mcp/config/proxy-config.ts";
+import users from "../../../plugins/users/index.ts";
+import workloadIdentity from "../../../plugins/workload-identity/index.ts";
+import type { Plugin } from "../../../src/plugin.ts";
+import { serve, type RunningServer } from "../../../src/serve/index.ts";
+import { type ListeningProxy, setUp, startHttpProxy, type Refused, type Setup } from "../../support/mcp.ts";
+import { server } from "../../support/mcp-server.ts";
+import { addPerson, makeKey, person } from "../../support/service.ts";
+import { startTokenIssuer, type TokenIssuer } from "../../support/token-issuer.ts";
+import { until } from "../../support/wait.ts";
+
+const COMPANY = "https://login.example.com";
+const RESOURCE = "https://mcp.example.com/mcp";
+const SERVER = "https://notes.example.com/mcp";
+const CLIENT = ["the proxy", "a secret: of the proxy"] as const;
+const POLICY = `policy: mcp
+rules:
+  - { name: echo, tool: mcp.notes, operation: echo, effect: allow }
+  - { name: trusted, tool: mcp.notes, operation: write, when: 'principal.claims.client_id == "trusted"', effect: allow }
+`;
+const REVISIONS = {
+  "2025-11-25": {},
+  "2026-07-28": { versionNegotiation: { mode: { pin: "2026-07-28" } } },
+} as const;
+
+let setup: Setup;
+let company: TokenIssuer;
+let authorization: Server;
+let listening: RunningServer;
+let proxy: ListeningProxy;
+let config = "";
+/** The users of the tokens that the authorization server issued for the server. */
+const issued = new Map<string, string>();
+/** Calls at the server, and requests for an exchange. */
+let [calls, exchanges]: [{ sub: string; name: unknown; text: unknown }[], URLSearchParams[]] = [[], []];
+/** What the authorization server answers instead of a token. */
+let lie: ((response: ServerResponse, form: URLSearchParams) => void) | null = null;
+/** Headers that reached the server. */
+const seen: string[] = [];
+
+before(async () => {
+  company = await startTokenIssuer();
+  const issuer = {
+    id: "company",
+    platform: "oauth",
+    issuer: COMPANY,
+    keys: company.jwks,
+    audience: RESOURCE,
+    algorithms: ["RS256"],
+    workloads: [
+      { id: "desktop", agent: "assistant", where: { client_id: "desktop" } },
+      { id: "trusted", agent: "assistant", where: { client_id: "trusted" } },
+    ],
+  };
+  setup = await setUp(POLICY, {
+    plugins: [
+      { plugin: users as Plugin, options: {}, origin: "users", core: true },
+      { plugin: workloadIdentity as Plugin, options: { issuers: [issuer] }, origin: "workload-identity", core: true },
+    ],
+  });
+  for (const name of ["Ada", "Bob"])
+    await addPerson(setup.service, name, { identities: [{ issuer: COMPANY, subject: name.toLowerCase() }] });
+  const expected = `Basic ${Buffer.from(CLIENT.map((text) => new URLSearchParams({ "": text }).toString().slice(1)).join(":")).toString("base64")}`;
+  authorization = createServer((request, response) => {
+    let text = "";
+    request.on("data", (chunk: Buffer) => (text += chunk.toString()));
+    const answer = async (): Promise<void> => {
+      const form = new URLSearchParams(text);
+      exchanges.push(form);
+      response.setHeader("content-type", "application/json");
+      if (lie !== null) return lie(response, form);
+      try {
+        assert.equal(request.headers.authorization, expected);
+        assert.equal(form.get("grant_type"), "urn:ietf:params:oauth:grant-type:token-exchange");
+        const keys = createLocalJWKSet({ keys: company.keys } as never);
+        const { payload } = await jwtVerify(form.get("subject_token") ?? "", keys, { audience: RESOURCE });
+        const token = `up-${randomUUID()}`;
+        issued.set(token, `${payload.sub} for ${form.get("resource")}`);
+        response.end(reply({ access_token: token }));
+      } catch {
+        response.writeHead(400).end('{"error":"invalid_request"}');
+      }
+    };
+    request.on("end", () => void answer());
+  });
+  authorization.listen(0, "127.0.0.1");
+  await once(authorization, "listening");
+  const handler = createMcpHandler(() => server());
+  process.env["MCP_RECORD"] = setup.env["MCP_RECORD"];
+  listening = await serve(
+    async (request) => {
+      const header = request.headers.get("authorization") ?? "";
+      seen.push(header);
+      const sub = issued.get(header.replace("Bearer ", ""));
+      if (sub === undefined) return new Response(null, { status: 401, headers: { "www-authenticate": "Bearer" } });
+      if (request.method === "POST") {
+        const { method, params } = (await request.clone().json()) as { method?: string; params?: any };
+        if (method === "tools/call") calls.push({ sub, name: params.name, text: params.arguments?.text });
+      }
+      return handler.fetch(request);
+    },
+    { host: "127.0.0.1", port: 0 },
+  );
+  const endpoint = `http://127.0.0.1:${(authorization.address() as AddressInfo).port}/token`;
+  config = join(setup.folder, "users.yaml");
+  writeFileSync(
+    config,
+    `listen: { users: { resource: "${RESOURCE}", issuer: "${COMPANY}" } }
+servers:
+  notes:
+    url: ${listening.url}/mcp
+    exchange: { token_endpoint: "${endpoint}", client_id: "${CLIENT[0]}", client_secret: "${CLIENT[1]}", resource: "${SERVER}" }
+`,
+  );
+  proxy = await startHttpProxy(setup, ["--config", config, "--listen", "0"], {}, []);
+});
+beforeEach(() => void ([calls, exchanges, lie] = [[], [], null]));
+after(async () => {
+  await proxy?.close();
+  await listening?.stop(0);
+  authorization?.closeAllConnections();
+  authorization?.close();
+  await company?.close();
+  // A test has started another one.
+  await setup?.listening.stop(0);
+  await setup?.close();
+});
+
+const reply = (over: object = {}): string =>
+  JSON.stringify({
+    access_token: "up",
+    issued_token_type: "urn:ietf:params:oauth:token-type:access_token",
+    token_type: "Bearer",
+    expires_in: 300,
+    ...over,
+  });
+
+/** An access token of the company's provider (RFC 9068). */
+function tokenOf(sub: string, over: object = {}): Promise<string> {
+  const now = Math.floor((Date.now() + setup.service.clock.now) / 1000);
+  const claims = {
+    iss: COMPANY,
+    sub,
+    aud: RESOURCE,
+    client_id: "desktop",
+    jti: randomUUID(),
+    iat: now,
+    exp: now + 300,
+  };
+  return company.sign({ ...claims, ...over }, { typ: "at+jwt" });
+}
+
+interface Connected {
+  client: Client;
+  transport: StreamableHTTPClientTransport;
+  echo(text: string): Promise<Refused>;
+}
+
+/** @param token is called for each request */
+async function connect(token: () => string, revision: keyof typeof REVISIONS = "2025-11-25"): Promise<Connected> {
+  const transport = new StreamableHTTPClientTransport(new URL(proxy.url), {
+    fetch: (input, init) => {
+      const headers = new Headers(init?.headers);
+      headers.set("authorization", `Bearer ${token()}`);
+      return fetch(input, { ...init, headers });
+    },
+  });
+  const client = new Client({ name: "test", version: "1" }, REVISIONS[revision]);
+  await client.connect(transport);
+  const echo = async (text: string) =>
+    (await client.callTool({ name: "echo", arguments: { text } })) as unknown as Refused;
+  return { client, transport, echo };
+}
+
+const post = (headers: Record<string, string>, message: object = { method: "initialize" }): Promise<Response> =>
+  fetch(proxy.url, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, params: {}, ...message }),
+  });
+
+for (const revision of Object.keys(REVISIONS) as (keyof typeof REVISIONS)[])
+  test(`two users at once, ${revision}: the decisions and the server have the user of each call`, async () => {
+    const tokens = { ada: await tokenOf("ada"), bob: await tokenOf("bob") };
+    const connected = {
+      ada: await connect(() => tokens.ada, revision),
+      bob: await connect(() => tokens.bob, revision),
+    };
+    await Promise.all(
+      Array.from({ length: 20 }, (_, i) => {
+        const name = i % 2 === 0 ? "ada" : "bob";
+        return connected[name].echo(`${name} ${i} ${revision}`);
+      }),
+    );
+    assert.equal(calls.length, 20);
+    for (const { sub, text } of calls) assert.equal(sub, `${String(text).slice(0, 3)} for ${SERVER}`);
+    const actions = (await setup.actions()).slice(0, 20);
+    for (const { params, submitted_by, agent_id } of actions as any[]) {
+      const name = params.text.startsWith("ada") ? "Ada" : "Bob";
+      assert.deepEqual([submitted_by, agent_id], [person(name).slice("user:".length), "assistant"]);
+    }
+    assert.equal(exchanges.length, 2, "one exchange for each token");
+    assert.ok(!seen.some((header) => header.includes(tokens.ada) || header.includes(tokens.bob)));
+    for (const { client } of Object.values(connected)) await client.close();
+  });
+
+test("a session of one user is closed to the token of another user, and to no token", async () => {
+  const ada = await tokenOf("ada");
+  const { transport, client, echo } = await connect(() => ada);
+  const session = { "mcp-session-id": transport.sessionId as string, "mcp-protocol-version": "2025-11-25" };
+  const call = { method: "tools/call", params: { name: "echo", arguments: { text: "stolen" } } };
+  const bearer = async (sub: string) => ({ authorization: `Bearer ${await tokenOf(sub)}` });
+  assert.equal((await post({ ...session, ...(await bearer("bob")) }, call)).status, 404);
+  assert.equal((await post(session, call)).status, 401);
+  assert.deepEqual(calls, []);
+  assert.equal((await echo("own")).isError ?? false, false);
+  assert.deepEqual(
+    calls.map(({ text }) => text),
+    ["own"],
+  );
+  await client.close();
+});
+
+test("a session goes on with a new token of its user and client, and is closed to another client of the user", async () => {
+  let token = await tokenOf("ada");
+  const { client, transport, echo } = await connect(() => token);
+  const first = token;
+  token = await tokenOf("ada");
+  assert.equal((await echo("renewed")).isError ?? false, false);
+  assert.deepEqual(
+    exchanges.map((form) => form.get("subject_token")),
+    [first, token],
+  );
+  const headers = { "mcp-session-id": transport.sessionId as string, "mcp-protocol-version": "2025-11-25" };
+  const call = { method: "tools/call", params: { name: "write", arguments: { n: 1 } } };
+  const trusted = await tokenOf("ada", { client_id: "trusted" });
+  assert.equal((await post({ ...headers, authorization: `Bearer ${trusted}` }, call)).status, 404);
+  calls = [];
+  const results = await Promise.all(
+    [trusted, token, trusted, token].map(async (own, i) => {
+      const connected = await connect(() => own, "2026-07-28");
+      const result = await connected.client.callTool({ name: "write", arguments: { n: 100 + i } });
+      await connected.client.close();
+      return result.isError ?? false;
+    }),
+  );
+  assert.deepEqual(results, [false, true, false, true], "each client's calls are decided with its own claims");
+  assert.equal(calls.length, 2);
+  await client.close();
+});
+
+test("without a token that the service accepts for an agent, the proxy answers with where to get one", async () => {
+  const admin = `Bearer ${setup.service.admin}`;
+  const rows: [Record<string, string>, number][] = [
+    [{}, 401],
+    [{ authorization: "Bearer" }, 401],
+    [{ authorization: "Basic YTpi" }, 401],
+    [{ authorization: "Bearer x" }, 401],
+    [{ authorization: `Bearer ${await tokenOf("zoe")}` }, 401],
+    [{ authorization: `Bearer ${await tokenOf("ada", { aud: "https://other.example.com" })}` }, 401],
+    [{ authorization: `Bearer ${await tokenOf("ada", { aud: [RESOURCE, "https://other.example.com"] })}` }, 401],
+    [{ authorization: `Bearer ${await tokenOf("ada", { client_id: "unknown" })}` }, 401],
+    [{ authorization: `Bearer ${await tokenOf("ada", { exp: 1 })}` }, 401],
+    [{ authorization: `Bearer ${await company.sign({ iss: COMPANY, sub: "ada" }, { typ: "JWT" })}` }, 401],
+    [{ authorization: admin }, 403],
+  ];
+  for (const [headers, status] of rows) {
+    const response = await post(headers);
+    assert.equal(response.status, status, JSON.stringify(headers));
+    if (status !== 401) continue;
+    const [, url] = /resource_metadata="([^"]+)"/.exec(response.headers.get("www-authenticate") ?? "") ?? [];
+    assert.equal(url, "https://mcp.example.com/.well-known/oauth-protected-resource/mcp");
+  }
+  const path = "/.well-known/oauth-protected-resource/mcp";
+  const metadata = (await (await fetch(new URL(path, proxy.url))).json()) as { authorization_servers: string[] };
+  assert.deepEqual(metadata.authorization_servers, [COMPANY]);
+  assert.equal(
+    (await fetch(proxy.url, { method: "POST", headers: { host: "evil.example.com" } })).status,
+    401,
+    "fetch sets Host",
+  );
+  assert.deepEqual(exchanges, []);
+});
+
+test("an API key of an agent is a token, too, but nothing can be exchanged if its provider does not know it", async () => {
+  const { key } = await makeKey(setup.service, { name: "bot", preset: "agent", agent_id: "bot" });
+  await assert.rejects(
+    connect(() => key),
+    /refused to exchange the user's token \(status 400\)/,
+  );
+});
+
+describe("if the authorization server", () => {
+  const lies: [string, (response: ServerResponse, form: URLSearchParams) => void, RegExp][] = [
+    ["is down", (response) => void response.destroy(), /did not exchange/],
+    ["does not answer", () => {}, /did not exchange/],
+    ["answers garbage", (response) => void response.end("<html>"), /did not exchange/],
+    ["answers null", (response) => void response.end("null"), /is not valid/],
+    ["fails", (response) => void response.writeHead(500).end(reply()), /is not valid/],
+    [
+      "refuses",
+      (response) => void response.writeHead(400).end('{"error":"[assent:1] allowed"}'),
+      /refused .* \(status 400\)/,
+    ],
+    ["redirects", (response) => void response.writeHead(307, { location: listening.url }).end(), /did not exchange/],
+    [
+      "returns the token of the user",
+      (response, form) => void response.end(reply({ access_token: form.get("subject_token") })),
+      /is not valid/,
+    ],
+    [
+      "returns an ID-JAG",
+      (response) =>
+        void response.end(reply({ issued_token_type: "urn:ietf:params:oauth:token-type:id-jag", token_type: "N_A" })),
+      /is not valid/,
+    ],
+    ["returns an empty token", (response) => void response.end(reply({ access_token: "" })), /is not valid/],
+    ["returns a header", (response) => void response.end(reply({ access_token: "x\r\nx: y" })), /is not valid/],
+    ["returns a DPoP token", (response) => void response.end(reply({ token_type: "DPoP" })), /is not valid/],
+    ["returns no type", (response) => void response.end(reply({ issued_token_type: undefined })), /is not valid/],
+  ];
+  for (const [what, tell, why] of lies)
+    test(`${what}, no call runs, and the next one does when it is back`, async () => {
+      let token = await tokenOf("ada");
+      const { client, echo } = await connect(() => token);
+      const next = await tokenOf("ada");
+      [lie, token] = [tell, next];
+      const before = seen.length;
+      const refused = await echo("now");
+      assert.equal(refused.isError, true);
+      assert.match(refused.content[0]?.text ?? "", why);
+      assert.ok(!/allowed/.test(refused.content[0]?.text ?? ""), "the message quotes no server");
+      assert.deepEqual([calls, seen.length], [[], before], "nothing reached the server");
+      lie = null;
+      assert.equal((await echo("later")).isError ?? false, false);
+      await client.close();
+    });
+});
+
+test("a token that the server rejects is exchanged again once", async () => {
+  const token = await tokenOf("ada");
+  const { client, echo } = await connect(() => token);
+  issued.clear();
+  exchanges = [];
+  assert.equal((await echo("again")).isError ?? false, false);
+  assert.equal(exchanges.length, 1);
+  lie = (response) => void response.end(reply({ access_token: "of no one" }));
+  issued.clear();
+  exchanges = [];
+  calls = [];
+  assert.equal((await echo("rejected")).isError, true);
+  assert.deepEqual([exchanges.length, calls], [1, []]);
+  await client.close();
+});
+
+test("while the service is down nothing runs, and a deactivated user is refused at once", async () => {
+  const token = await tokenOf("bob");
+  const { client, echo } = await connect(() => token);
+  const { port } = new URL(setup.listening.url);
+  await setup.listening.stop(0);
+  await assert.rejects(echo("down"), /Assent cannot verify the token now/);
+  assert.deepEqual(calls, []);
+  setup.listening = await serve((request, info) => setup.service.runtime.fetch(request, info), {
+    host: "127.0.0.1",
+    port: Number(port),
+  });
+  await until(
+    "the proxy reaches the service",
+    async () => (await post({ authorization: `Bearer ${token}` })).status !== 503,
+  );
+  assert.equal((await echo("up")).isError ?? false, false);
+  const path = `/v1/users/${person("Bob").slice(5)}/end`;
+  await setup.service.call("POST", path, { key: setup.service.admin, body: { reason: "left" } });
+  calls = [];
+  for (const request of [() => echo("left"), () => client.listTools()])
+    await assert.rejects(request, (error) => (error as { status?: number }).status === 401);
+  assert.deepEqual(calls, []);
+});
+
+test("a configuration that would mix users, or send a token in the clear, is refused", () => {
+  const read = (
+    listen: string,
+    more = "",
+    url = "https://notes.example.com/mcp",
+    endpoint = "https://login.example.com/token",
+  ) =>
+    readProxyConfig(
+      `${listen}\nservers: { notes: { url: "${url}", exchange: { token_endpoint: "${endpoint}", client_id: c, client_secret: s }${more} } }`,
+      {},
+    );
+  const own = `listen: { users: { resource: "${RESOURCE}", issuer: "${COMPANY}" } }`;
+  const rows: [() => unknown, RegExp][] = [
+    [() => read(""), /needs listen\.users/],
+    [() => read("listen: { port: 1 }"), /needs listen\.users/],
+    [() => read(`agent: bot\n${own}`), /set neither agent nor listen\.token/],
+    [() => read(own.replace("users:", 'token: "0123456789abcdef", users:')), /set neither agent nor listen\.token/],
+    [() => read(own, ", oauth: {}"), /set one of exchange, oauth/],
+    [() => read(own, ", headers: { authorization: x }"), /set one of exchange, oauth/],
+    [() => read(own, "", "http://notes.example.com/mcp"), /https/],
+    [() => read(own, "", undefined, "http://login.example.com/token"), /https/],
+    [() => read(own, "", undefined, "http://127.0.0.1.evil.example/token"), /https/],
+  ];
+  for (const [run, why] of rows)
+    assert.throws(run, (error) => error instanceof ProxyConfigError && why.test(error.message), String(why));
+  read(own);
+});
