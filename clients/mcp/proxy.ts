@@ -69,11 +69,11 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
     apiKey: credential(),
     timeout: SERVICE_TIMEOUT,
     // A user's credential can be replaced while a session lasts.
-    fetch: ((input, init) =>
-      fetch(input, {
-        ...init,
-        headers: { ...init?.headers, authorization: `Bearer ${credential()}` },
-      })) as typeof fetch,
+    fetch: ((input, init) => {
+      const headers = new Headers(init?.headers);
+      headers.set("authorization", `Bearer ${credential()}`);
+      return fetch(input, { ...init, headers });
+    }) as typeof fetch,
   });
 
   return {

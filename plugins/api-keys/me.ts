@@ -18,6 +18,9 @@ const Me = Type.Object(
       description: "Principal of the caller in records: `user:<id>`, or `key:<id>` of a key without an owner.",
     }),
     scopes: Type.Array(Type.String(), { description: "All scopes of this key, with presets and `admin` expanded." }),
+    claims: Type.Record(Type.String(), Type.Unknown(), {
+      description: "Verified claims of a workload's token, as conditions read them. Empty for a key.",
+    }),
     key: Type.Object(
       {
         id: Type.String({ format: "uuid" }),
@@ -77,6 +80,7 @@ export function meRoutes(host: CoreHost) {
           json: {
             principal: credential.principal,
             scopes: host.scopes.filter((scope) => credential.hasScope(scope)),
+            claims: credential.workload?.claims ?? {},
             key: { id, name, owner, agent_id, expires_at: expires_at === null ? null : toRfc3339(expires_at) },
           },
         };

@@ -1,15 +1,17 @@
 /**
- * Serves many users over Streamable HTTP. Each client sends a credential of the service that acts for its user. Each user and
- * agent has an own endpoint, so no session, task or connection to a server is shared between two of them.
+ * Serves many users over Streamable HTTP. Each client sends a credential of the service that acts for its user. Credentials
+ * share an endpoint, with its sessions, tasks and connections to servers, only if the service decides all their calls alike.
  */
-import { AsyncLocalStorage } from "node:async_hooks";
 import { AssentError, Unauthorized, RequestRefused } from "../../typescript/index.ts";
-import { ERROR_CODE } from "../transport/rpc-message.ts";
+import { canonicalText } from "../../../src/domain/canonical.ts";
+import { ERROR_CODE, type JsonObject } from "../transport/rpc-message.ts";
 import { errorResponse, type HttpEndpoint, MCP_PATH, refuseForeignSite } from "./http-endpoint.ts";
 
 /** What the service says about a credential (`GET /v1/me`). */
 export interface CallerIdentity {
   principal?: string;
+  scopes?: string[];
+  claims?: JsonObject;
   key?: { id?: string; agent_id?: string | null };
 }
 
@@ -21,13 +23,16 @@ interface UserEndpointsOptions {
   hosts: readonly string[];
   /** Asks the service who a credential acts for. @throws AssentError */
   identify(credential: string): Promise<CallerIdentity>;
-  /** @param credential returns the credential of the request that is being handled; an empty string outside of requests */
+  /** @param credential returns the newest credential of this user, agent, claims and scopes */
   createEndpoint(credential: () => string, agent: string): HttpEndpoint;
   log(line: string): void;
 }
 
 interface UserEndpoint {
   endpoint: HttpEndpoint;
+  credential: string;
+  /** Number of the request that had this credential. */
+  request: number;
   lastUsed: number;
 }
 
@@ -41,11 +46,8 @@ export class UserEndpoints {
   private readonly options: UserEndpointsOptions;
   private readonly metadataUrl: string;
   private readonly users = new Map<string, UserEndpoint>();
-  /**
-   * The credential of the request that is being handled. The credentials of one user and agent can differ in claims and
-   * scopes, so each request is decided with its own.
-   */
-  private readonly credentials = new AsyncLocalStorage<string>();
+  /** Number of requests so far. */
+  private requests = 0;
   private readonly sweep: NodeJS.Timeout;
 
   constructor(options: UserEndpointsOptions) {
@@ -66,6 +68,8 @@ export class UserEndpoints {
       return Response.json({ resource, authorization_servers: [issuer], bearer_methods_supported: ["header"] });
     const [, credential] = /^bearer +([\x21-\x7e]{1,16384})$/i.exec(request.headers.get("authorization") ?? "") ?? [];
     if (credential === undefined) return this.challenge("");
+    // The service can answer an earlier request later.
+    const number = ++this.requests;
     let identity: CallerIdentity;
     try {
       // Ask for each request, because the credential can have been revoked.
@@ -81,14 +85,15 @@ export class UserEndpoints {
       unavailable.headers.set("retry-after", "5");
       return unavailable;
     }
-    const { principal, key: { id, agent_id: agent } = {} } = identity ?? {};
-    if (typeof principal !== "string" || typeof id !== "string" || typeof agent !== "string")
+    const { principal, scopes, claims, key: { id, agent_id: agent } = {} } = identity ?? {};
+    if (typeof principal !== "string" || typeof id !== "string" || scopes === undefined || claims === undefined)
+      return errorResponse(502, ERROR_CODE.internal, "the answer of the service is not valid; nothing was done");
+    if (typeof agent !== "string")
       return errorResponse(403, ERROR_CODE.invalidRequest, "the token is not bound to an agent; send one of an agent");
-    // Two keys of one owner can have different rights, so the principal alone is not enough.
-    const user = this.open(JSON.stringify([principal, id, agent]), agent);
+    const user = this.open(canonicalText([principal, id, agent, scopes, claims]), credential, number, agent);
     return user === null
       ? errorResponse(503, ERROR_CODE.internal, "there are too many users; try again later")
-      : this.credentials.run(credential, () => user.endpoint.fetch(request));
+      : user.endpoint.fetch(request);
   }
 
   async close(): Promise<void> {
@@ -96,14 +101,18 @@ export class UserEndpoints {
     await Promise.all([...this.users.values()].map(({ endpoint }) => endpoint.close()));
   }
 
-  /** Returns the endpoint of the user and agent; null if there are too many. */
-  private open(identity: string, agent: string): UserEndpoint | null {
-    const known = this.users.get(identity);
-    if (known !== undefined) return Object.assign(known, { lastUsed: Date.now() });
-    if (this.users.size >= MAX_USERS) return null;
-    const endpoint = this.options.createEndpoint(() => this.credentials.getStore() ?? "", agent);
-    const user = { endpoint, lastUsed: Date.now() };
-    this.users.set(identity, user);
+  /** Returns the endpoint of an identity, from now on with the newest credential; null if there are too many. */
+  private open(identity: string, credential: string, request: number, agent: string): UserEndpoint | null {
+    let user = this.users.get(identity);
+    if (user === undefined) {
+      if (this.users.size >= MAX_USERS) return null;
+      const created = { credential, request } as UserEndpoint;
+      created.endpoint = this.options.createEndpoint(() => created.credential, agent);
+      this.users.set(identity, created);
+      user = created;
+    }
+    user.lastUsed = Date.now();
+    if (request > user.request) Object.assign(user, { credential, request });
     return user;
   }
 

@@ -14,9 +14,6 @@ const EARLY_MS = 10_000;
 /** Lifetime of a token if its authorization server states none, and the maximum. Milliseconds. */
 const [DEFAULT_MS, MAX_MS] = [60_000, 3_600_000];
 
-/** Maximum number of credentials of one user and agent whose tokens are in memory. */
-const MAX_EXCHANGES = 16;
-
 interface Exchanged {
   token: string;
   /** Milliseconds of the monotonic clock. */
@@ -24,37 +21,27 @@ interface Exchanged {
 }
 
 /**
- * @param subject returns the credential of the request that is being handled; null if the proxy has no users
+ * @param subject returns the newest credential of the session's user; null if the proxy has no users
  */
 export function createUpstreamExchange(options: ExchangeOptions, subject: (() => string) | null): AuthProvider {
-  /** The newest exchanges, by credential. Each credential has its own, because two of a user can have other scopes. */
-  const exchanges = new Map<string, { token: Promise<string>; expiresAt: number }>();
-  const needSubject = (): string => {
-    const credential = subject?.() ?? "";
-    if (credential === "") throw new SignInNeededError("there is no request of a user whose token could be exchanged");
-    return credential;
-  };
-  const start = (credential: string): Promise<string> => {
-    const issued = exchange(options, credential);
-    const entry = { token: issued.then(({ token }) => token), expiresAt: Infinity };
-    exchanges.delete(credential);
-    exchanges.set(credential, entry);
-    for (const oldest of exchanges.keys()) if (exchanges.size > MAX_EXCHANGES) exchanges.delete(oldest);
-    issued.then(
-      ({ expiresAt }) => (entry.expiresAt = expiresAt),
-      () => exchanges.get(credential) === entry && exchanges.delete(credential),
-    );
-    return entry.token;
-  };
+  let newest: { credential: string; token: Promise<string>; expiresAt: number } | null = null;
   return {
-    async token() {
-      const credential = needSubject();
-      const known = exchanges.get(credential);
-      return known !== undefined && known.expiresAt > performance.now() ? known.token : start(credential);
+    token() {
+      if (subject === null) throw new SignInNeededError("its `exchange` needs `listen.users`");
+      const credential = subject();
+      if (newest?.credential === credential && newest.expiresAt > performance.now()) return newest.token;
+      const issued = exchange(options, credential);
+      const entry = { credential, token: issued.then(({ token }) => token), expiresAt: Infinity };
+      newest = entry;
+      issued.then(
+        ({ expiresAt }) => (entry.expiresAt = expiresAt),
+        () => (entry.expiresAt = -Infinity),
+      );
+      return entry.token;
     },
     // The official transport repeats the request once.
     async onUnauthorized() {
-      exchanges.delete(needSubject());
+      newest = null;
     },
   };
 }

@@ -42,6 +42,8 @@ describe("the configuration of the proxy", () => {
       credentialHeaders: null,
       oauth: null,
       signIns: null,
+      exchange: null,
+      subject: null,
     });
   });
 

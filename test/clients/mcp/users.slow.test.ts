@@ -79,7 +79,7 @@ before(async () => {
   authorization = createServer((request, response) => {
     let text = "";
     request.on("data", (chunk: Buffer) => (text += chunk.toString()));
-    request.on("end", async () => {
+    const answer = async (): Promise<void> => {
       const form = new URLSearchParams(text);
       exchanges.push(form);
       response.setHeader("content-type", "application/json");
@@ -95,7 +95,8 @@ before(async () => {
       } catch {
         response.writeHead(400).end('{"error":"invalid_request"}');
       }
-    });
+    };
+    request.on("end", () => void answer());
   });
   authorization.listen(0, "127.0.0.1");
   await once(authorization, "listening");
@@ -235,29 +236,31 @@ test("a session of one user is closed to the token of another user, and to no to
   await client.close();
 });
 
-test("a session goes on with a new token of its user, and each request is decided with its own token", async () => {
-  const [desktop, trusted] = [await tokenOf("ada"), await tokenOf("ada", { client_id: "trusted" })];
-  let token = desktop;
-  const { client, transport } = await connect(() => token);
-  const headers = { "mcp-session-id": transport.sessionId as string, "mcp-protocol-version": "2025-11-25" };
-  const write = async (own: string, n: number): Promise<string> => {
-    const call = { id: n, method: "tools/call", params: { name: "write", arguments: { n } } };
-    return (await post({ ...headers, authorization: `Bearer ${own}` }, call)).text();
-  };
-  const results = await Promise.all(
-    Array.from({ length: 12 }, (_, i) => write(i % 2 === 0 ? trusted : desktop, 100 + i)),
-  );
+test("a session goes on with a new token of its user and client, and is closed to another client of the user", async () => {
+  let token = await tokenOf("ada");
+  const { client, transport, echo } = await connect(() => token);
+  const first = token;
+  token = await tokenOf("ada");
+  assert.equal((await echo("renewed")).isError ?? false, false);
   assert.deepEqual(
-    results.map((text) => /"isError":true/.test(text)),
-    results.map((_, i) => i % 2 === 1),
-    results.join("\n"),
+    exchanges.map((form) => form.get("subject_token")),
+    [first, token],
   );
-  assert.equal(calls.length, 6);
-  token = trusted;
-  assert.equal(
-    ((await client.callTool({ name: "write", arguments: { n: 1 } })) as unknown as Refused).isError ?? false,
-    false,
+  const headers = { "mcp-session-id": transport.sessionId as string, "mcp-protocol-version": "2025-11-25" };
+  const call = { method: "tools/call", params: { name: "write", arguments: { n: 1 } } };
+  const trusted = await tokenOf("ada", { client_id: "trusted" });
+  assert.equal((await post({ ...headers, authorization: `Bearer ${trusted}` }, call)).status, 404);
+  calls = [];
+  const results = await Promise.all(
+    [trusted, token, trusted, token].map(async (own, i) => {
+      const connected = await connect(() => own, "2026-07-28");
+      const result = await connected.client.callTool({ name: "write", arguments: { n: 100 + i } });
+      await connected.client.close();
+      return result.isError ?? false;
+    }),
   );
+  assert.deepEqual(results, [false, true, false, true], "each client's calls are decided with its own claims");
+  assert.equal(calls.length, 2);
   await client.close();
 });
 
@@ -335,8 +338,8 @@ describe("if the authorization server", () => {
     test(`${what}, no call runs, and the next one does when it is back`, async () => {
       let token = await tokenOf("ada");
       const { client, echo } = await connect(() => token);
-      token = await tokenOf("ada");
-      lie = tell;
+      const next = await tokenOf("ada");
+      [lie, token] = [tell, next];
       const before = seen.length;
       const refused = await echo("now");
       assert.equal(refused.isError, true);

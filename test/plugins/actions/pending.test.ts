@@ -256,6 +256,7 @@ describe("GET /v1/me", () => {
     assert.deepEqual(body, {
       principal: person("ada"),
       scopes: ["metrics:read"],
+      claims: {},
       key: { id: made.id, name: "narrow", owner: person("Ada"), agent_id: null, expires_at: null },
     });
     const admin = (await service.call("GET", "/v1/me", { key: service.admin })).body;

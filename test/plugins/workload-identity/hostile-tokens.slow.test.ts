@@ -280,7 +280,11 @@ describe("claims", () => {
     const jag = { iss: COMPANY, sub: "ada", client_id: "desktop" };
     await assertRefused(sign(jag), /type jwt/);
     for (const missing of ["client_id", "jti", "iat"])
-      await assertRefused(sign({ ...jag, [missing]: undefined }, { typ: "oauth-id-jag+jwt" }), /a token of id-jag needs/, missing);
+      await assertRefused(
+        sign({ ...jag, [missing]: undefined }, { typ: "oauth-id-jag+jwt" }),
+        /a token of id-jag needs/,
+        missing,
+      );
     await assertRefused(sign({ ...jag, jti: "" }, { typ: "oauth-id-jag+jwt" }), /a token of id-jag needs/);
     await assertRefused(sign(jag, { typ: "oauth-id-jag+jwt" }), /exchange it for an access token at \/oauth\/token/);
   });

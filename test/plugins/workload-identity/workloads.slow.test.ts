@@ -638,14 +638,17 @@ test("the configurations in the documentation accept tokens of their platforms",
   const documented = blocks.flatMap(({ plugins }) => plugins[1].options.issuers) as { id: string }[];
   assert.deepEqual(
     documented.map(({ id }) => id),
-    ["github", "cluster", "mesh", "company"],
+    ["github", "cluster", "mesh", "company", "login"],
   );
   const keys = [github, cluster, mesh, company].map(({ jwks }) => jwks);
-  const options = { issuers: documented.map((issuer, at) => ({ ...issuer, keys: keys[at] })) };
+  const options = {
+    issuers: documented.map((issuer, at) => ({ ...issuer, keys: keys[at] ?? company.jwks })) as Record<string, any>[],
+  };
+  // The page has two configurations of one provider.
+  Object.assign(options.issuers[4] as object, { issuer: `${COMPANY}/api` });
   const documentedSecret = "a secret of a client that a variable contains";
-  const [company_] = options.issuers.slice(-1) as unknown as { clients: Record<string, string> }[];
-  assert.deepEqual(company_?.clients, { "mcp-desktop": "${MCP_DESKTOP_SECRET}" });
-  if (company_ !== undefined) company_.clients["mcp-desktop"] = documentedSecret;
+  assert.deepEqual(options.issuers[3]?.["clients"], { "mcp-desktop": "${MCP_DESKTOP_SECRET}" });
+  Object.assign(options.issuers[3] as object, { clients: { "mcp-desktop": documentedSecret } });
   const other = await startService({
     change: (config) => (config.server.public_url = AUDIENCE),
     plugins: [
@@ -667,5 +670,8 @@ test("the configurations in the documentation accept tokens of their platforms",
   const assertion = await company.sign(idJagClaims("nobody", { ...at, aud: AUDIENCE }), { typ: "oauth-id-jag+jwt" });
   const { body } = await exchange(other, { assertion, client_id: "mcp-desktop", client_secret: documentedSecret });
   assert.match(body.error_description, /never signed in/);
+  const access = idJagClaims("nobody", { ...at, iss: `${COMPANY}/api`, aud: "https://mcp.example.com/mcp" });
+  const { body: refused } = await other.call("GET", "/v1/me", { key: await company.sign(access, { typ: "at+jwt" }) });
+  assert.match(refused.detail, /never signed in/);
   await other.close();
 });
