@@ -27,7 +27,7 @@ const AUDIENCE = "https://assent.example.com";
 const GITHUB = "https://token.actions.githubusercontent.com";
 const CLUSTER = "https://kubernetes.default.svc.cluster.local";
 const COMPANY = "https://login.example.com";
-const SECRET = "a secret of a client, 32 characters or more";
+const SECRET = "q7Zt2XvB9rLw4KdY8sJm3HfP6cNg1TbA";
 const POLICY = `
 policy: workloads
 rules:
@@ -642,7 +642,7 @@ test("the configurations in the documentation accept tokens of their platforms",
   );
   const keys = [github, cluster, mesh, company].map(({ jwks }) => jwks);
   const options = { issuers: documented.map((issuer, at) => ({ ...issuer, keys: keys[at] })) };
-  const documentedSecret = "a secret of a client that a variable contains";
+  const documentedSecret = "e8Wc5RyU1oKi7MvD3hXz9GqT2sBn6JfL";
   const [company_] = options.issuers.slice(-1) as unknown as { clients: Record<string, string> }[];
   assert.deepEqual(company_?.clients, { "mcp-desktop": "${MCP_DESKTOP_SECRET}" });
   if (company_ !== undefined) company_.clients["mcp-desktop"] = documentedSecret;
