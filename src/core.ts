@@ -317,6 +317,7 @@ export { isSecureOrigin } from "./domain/loopback.ts";
 export { verifyPasskeySignature } from "./identity/passkey-signature.ts";
 export { parseCoseKey } from "./domain/passkey-key.ts";
 export { openText, sealText } from "./identity/sealed-text.ts";
+export { describeSecretWeakness } from "./identity/secret-strength.ts";
 export {
   digestEmail,
   domainOfEmail,

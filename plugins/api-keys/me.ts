@@ -27,7 +27,9 @@ const Me = Type.Object(
         name: Type.String(),
         owner: NullableString,
         agent_id: NullableString,
-        expires_at: NullableString,
+        expires_at: Type.Union([Type.String(), Type.Null()], {
+          description: "Expiry of the key, or of the workload's token.",
+        }),
       },
       { additionalProperties: false },
     ),
@@ -74,7 +76,8 @@ export function meRoutes(host: CoreHost) {
       scope: host.scopes,
       responses: { 200: { description: "The key of the request.", schema: Me } },
       handle({ credential }) {
-        const { id, name, owner, agent_id, expires_at } = credential.key;
+        const { id, name, owner, agent_id } = credential.key;
+        const expires_at = credential.workload?.expires_at ?? credential.key.expires_at;
         return {
           status: 200,
           json: {

@@ -1,5 +1,5 @@
 /** Options of the plugin in `assent.yaml`, and the checks that a schema cannot express. */
-import { REFERENCE_FORMS, referenceKey } from "../../src/core.ts";
+import { describeSecretWeakness, REFERENCE_FORMS, referenceKey } from "../../src/core.ts";
 import { Type, type Static } from "../../src/plugin.ts";
 import { findSubjectFault } from "./subject-pattern.ts";
 
@@ -92,7 +92,7 @@ const IssuerOptions = Type.Object(
       {
         default: {},
         description:
-          "For `id-jag`: the secret of each client, by its `client_id`. Generate it at random, and use environment variables.",
+          "For `id-jag`: the secret of each client, by its `client_id`. Generate it with `openssl rand -hex 32`, and use environment variables.",
       },
     ),
     resources: Type.Array(Type.String({ pattern: "^https?://[^\\s?#]+$", maxLength: 500 }), {
@@ -148,6 +148,13 @@ export function assertIssuers(issuers: readonly IssuerOptions[], self: string | 
       );
     if (issuer.platform !== "id-jag" && Object.keys(issuer.clients).length + issuer.resources.length > 0)
       throw new Error(`${about} cannot have \`clients\` or \`resources\`, which are for id-jag`);
+    for (const [client, secret] of Object.entries(issuer.clients)) {
+      const weakness = describeSecretWeakness(secret);
+      if (weakness !== null)
+        throw new Error(
+          `the secret of the client "${client}" of ${about} can be guessed: it ${weakness}; generate one with \`openssl rand -hex 32\``,
+        );
+    }
     for (const workload of issuer.workloads) assertWorkload(issuer, workload);
   }
 }

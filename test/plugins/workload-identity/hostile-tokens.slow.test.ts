@@ -74,7 +74,7 @@ function configured(): object[] {
       platform: "id-jag",
       issuer: COMPANY,
       keys: ci.jwks,
-      clients: { desktop: "a secret of a client, 32 characters or more" },
+      clients: { desktop: "q7Zt2XvB9rLw4KdY8sJm3HfP6cNg1TbA" },
       workloads: [{ id: "desktop", agent: "desktop", where: { client_id: "desktop" } }],
     },
     {
@@ -445,6 +445,7 @@ test("options that no token could satisfy, or that could be read in two ways, st
     [withWorkload(jag, { owner: "user:x" }), /cannot have an owner/],
     [withWorkload(jag, { where: { client_id: "toString" } }), /the client "toString", which has no secret/],
     [[{ ...jag, clients: { desktop: "too short" } }], /clients/],
+    [[{ ...jag, clients: { desktop: "changeme".repeat(5) } }], /the client "desktop" .* can be guessed: it repeats/],
     [[{ ...jag, audience: `${AUDIENCE}/` }], /must have the audience https:\/\/assent\.example\.com, .* got/],
     [[{ ...first, clients: jag["clients"] }], /which are for id-jag/],
     [withWorkload(mesh, { subject: "spiffe://other.org/planner" }), /must have a subject in/],

@@ -22,9 +22,10 @@ const COMPANY = "https://login.example.com";
 const PARTNER = "https://login.partner.example";
 const GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const SECRETS = {
-  "mcp-desktop": "the secret of the desktop client, at random",
-  "mcp-mailer": "the secret: of the +mailer%20, at random",
+  "mcp-desktop": "q7Zt2XvB9rLw4KdY8sJm3HfP6cNg1TbA",
+  "mcp-mailer": 'Vx4: kT9+wQz2%20Lm7/Rb3=Jd8"Hs5&Gp1',
 };
+const PARTNER_SECRET = "e8Wc5RyU1oKi7MvD3hXz9GqT2sBn6JfL";
 const PRESET = ["actions:submit", "actions:read_own", "actions:execute", "events:read"];
 const POLICY = `policy: work
 rules: [{ name: calendar, tool: calendar, when: 'principal.claims.client_id == "mcp-desktop"', effect: allow }]
@@ -71,7 +72,7 @@ function configured(): Record<string, any>[] {
       issuer: PARTNER,
       keys: partner.jwks,
       claims: { tenant: "tenant" },
-      clients: { "mcp-desktop": "the secret of the partner's client, at random" },
+      clients: { "mcp-desktop": PARTNER_SECRET },
       workloads: [workload("guest", "mcp-desktop", { tenant: "acme" })],
     },
   ];
@@ -173,6 +174,8 @@ test("an ID-JAG gives an access token, with which the agent acts for the user", 
   assert.equal((await submit(access_token, "mailer")).body.code, "AGENT_MISMATCH");
   const { body } = await me(access_token);
   assert.deepEqual([body.key.agent_id, body.scopes], ["desktop", PRESET]);
+  const lasts = (Date.parse(body.key.expires_at) - (Date.now() + service.clock.now)) / 1000;
+  assert.ok(lasts > 300 && lasts <= expires_in + 1, `the key's expiry is that of the token, in ${lasts} s`);
 });
 
 test("the metadata leads to the endpoint, and names no issuer of ID-JAGs and no client", async () => {
@@ -239,7 +242,7 @@ describe("the client", () => {
   test("cannot use the secret that it has at one issuer with an ID-JAG of another issuer", async () => {
     const guest = { iss: PARTNER, sub: "gus", tenant: "acme" };
     await assertRefused(exchange(sign(guest, {}, partner)), "invalid_grant", /no issuer/);
-    const secret = basic("mcp-desktop", "the secret of the partner's client, at random");
+    const secret = basic("mcp-desktop", PARTNER_SECRET);
     await assertRefused(exchange(sign(), {}, secret), "invalid_grant", /no issuer/);
     const { body } = await exchange(sign(guest, {}, partner), {}, secret);
     assert.equal((await me(body.access_token)).body.key.agent_id, "guest");
@@ -256,7 +259,7 @@ describe("an ID-JAG", () => {
     const { jti } = JSON.parse(Buffer.from(assertion.split(".")[1] as string, "base64url").toString());
     await assertRefused(exchange(sign({ jti, exp: seconds() + 301 })), "invalid_grant", /exchanged before/);
     const guest = sign({ iss: PARTNER, sub: "gus", tenant: "acme", jti }, {}, partner);
-    const secret = basic("mcp-desktop", "the secret of the partner's client, at random");
+    const secret = basic("mcp-desktop", PARTNER_SECRET);
     assert.equal((await exchange(guest, {}, secret)).status, 200, "another issuer can use the same jti");
   });
 
@@ -331,7 +334,7 @@ describe("an ID-JAG", () => {
   });
 
   test("of a tenant is accepted only for a workload that names the tenant", async () => {
-    const secret = basic("mcp-desktop", "the secret of the partner's client, at random");
+    const secret = basic("mcp-desktop", PARTNER_SECRET);
     for (const tenant of ["evil", "", ["acme"]])
       await assertRefused(
         exchange(sign({ iss: PARTNER, sub: "gus", tenant }, {}, partner), {}, secret),
@@ -483,7 +486,7 @@ describe("an access token", () => {
       ["issuer", () => options.issuers.shift(), /no issuer/],
       [
         "secret",
-        (own) => (own["clients"] = { ...SECRETS, "mcp-desktop": "another secret of the desktop client" }),
+        (own) => (own["clients"] = { ...SECRETS, "mcp-desktop": "n3Fy8QkW5tZp2RxC7vLb4HdS9mJg6TuE" }),
         /secret/,
       ],
       ["workload", (own) => own["workloads"].shift(), /no workload/],

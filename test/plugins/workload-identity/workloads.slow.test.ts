@@ -27,7 +27,7 @@ const AUDIENCE = "https://assent.example.com";
 const GITHUB = "https://token.actions.githubusercontent.com";
 const CLUSTER = "https://kubernetes.default.svc.cluster.local";
 const COMPANY = "https://login.example.com";
-const SECRET = "a secret of a client, 32 characters or more";
+const SECRET = "q7Zt2XvB9rLw4KdY8sJm3HfP6cNg1TbA";
 const POLICY = `
 policy: workloads
 rules:
@@ -646,7 +646,7 @@ test("the configurations in the documentation accept tokens of their platforms",
   };
   // The page has two configurations of one provider.
   Object.assign(options.issuers[4] as object, { issuer: `${COMPANY}/api` });
-  const documentedSecret = "a secret of a client that a variable contains";
+  const documentedSecret = "e8Wc5RyU1oKi7MvD3hXz9GqT2sBn6JfL";
   assert.deepEqual(options.issuers[3]?.["clients"], { "mcp-desktop": "${MCP_DESKTOP_SECRET}" });
   Object.assign(options.issuers[3] as object, { clients: { "mcp-desktop": documentedSecret } });
   const other = await startService({
