@@ -47,7 +47,7 @@ async function checkAgents(vendor: VendorApi, vendorAgent: string | undefined): 
   for await (const { agent } of vendor.sessions(vendorAgent)) {
     count += 1;
     for (const each of listAgents(agent)) {
-      const name = `${String(each["name"] ?? "")} (${String(each["id"] ?? "")})`;
+      const name = `${textOf(each["name"])} (${textOf(each["id"])})`;
       for (const tools of findUnasked(each["tools"])) unasked.set(name, (unasked.get(name) ?? new Set()).add(tools));
     }
   }
@@ -64,6 +64,8 @@ async function checkAgents(vendor: VendorApi, vendorAgent: string | undefined): 
     ...(problems.length > 0 ? problems : [{ check, state: "ok", text: `each tool has ${ASKS}` } as const]),
   ];
 }
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "?");
 
 /** Returns the agent of a session and its sub-agents. */
 function listAgents(agent: unknown): JsonObject[] {
@@ -86,7 +88,7 @@ export function findUnasked(tools: unknown): string[] {
     const preset = { enabled: true, policy: type === "mcp_toolset" ? ASKS : "always_allow" };
     const byDefault = readTool(default_config, preset);
     const listed = (Array.isArray(configs) ? configs.filter(isJsonObject) : []).map((config) => ({
-      name: String(config["name"]),
+      name: textOf(config["name"]),
       ...readTool(config, byDefault),
     }));
     const names = listed.filter(isUnasked).map(({ name, policy }) => `${name} (${policy})`);

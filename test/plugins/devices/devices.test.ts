@@ -280,7 +280,9 @@ describe("a machine", () => {
 
   test("is enrolled by the command after one confirmation, and reports at once", async () => {
     const people = await startPeople({ pluginOptions: { devices: OPTIONS } });
-    const server = await serve((request, info) => people.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
+    const open = (port: number) =>
+      serve((request, info) => people.runtime.fetch(request, info), { host: "127.0.0.1", port });
+    let server = await open(0);
     people.runtime.listensAt(server.port);
     const folder = temporaryFolder("assent-enrol-");
     const before = { ...process.env };
@@ -295,6 +297,11 @@ describe("a machine", () => {
       await until("the link is printed", () => shown.includes("challenge="));
       const [, typed = "", link = ""] = /the code (\S+):\s+(\S+)/.exec(shown) ?? [];
       assert.ok(link.startsWith(`${origin}/#/enrol-device?`), link);
+      // The command goes on waiting while the service restarts.
+      await server.stop(0);
+      await people.restart();
+      server = await open(server.port);
+      people.runtime.listensAt(server.port);
       const { challenge, ...machine } = Object.fromEntries(new URLSearchParams(link.split("?")[1]));
       const body = { challenge, code: typed.toLowerCase(), machine };
       assert.equal((await eva.call("POST", "/v1/devices/confirm", body)).status, 201);

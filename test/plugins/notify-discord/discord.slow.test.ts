@@ -194,6 +194,7 @@ describe("votes", () => {
       assert.deepEqual([form.body.type, form.body.data.flags], [4, 64]);
       assert.match(form.body.data.embeds[0].description, /amount: 500/);
       assert.equal(await statusOf(id), "pending_approval");
+      await service.restart();
       const voted = await press({ body: form.body.data }, 0);
       assert.equal(voted.body.type, 7);
       assert.match(voted.body.data.content, /Your vote is recorded\. The request is approved\./);

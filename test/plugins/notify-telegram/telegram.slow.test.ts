@@ -194,6 +194,7 @@ describe("votes", () => {
       const form = await message(ANNA, "Confirm that you approve");
       assert.match(form.body.text, /amount: 500/);
       assert.equal(await statusOf(id), "pending_approval");
+      await service.restart();
       assert.equal((await press(form, 0)).status, 200);
       assert.equal(await statusOf(id), "approved");
       assert.match(notice(), /Your vote is recorded\. The request is approved\./);
