@@ -214,9 +214,7 @@ function readTexts(output: JsonValue, isStrict = false): Texts {
       if (parsed !== null) visit(parsed.value, true);
     } else if (typeof value === "number") single.push(String(value));
     else if (Array.isArray(value)) {
-      const parts = value.flatMap((item) =>
-        isJsonObject(item) && typeof item["text"] === "string" ? item["text"] : [],
-      );
+      const parts = value.flatMap(listItemTexts);
       if (parts.length > 1) joined.push(parts.join(""));
       for (const item of value) visit(item, isInText);
     } else if (isJsonObject(value))
@@ -229,6 +227,15 @@ function readTexts(output: JsonValue, isStrict = false): Texts {
   };
   visit(output);
   return { single, joined, mediaTypes };
+}
+
+/** Returns the texts of a content item of MCP: its own, that of an embedded resource, or those of a prompt's message. */
+function listItemTexts(item: JsonValue): string[] {
+  if (!isJsonObject(item)) return [];
+  const { text, resource, content } = item;
+  if (typeof text === "string") return [text];
+  if (typeof content === "string") return [content];
+  return [resource, content].flatMap((inner) => (inner === undefined ? [] : [inner].flat().flatMap(listItemTexts)));
 }
 
 function hasType(type: string, output: JsonValue, mediaType: string | null, { mediaTypes }: Texts): boolean {

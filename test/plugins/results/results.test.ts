@@ -138,6 +138,25 @@ describe("what patterns find", () => {
     for (const output of [
       { content: [text("AKIAIOSF"), text("ODNN7EXAMPLE")] },
       [text("AKIAIOSF"), { type: "image", data: "" }, text("ODNN7EXAMPLE")],
+      { content: [text("AKIAIOSF"), { type: "resource", resource: { uri: "a:b", text: "ODNN7EXAMPLE" } }] },
+      {
+        contents: [
+          { uri: "a:b", text: "AKIAIOSF" },
+          { uri: "a:c", text: "ODNN7EXAMPLE" },
+        ],
+      },
+      {
+        messages: [
+          { role: "user", content: text("AKIAIOSF") },
+          { role: "user", content: text("ODNN7EXAMPLE") },
+        ],
+      },
+      {
+        messages: [
+          { role: "user", content: "AKIAIOSF" },
+          { role: "user", content: [text("ODNN7EXAMPLE")] },
+        ],
+      },
       { [KEY]: 1 },
     ]) {
       const body = await inspected("files", output);
