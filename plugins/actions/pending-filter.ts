@@ -159,21 +159,22 @@ async function searchActions(
   // A group member's search must not take longer because of actions that the member cannot see.
   const mayNarrow = isBounded && !("within" in credential.visibility);
   const text = mayNarrow ? await findContainedText(host, words, set) : undefined;
-  const candidates = new Set(actions.map(({ id }) => id));
   const found = new Set<string>();
   for await (const rows of text === undefined
-    ? readById(host, credential, [...candidates])
-    : readContaining(host, credential, text)) {
-    const wanted = rows.filter(({ id }) => candidates.has(id));
-    for (const { id } of await selectByWords(host, credential.key.id, words, wanted, set)) found.add(id);
-  }
+    ? readById(host, credential, actions)
+    : readContaining(host, credential, text))
+    for (const { id } of await selectByWords(host, credential.key.id, words, rows, set)) found.add(id);
   return actions.filter(({ id }) => found.has(id));
 }
 
-async function* readById(host: CoreHost, { key }: Credential, ids: readonly string[]): AsyncIterable<ActionRow[]> {
-  for (let from = 0; from < ids.length; from += SLICE) {
+async function* readById(
+  host: CoreHost,
+  { key }: Credential,
+  actions: readonly PendingAction[],
+): AsyncIterable<ActionRow[]> {
+  for (let from = 0; from < actions.length; from += SLICE) {
     await host.waitForReadSlot(key.id);
-    yield await host.storage.actionsById(ids.slice(from, from + SLICE));
+    yield await host.storage.actionsById(actions.slice(from, from + SLICE).map(({ id }) => id));
   }
 }
 
