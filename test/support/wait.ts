@@ -3,22 +3,26 @@
 /** Timeout of every wait. Far more than the slowest machine needs. */
 export const BOUND_MS = 240_000;
 
+/** Longest interval of polling, unless a test sets a longer one. */
+const LONG_INTERVAL_MS = 100;
+
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
  * Polls until `look` returns a value other than undefined, and returns it. Throws with the message `otherwise()` on
- * timeout.
+ * timeout. The interval grows with the time waited, because each look can be a request to a service.
  */
 export async function eventually<T>(
   look: () => T | undefined | Promise<T | undefined>,
   otherwise: () => string,
   everyMs = 20,
 ): Promise<T> {
-  for (const end = performance.now() + BOUND_MS; ;) {
+  for (const begun = performance.now(); ;) {
     const found = await look();
     if (found !== undefined) return found;
-    if (performance.now() > end) throw new Error(otherwise());
-    await pause(everyMs);
+    const waited = performance.now() - begun;
+    if (waited > BOUND_MS) throw new Error(otherwise());
+    await pause(Math.max(everyMs, Math.min(waited / 10, LONG_INTERVAL_MS)));
   }
 }
 
