@@ -1,13 +1,16 @@
 /**
- * Runs test files as built JavaScript: `node test/run.mjs [quick|fast|rest|all] [file or folder …]`; `fast` if nothing
- * is named. A file whose name ends in `.slow.test.ts` is one of the rest. Fast files, and files of the browser, share
- * processes if many of them run; each other file has its own. One Postgres and one browser serve the whole run.
+ * Runs test files as built JavaScript: `node test/run.mjs [--check] [quick|fast|rest|all] [file or folder …]`; `fast` if
+ * nothing is named. A file whose name ends in `.slow.test.ts` is one of the rest. Most files share processes if many of
+ * them run; a file that starts processes or needs a disk has its own. One Postgres and one browser serve the whole run.
  *
+ *   --check                 runs `npm run check` at the same time
  *   ASSENT_TEST_AGAIN=1     runs a failed file once more, alone, and reports it as flaky if it passes
  *   ASSENT_TEST_KEEP=1      keeps what the tests write
  *   ASSENT_TEST_BUILT=1     uses the JavaScript of the run before
  *   ASSENT_TEST_COVERAGE=1  reports which lines ran
  */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, relative, resolve, sep } from "node:path";
@@ -23,6 +26,17 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const QUICK = ["test/domain/", "test/ledger/", "test/http/", "test/conformance/"];
 const isSlow = (file) => file.endsWith(".slow.test.ts");
 const isBrowser = (file) => file.startsWith("test/browser/") || /\/console[^/]*\.slow\.test\.ts$/.test(file);
+/**
+ * Imports of files that have their own process. `support/on-disk.ts` takes effect when it is imported, which a process
+ * does once. `packages.ts` loads frameworks, which can change globals. Flags of V8 remain set. A file that starts
+ * processes spends most of its time on them, and blocks if it waits synchronously.
+ */
+const NEEDS_PROCESS =
+  /["'](?:node:(?:child_process|worker_threads|v8)|(?:\.\.\/)+support\/(?:on-disk|process)\.ts|\.\/packages\.ts)["']/;
+const isShared = (file) =>
+  !isSlow(file) || isBrowser(file) || !NEEDS_PROCESS.test(readFileSync(join(ROOT, file), "utf8"));
+/** Shared processes run their files in this order. */
+const rankOf = (file) => (isSlow(file) ? (isBrowser(file) ? 1 : 2) : 0);
 const GROUPS = {
   quick: (file) => !isSlow(file) && QUICK.some((folder) => file.startsWith(folder)),
   fast: (file) => !isSlow(file),
@@ -30,9 +44,9 @@ const GROUPS = {
   all: () => true,
 };
 /** Timeout of a process. Far more than any file takes on a loaded machine. */
-const TIMEOUT_MS = 12 * 60_000;
+const TIMEOUT_MS = 20 * 60_000;
 /** Timeout of a process that runs several files. */
-const TOGETHER_TIMEOUT_MS = 3 * TIMEOUT_MS;
+const TOGETHER_TIMEOUT_MS = 2 * TIMEOUT_MS;
 /** The script that runs several files in one process. */
 const TOGETHER = "test/together.mjs";
 /** Maximum number of files per process, because the memory that earlier files leave behind slows down later ones. */
@@ -102,38 +116,43 @@ const sourceFile = (path) =>
     .replace(/^build\//, "")
     .replace(/\.js$/, ".ts");
 
-/** Runs each file in its own process, `concurrency` at once. Prints a line for each file when it ends, and its failures. */
-async function runAlone(files, concurrency) {
-  const waiting = [...files];
+/** Runs files, several at once. Prints a line for each file when it ends, and the failures of its process after it. */
+async function runFiles(files) {
+  // Files wait for the disk now and then. With more browser files at once, pages time out.
+  const processes = availableParallelism() + 1;
+  const shared = files.length > processes ? files.filter(isShared).sort((a, b) => rankOf(a) - rankOf(b)) : [];
+  const alone = files.filter((file) => !shared.includes(file));
+  const claims = shareFiles(shared);
   const results = [];
-  const work = async () => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      const result = await runFile(file);
-      checkFile(result);
-      results.push(result);
-    }
-  };
-  await Promise.all(Array.from({ length: concurrency }, work));
-  return results;
-}
-
-/** Like `runAlone`, but several files share a process. Files that got no result because their process failed run again, alone. */
-async function runTogether(files, concurrency) {
-  if (files.length <= concurrency) return runAlone(files, concurrency);
-  const claims = shareFiles(files);
-  const results = [];
-  const work = async () => {
-    let completed = files;
-    while (completed.length > 0 && readdirSync(claims).length < files.length) {
-      completed = await runProcess(files);
+  const runShared = async () => {
+    let completed = shared;
+    while (completed.length > 0 && readdirSync(claims).length < shared.length) {
+      completed = await runProcess(shared);
+      completed.forEach(checkFile);
       results.push(...completed);
     }
   };
-  await Promise.all(Array.from({ length: concurrency }, work));
-  results.forEach(checkFile);
+  const runOthers = async (waiting) => results.push(...(await runAlone(waiting)));
+  // One process more for files that start processes, because these files wait for them.
+  await Promise.all([
+    ...Array.from({ length: processes }, () => runShared().then(() => runOthers(alone))),
+    runOthers(alone),
+  ]);
+  // Files without a result, because their process failed, run again, alone.
   const named = new Set(results.map(({ file }) => file));
-  const lost = files.filter((file) => !named.has(file));
-  return [...results, ...(await runAlone(lost, concurrency))];
+  await runOthers(shared.filter((file) => !named.has(file)));
+  return results;
+}
+
+/** Takes files from the list until it is empty, and runs each in its own process. */
+async function runAlone(waiting) {
+  const results = [];
+  for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+    const result = await runFile(file);
+    checkFile(result);
+    results.push(result);
+  }
+  return results;
 }
 
 /** Writes the list of files for the shared processes. Returns the folder in which the processes claim them. */
@@ -242,10 +261,7 @@ const isGood = ({ counts }) => counts.fail === 0;
 async function runAgain(results) {
   const failed = results.filter((result) => !isGood(result));
   if (process.env["ASSENT_TEST_AGAIN"] !== "1" || failed.length === 0 || failed.length > MAX_FLAKY) return results;
-  const repeated = await runAlone(
-    failed.map(({ file }) => file),
-    1,
-  );
+  const repeated = await runAlone(failed.map(({ file }) => file));
   const flaky = new Map(repeated.filter(isGood).map((result) => [result.file, { ...result, isFlaky: true }]));
   return results.map((result) => flaky.get(result.file) ?? result);
 }
@@ -276,6 +292,23 @@ async function startShared(files, folder) {
   return { stop: () => Promise.all(stops.map((stop) => stop())) };
 }
 
+/**
+ * Starts `npm run check`, which uses one core for much of its time. Returns a function that waits for its end, prints its
+ * output and returns true if it passed.
+ */
+function startCheck() {
+  const child = spawn("npm run --silent check", { cwd: ROOT, shell: true, stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text));
+  const closed = once(child, "close");
+  process.once("exit", () => child.kill());
+  return async () => {
+    const [code] = await closed;
+    console.log(`\n${output}`);
+    return code === 0;
+  };
+}
+
 /** Creates the folder for everything that the run writes to disk. It is deleted when this process ends. */
 function folderOnDisk() {
   // A short path that Postgres can access, like the folder in memory.
@@ -289,7 +322,9 @@ function folderOnDisk() {
 }
 
 const begun = performance.now();
-const files = select(process.argv.slice(2));
+const names = process.argv.slice(2).filter((argument) => argument !== "--check");
+const files = select(names);
+const check = names.length < process.argv.length - 2 ? startCheck() : null;
 await build({ dist: files.some(isSlow) });
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
 process.env["FORCE_COLOR"] = "0";
@@ -310,25 +345,14 @@ const certificates = process.env["NODE_EXTRA_CA_CERTS"];
 delete process.env["NODE_EXTRA_CA_CERTS"];
 if (certificates !== undefined) process.env["ASSENT_TEST_CERTIFICATES"] = certificates;
 const shared = await startShared(files, memory ?? disk);
-const processors = availableParallelism();
 let results;
 try {
-  // Most files wait for the disk now and then.
-  const fast = await runTogether(
-    files.filter((file) => !isSlow(file)),
-    processors + 1,
-  );
-  const browser = await runTogether(files.filter(isBrowser), processors + 1);
-  // With more at once, the longest files exceed the time limit of a file on a slow machine.
-  const slow = await runAlone(
-    files.filter((file) => isSlow(file) && !isBrowser(file)),
-    processors + 1,
-  );
-  results = await runAgain([...fast, ...browser, ...slow]);
+  results = await runAgain(await runFiles(files));
 } finally {
   await shared.stop();
 }
 if (coverage !== null) reportCoverage(coverage, join(ROOT, "build"));
+const isChecked = (await check?.()) ?? true;
 const slowest = [...results].sort((a, b) => b.seconds - a.seconds).slice(0, 5);
 console.log(`\nslowest: ${slowest.map(({ file, seconds }) => `${file} ${seconds.toFixed(0)} s`).join(", ")}`);
 for (const result of results) {
@@ -339,8 +363,9 @@ for (const result of results) {
   }
   if (result.isFlaky) console.log(`flaky: ${result.file} failed, and passed when it ran alone`);
 }
+if (!isChecked) console.log("failed: npm run check");
 const sum = (name) => results.reduce((total, { counts }) => total + counts[name], 0);
 for (const name of COUNTS) console.log(`# ${name} ${sum(name)}`);
 console.log(`# ${files.length} files in ${((performance.now() - begun) / 1000).toFixed(0)} s`);
 console.log(`${sum("pass")} passed, ${sum("fail")} failed`);
-process.exitCode = results.every(isGood) ? 0 : 1;
+process.exitCode = results.every(isGood) && isChecked ? 0 : 1;
