@@ -123,13 +123,13 @@ describe("tasks in a browser", { skip: withoutBrowser }, () => {
     const edited = await console_.service.call("POST", `/v1/actions/${shown.id}/edit`, { key, body: edit });
     assert.equal(edited.status, 200, JSON.stringify(edited.body));
     const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("What the agent is to do").fill("release api");
+    await dialog.getByLabel("Task of the agent").fill("release api");
     await dialog.getByRole("button", { name: "Start the task" }).click();
     await dialog.getByText("read the plan again").waitFor();
     for (const replicas of [1, 9]) assert.equal((await submit({ repo: "stale", replicas })).status, "pending_approval");
     await page.reload();
     await page.getByRole("button", { name: "Start a task from this plan…" }).click();
-    await dialog.getByLabel("What the agent is to do").fill("release api");
+    await dialog.getByLabel("Task of the agent").fill("release api");
     await dialog.getByRole("button", { name: "Start the task" }).click();
     await page.getByText("The task has started.").waitFor();
     assert.equal((await submit({ repo: "stale", replicas: 9 })).status, "allowed");
