@@ -185,7 +185,7 @@ describe("the console over a slow line", { skip: withoutBrowser }, () => {
     const others = files.filter(({ path }) => /\/chunk-(?!approvals-|chunk-)/.test(path));
     assert.deepEqual(others, []);
     const bytes = loaded.reduce((sum, file) => sum + file.bytes, 0);
-    assert.ok(bytes > 5_000 && bytes < 85_000, `${bytes} bytes`);
+    assert.ok(bytes > 5_000 && bytes < 90_000, `${bytes} bytes`);
     loaded.length = 0;
     const again = await context.newPage();
     const asked: string[] = [];

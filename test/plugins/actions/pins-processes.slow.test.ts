@@ -46,6 +46,8 @@ describe("pinned facts on two processes", { skip: withoutPostgres }, () => {
       const erp: FactSource = {
         name: "erp",
         inputs: ["id"],
+        // On a busy machine, an answer can take longer than by default.
+        timeoutMs: 10_000,
         async read({ id }) {
           const answer = structuredClone(records[i][String(id)]);
           if (i === 1) await onRead?.();
