@@ -232,8 +232,8 @@ describe("an editor with the YAML language server", () => {
       /Decision if the rule matches/,
     );
     assert.match(
-      await editor.hover("hover-assent.yaml", under("config", "deliveries:\n  keep_|days: 30\n")),
-      /Time for which finished deliveries are listed/,
+      await editor.hover("hover-assent.yaml", under("config", "idempotency:\n  keep_|days: 30\n")),
+      /Deletes idempotency keys/,
     );
   });
 });
