@@ -223,7 +223,7 @@ describe("the console over a slow line", { skip: withoutBrowser }, () => {
     assert.equal(await page.getByText("Loading the console…").count(), 0);
     let go: () => void = () => undefined;
     const later = new Promise<void>((resolve) => (go = resolve));
-    await page.route("**/v1/approvals?**", async (route) => {
+    await page.route(/\/v1\/approvals/, async (route) => {
       await later;
       await route.continue();
     });
