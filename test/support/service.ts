@@ -14,7 +14,7 @@ import { createLogger } from "../../src/serve/log.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
 import { createRuntime, type Runtime } from "../../src/runtime/runtime.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
-import { loadFeatures } from "./features.ts";
+import { hasFeature, loadFeatures } from "./features.ts";
 import { newKey } from "./keys.ts";
 import { ROOT } from "./runtimes.ts";
 import { until } from "./wait.ts";
@@ -142,6 +142,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   // Most tests act for several agents with one key.
   config.agents = "any";
   options.change?.(config);
+  if (!hasFeature("deliveries")) config.channels = {};
   if (config.ledger.key !== null && options.noPermitKey !== true) config.permits.key ??= PERMIT_KEY;
   // Other policies do not change, and a watcher would keep the process alive for a second after the last test.
   const pluginOptions: Record<string, object> = {
