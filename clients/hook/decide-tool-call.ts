@@ -99,7 +99,7 @@ function denyReason(error: unknown): string {
   return serviceFailureText(error);
 }
 
-/** Decides a call. If no service responds, starts it if the hook can, and decides the call then. */
+/** Decides a call. If the service does not respond and the hook can start it, starts it and decides again. */
 async function decideOrStartService(
   event: HookEvent,
   question: HookRequest,

@@ -1,8 +1,7 @@
 /**
- * Expires cached facts after a write, when the result of an action is recorded or overdue. Then the service reads two
- * kinds of facts again: those with an input that is a value of the request, and those that the policies read for the
- * action. A result takes effect with the response of the process that records it, and in other processes when they read
- * its entry.
+ * Expires cached facts after a write, when the result of an action is recorded or overdue. It expires the facts that the
+ * policies read for the action, and the facts with an input that equals a value of its request. The process that records
+ * the result does so before it responds; other processes do so when they read the entry.
  */
 import {
   type CoreHost,

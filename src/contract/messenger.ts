@@ -52,7 +52,7 @@ export interface Messenger {
 export interface Channels {
   names(): readonly string[];
   /**
-   * Returns the addresses at which these channels, and the channels that they escalate to, notify this user.
+   * Returns the addresses of this user in the named channels, and in the channels to which these escalate.
    * @param users the users of the same moment
    */
   addressesOfUser(

@@ -17,8 +17,8 @@ function isLoopbackName(hostname: string): boolean {
 }
 
 /**
- * Returns true if another local program could receive what a browser sends to the URL: it has a loopback address and a
- * port on which a service with this host and port does not listen.
+ * Returns true if another local program could receive what a browser sends to the URL. That is so if the URL has a
+ * loopback address and the port of the service, but the service does not listen on loopback.
  */
 export function isOpenToOthers(url: string, { host, port }: { host: string; port: number }): boolean {
   const { protocol, hostname, port: urlPort } = new URL(url);

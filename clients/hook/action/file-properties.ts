@@ -85,8 +85,8 @@ export async function fileProperties(
   const untracked = new Set<string>();
   for (const path of suspicious)
     if (!within(path) || (kinds.get(path) !== "missing" && !tracked.has(path))) secrets.add(path);
-  // Between the decision and the call, someone can create a missing file, unless the call itself overwrites it. Text
-  // with spaces is rarely the name of a file.
+  // A missing file can be created with any content before the call reads it. This is harmless if the call overwrites the
+  // file. Text with spaces is rarely the name of a file.
   const isWritten = (path: string): boolean => replaced.includes(path);
   for (const path of [...suspicious, ...displayed.filter((path) => maySuggestSecrets(path) && !isWritten(path))])
     if (within(path) && kinds.get(path) === "missing" && !/\s/.test(path.slice((workspace ?? "").length)))

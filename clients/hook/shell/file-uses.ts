@@ -267,7 +267,7 @@ export function findSearch(
       operands,
     };
   }
-  // Such patterns match names in any case, so the search counts as one of all files.
+  // The globs of these options ignore case, so assume that the search reads all files.
   if (has(/^(iglob|glob-case-insensitive)$/)) return { ignored: "read", globs: [], operands };
   const types = values("t", "type").map((type) => typeGlob(type) ?? "*");
   const globs = values("g", "glob").filter((glob) => !glob.startsWith("!"));

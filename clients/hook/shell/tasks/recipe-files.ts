@@ -40,7 +40,7 @@ export function makeTasks(args: readonly string[], folder: string, project: Proj
   ];
 }
 
-/** Matches variables that select tests and display options, and that no program reads. */
+/** Matches variables that only select tests or options of the output. No program reads them from its environment. */
 const GIVEN_VARIABLES = /^((TEST_?|EXTRA_?)?(ARGS|FLAGS|OPTS)|TESTS?|PKGS?|PACKAGES?|RUN|FILTER|FILES?|V|VERBOSE)$/;
 
 function readMakefile(

@@ -96,8 +96,8 @@ export interface ExpressionShape {
 const TOKENS = /[rR]("""|'''|["'])[^]*?(?:\1|$)|("""|'''|["'])(?:\\[^]|(?!\2)[^])*(?:\2|$)|[([{]|[)\]}]/g;
 
 /**
- * Returns the offset of a bracket that is nested too deeply; -1 if there is none. Call it before parsing: the tree has
- * no nodes for brackets, and the depth that overflows the parser's stack differs between runtimes.
+ * Returns the offset of a bracket that is nested too deeply; -1 if there is none. Call it before parsing, because deep
+ * nesting overflows the parser's stack at a depth that differs between runtimes. The parsed tree contains no brackets.
  */
 export function findTooDeepBracket(source: string): number {
   let depth = 0;

@@ -103,8 +103,8 @@ function findFacts(policy: CompiledPolicy, evaluation: Evaluation): Set<Compiled
 
 /**
  * Returns the call that reads a fact, or a fault. Each fact has its own step budget, so that an expensive input cannot
- * prevent another policy from reading its facts. If an input fails because a fact that it reads has a fault, returns
- * that fault.
+ * prevent another policy from reading its facts. An input can read another fact; if that fact has a fault, returns its
+ * fault.
  */
 function createCall(
   policy: CompiledPolicy,
