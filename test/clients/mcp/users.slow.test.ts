@@ -14,6 +14,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { createMcpHandler } from "@modelcontextprotocol/server";
 import { createLocalJWKSet, jwtVerify } from "jose";
 import { ProxyConfigError, readProxyConfig } from "../../../clients/mcp/config/proxy-config.ts";
+import { UserEndpoints } from "../../../clients/mcp/clients/user-endpoints.ts";
 import users from "../../../plugins/users/index.ts";
 import workloadIdentity from "../../../plugins/workload-identity/index.ts";
 import type { Plugin } from "../../../src/plugin.ts";
@@ -50,6 +51,8 @@ const issued = new Map<string, string>();
 let [calls, exchanges]: [{ sub: string; name: unknown; text: unknown }[], URLSearchParams[]] = [[], []];
 /** What the authorization server answers instead of a token. */
 let lie: ((response: ServerResponse, form: URLSearchParams) => void) | null = null;
+/** All tokens that clients sent. */
+const tokens: string[] = [];
 /** Headers that reached the server. */
 const seen: string[] = [];
 
@@ -73,7 +76,7 @@ before(async () => {
       { plugin: workloadIdentity as Plugin, options: { issuers: [issuer] }, origin: "workload-identity", core: true },
     ],
   });
-  for (const name of ["Ada", "Bob"])
+  for (const name of ["Ada", "Bob", "Cyd"])
     await addPerson(setup.service, name, { identities: [{ issuer: COMPANY, subject: name.toLowerCase() }] });
   const expected = `Basic ${Buffer.from(CLIENT.map((text) => new URLSearchParams({ "": text }).toString().slice(1)).join(":")).toString("base64")}`;
   authorization = createServer((request, response) => {
@@ -88,7 +91,8 @@ before(async () => {
         assert.equal(request.headers.authorization, expected);
         assert.equal(form.get("grant_type"), "urn:ietf:params:oauth:grant-type:token-exchange");
         const keys = createLocalJWKSet({ keys: company.keys } as never);
-        const { payload } = await jwtVerify(form.get("subject_token") ?? "", keys, { audience: RESOURCE });
+        const options = { audience: RESOURCE, clockTolerance: 300 };
+        const { payload } = await jwtVerify(form.get("subject_token") ?? "", keys, options);
         const token = `up-${randomUUID()}`;
         issued.set(token, `${payload.sub} for ${form.get("resource")}`);
         response.end(reply({ access_token: token }));
@@ -151,7 +155,7 @@ const reply = (over: object = {}): string =>
   });
 
 /** An access token of the company's provider (RFC 9068). */
-function tokenOf(sub: string, over: object = {}): Promise<string> {
+async function tokenOf(sub: string, over: object = {}): Promise<string> {
   const now = Math.floor((Date.now() + setup.service.clock.now) / 1000);
   const claims = {
     iss: COMPANY,
@@ -162,7 +166,9 @@ function tokenOf(sub: string, over: object = {}): Promise<string> {
     iat: now,
     exp: now + 300,
   };
-  return company.sign({ ...claims, ...over }, { typ: "at+jwt" });
+  const token = await company.sign({ ...claims, ...over }, { typ: "at+jwt" });
+  tokens.push(token);
+  return token;
 }
 
 interface Connected {
@@ -297,14 +303,6 @@ test("without a token that the service accepts for an agent, the proxy answers w
   assert.deepEqual(exchanges, []);
 });
 
-test("an API key of an agent is a token, too, but nothing can be exchanged if its provider does not know it", async () => {
-  const { key } = await makeKey(setup.service, { name: "bot", preset: "agent", agent_id: "bot" });
-  await assert.rejects(
-    connect(() => key),
-    /refused to exchange the user's token \(status 400\)/,
-  );
-});
-
 describe("if the authorization server", () => {
   const lies: [string, (response: ServerResponse, form: URLSearchParams) => void, RegExp][] = [
     ["is down", (response) => void response.destroy(), /did not exchange/],
@@ -390,6 +388,113 @@ test("while the service is down nothing runs, and a deactivated user is refused 
   for (const request of [() => echo("left"), () => client.listTools()])
     await assert.rejects(request, (error) => (error as { status?: number }).status === 401);
   assert.deepEqual(calls, []);
+});
+
+test("a token with fewer rights never runs a call with the rights of another token of its user and client", async () => {
+  const [narrow, wide] = [await tokenOf("ada", { scope: "read" }), await tokenOf("ada", { scope: "read write" })];
+  const first = await connect(() => narrow);
+  const second = await connect(() => wide);
+  await second.echo("wide");
+  exchanges = [];
+  const modern = await connect(() => narrow, "2026-07-28");
+  for (const { echo } of [first, modern]) assert.equal((await echo("narrow")).isError ?? false, false);
+  const headers = { "mcp-session-id": first.transport.sessionId as string, "mcp-protocol-version": "2025-11-25" };
+  const stolen = await post({ ...headers, authorization: `Bearer ${wide}` }, { method: "tools/list" });
+  assert.equal(stolen.status, 404);
+  assert.ok(exchanges.every((form) => form.get("subject_token") === narrow));
+  for (const { client } of [first, second, modern]) await client.close();
+});
+
+test("open streams end once the user is deactivated", async () => {
+  const modern = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  const own = { authorization: `Bearer ${await tokenOf("cyd")}` };
+  const clientInfo = { name: "raw", version: "1" };
+  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
+  const greeting = await post(own, { method: "initialize", params });
+  await greeting.text();
+  const session = { "mcp-session-id": greeting.headers.get("mcp-session-id") ?? "" };
+  const headers = { ...own, ...session, "mcp-protocol-version": "2025-11-25", accept: "text/event-stream" };
+  const listen = { notifications: { toolsListChanged: true }, _meta: modern };
+  const streams = [
+    await fetch(proxy.url, { headers }),
+    await post(
+      { ...own, "mcp-protocol-version": "2026-07-28", "mcp-method": "subscriptions/listen" },
+      { method: "subscriptions/listen", params: listen },
+    ),
+  ];
+  assert.deepEqual(
+    streams.map(({ status }) => status),
+    [200, 200],
+  );
+  await setup.service.call("POST", `/v1/users/${person("Cyd").slice(5)}/end`, {
+    key: setup.service.admin,
+    body: { reason: "left" },
+  });
+  let ended = 0;
+  for (const stream of streams) void stream.text().then(() => ended++);
+  await until("both streams end", () => ended === 2);
+});
+
+test("more users than can be connected take turns, and one with an open session keeps it", async () => {
+  const token = await tokenOf("ada");
+  const { client, echo } = await connect(() => token);
+  for (let i = 0; i < 260; i++) {
+    const { key } = await makeKey(setup.service, { name: `bot ${i}`, preset: "agent", agent_id: `bot-${i}` });
+    assert.equal((await post({ authorization: `Bearer ${key}` }, { method: "ping" })).status, 400, String(i));
+  }
+  assert.equal((await echo("still")).isError ?? false, false);
+  await client.close();
+});
+
+test("many expired tokens are still refused as expired, because clients renew a token after a 401", async () => {
+  const expired = await tokenOf("ada", { exp: 1 });
+  for (let i = 0; i < 25; i++) {
+    const response = await post({ authorization: `Bearer ${expired}` });
+    assert.equal(response.status, 401, String(i));
+    assert.match(response.headers.get("www-authenticate") ?? "", /error="invalid_token"/);
+  }
+});
+
+test("the authorization server gets only tokens that it issued", async () => {
+  const { key } = await makeKey(setup.service, { name: "bot", preset: "agent", agent_id: "bot" });
+  await assert.rejects(
+    connect(() => key),
+    /the user's token was not issued by/,
+  );
+  assert.deepEqual(exchanges, []);
+});
+
+test("whatever the service answers about a token, the proxy answers, and opens nothing", async () => {
+  const resource = "https://mcp.example.com/team/mcp";
+  let answer: unknown;
+  const endpoints = new UserEndpoints({
+    resource,
+    issuer: COMPANY,
+    hosts: [],
+    identify: () => Promise.resolve(answer),
+    createEndpoint: () => assert.fail("an endpoint was created"),
+    log() {},
+  });
+  const ask = (path: string, authorization = "Bearer x"): Promise<Response> =>
+    endpoints.fetch(new Request(`http://127.0.0.1${path}`, { headers: { authorization, host: "127.0.0.1" } }));
+  const key = { id: "id", agent_id: "bot" };
+  const whole = { principal: "user:x", scopes: [], claims: {}, key };
+  for (answer of [null, "x", 1, [], {}, { ...whole, key: null }, { ...whole, claims: null }, { ...whole, scopes: "" }])
+    assert.equal((await ask("/mcp")).status, 502, JSON.stringify(answer));
+  answer = { ...whole, key: { ...key, agent_id: null } };
+  assert.equal((await ask("/mcp")).status, 403);
+  const challenge = (await ask("/mcp", "")).headers.get("www-authenticate") ?? "";
+  const [, url = ""] = /resource_metadata="([^"]+)"/.exec(challenge) ?? [];
+  const metadata = (await (await ask(new URL(url).pathname)).json()) as { resource: string };
+  assert.equal(metadata.resource, resource, "the address in the challenge has the metadata");
+  await endpoints.close();
+});
+
+test("the log has no token", () => {
+  for (const token of [...tokens, ...issued.keys()]) assert.ok(!proxy.log().includes(token));
 });
 
 test("a configuration that would mix users, or send a token in the clear, is refused", () => {
