@@ -31,7 +31,8 @@ const SERVER = "https://notes.example.com/mcp";
 const CLIENT = ["the proxy", "a secret: of the proxy"] as const;
 const POLICY = `policy: mcp
 rules:
-  - { name: echo, tool: mcp.notes, operation: echo, effect: allow }
+  - { name: echo, tool: mcp.notes, operation: [echo, ask, elicitation/create], effect: allow }
+  - { name: slow, tool: mcp.notes, operation: slow, effect: require_approval }
   - { name: trusted, tool: mcp.notes, operation: write, when: 'principal.claims.client_id == "trusted"', effect: allow }
 `;
 const REVISIONS = {
@@ -76,7 +77,7 @@ before(async () => {
       { plugin: workloadIdentity as Plugin, options: { issuers: [issuer] }, origin: "workload-identity", core: true },
     ],
   });
-  for (const name of ["Ada", "Bob", "Cyd"])
+  for (const name of ["Ada", "Bob", "Cyd", "Dan", "Eve"])
     await addPerson(setup.service, name, { identities: [{ issuer: COMPANY, subject: name.toLowerCase() }] });
   const expected = `Basic ${Buffer.from(CLIENT.map((text) => new URLSearchParams({ "": text }).toString().slice(1)).join(":")).toString("base64")}`;
   authorization = createServer((request, response) => {
@@ -200,6 +201,38 @@ const post = (headers: Record<string, string>, message: object = { method: "init
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, params: {}, ...message }),
   });
 
+/** Sends a request of 2026-07-28 as a client that supports tasks and questions. Resolves to its reply. */
+async function ask(sub: string, method: string, params: Record<string, unknown>): Promise<any> {
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {
+      elicitation: { form: {} },
+      extensions: { "io.modelcontextprotocol/tasks": {} },
+    },
+  };
+  const named = params["name"] ?? params["taskId"];
+  const headers: Record<string, string> = {
+    authorization: `Bearer ${await tokenOf(sub)}`,
+    "mcp-protocol-version": "2026-07-28",
+    "mcp-method": method,
+    ...(typeof named === "string" ? { "mcp-name": named } : {}),
+  };
+  const body = await (await post(headers, { method, params: { ...params, _meta } })).text();
+  return JSON.parse(/^data: (.*"result".*|.*"error".*)$/m.exec(body)?.[1] ?? body);
+}
+
+/** Votes on each pending action as a person who is not one of the users. */
+async function decideAll(approve: boolean): Promise<void> {
+  const { key } = await makeKey(setup.service, { name: `vote ${randomUUID()}`, owner: "Eve", preset: "approver" });
+  for (const { id, status } of await setup.actions()) {
+    if (status !== "pending_approval") continue;
+    const path = `/v1/actions/${String(id)}`;
+    const { approval_token: token } = (await setup.service.call("GET", path, { key })).body;
+    const answer = await setup.service.call("POST", `${path}/approval`, { key, body: { token, approve } });
+    assert.equal(answer.status, 200, JSON.stringify(answer.body));
+  }
+}
+
 for (const revision of Object.keys(REVISIONS) as (keyof typeof REVISIONS)[])
   test(`two users at once, ${revision}: the decisions and the server have the user of each call`, async () => {
     const tokens = { ada: await tokenOf("ada"), bob: await tokenOf("bob") };
@@ -267,6 +300,64 @@ test("a session goes on with a new token of its user and client, and is closed t
   );
   assert.deepEqual(results, [false, true, false, true], "each client's calls are decided with its own claims");
   assert.equal(calls.length, 2);
+  await client.close();
+});
+
+test("a task of one user is unknown to another, who can neither read, answer nor cancel it", async () => {
+  const { result: task } = await ask("ada", "tools/call", { name: "slow", arguments: { of: "ada" } });
+  assert.equal(task.resultType, "task", JSON.stringify(task));
+  const { taskId } = task;
+  for (const method of ["tasks/get", "tasks/update", "tasks/cancel"]) {
+    const { error } = await ask("bob", method, { taskId, inputResponses: {} });
+    assert.equal(error?.code, -32602, method);
+  }
+  assert.equal((await ask("ada", "tasks/get", { taskId })).result.status, "working");
+  await decideAll(true);
+  await until("the task ends", async () => (await ask("ada", "tasks/get", { taskId })).result.status === "completed");
+  assert.deepEqual(
+    calls.map(({ sub, name }) => [sub, name]),
+    [[`ada for ${SERVER}`, "slow"]],
+  );
+});
+
+test("a question to one user is answered by no other", async () => {
+  const call = { name: "ask", arguments: {} };
+  const { result: asked } = await ask("ada", "tools/call", call);
+  assert.equal(asked.resultType, "input_required", JSON.stringify(asked));
+  const [key = ""] = Object.keys(asked.inputRequests);
+  const answered = (name: string) => ({
+    ...call,
+    requestState: asked.requestState,
+    inputResponses: { [key]: { action: "accept", content: { name } } },
+  });
+  const { error } = await ask("bob", "tools/call", answered("bob"));
+  assert.equal(error?.code, -32602);
+  const { result } = await ask("ada", "tools/call", answered("ada"));
+  assert.equal(result.content[0].text, "accept ada");
+});
+
+test("a call that waits does not run after its user was deactivated, nor with the token of another user", async () => {
+  const call = { name: "slow", arguments: { of: "dan" } };
+  const token = await tokenOf("dan");
+  const { client, transport } = await connect(() => token);
+  const waiting = client.callTool(call).then(
+    (result) => JSON.stringify(result),
+    (error: unknown) => String(error),
+  );
+  const isPending = async () => (await setup.actions()).some(({ status }) => status === "pending_approval");
+  await until("the call waits", isPending);
+  const { result: other } = await ask("bob", "tools/call", call);
+  assert.equal(other.resultType, "task", "the same call of another user waits for its own approval");
+  const pending = (await setup.actions()).filter(({ status }) => status === "pending_approval");
+  assert.equal(pending.length, 2);
+  await setup.service.call("POST", `/v1/users/${person("Dan").slice(5)}/end`, {
+    key: setup.service.admin,
+    body: { reason: "left" },
+  });
+  assert.match(await waiting, /nothing was run/);
+  assert.equal(transport.sessionId === undefined, false);
+  await decideAll(false);
+  assert.deepEqual(calls, []);
   await client.close();
 });
 
