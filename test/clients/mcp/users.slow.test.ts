@@ -400,6 +400,8 @@ describe("if the authorization server", () => {
     ["does not answer", () => {}, /did not exchange/],
     ["answers garbage", (response) => void response.end("<html>"), /did not exchange/],
     ["answers null", (response) => void response.end("null"), /is not valid/],
+    ["stops in the middle", (response) => void response.writeHead(200).write('{"access_token":'), /did not exchange/],
+    ["does not end", (response) => void response.end(`{"x":"${"x".repeat(2 << 20)}"}`), /did not exchange/],
     ["fails", (response) => void response.writeHead(500).end(reply()), /is not valid/],
     [
       "refuses",
@@ -441,6 +443,22 @@ describe("if the authorization server", () => {
     });
 });
 
+test("a lifetime that is none, or is endless, makes a token neither invalid nor endless", async () => {
+  for (const expires_in of [-1, 0, "300", null, 1e300]) {
+    const token = await tokenOf("ada");
+    lie = (response) => {
+      const access_token = `up-${randomUUID()}`;
+      issued.set(access_token, `ada for ${SERVER}`);
+      response.end(reply({ access_token, expires_in }));
+    };
+    exchanges = [];
+    const { client, echo } = await connect(() => token);
+    for (const text of ["one", "two"]) assert.equal((await echo(text)).isError ?? false, false, String(expires_in));
+    assert.equal(exchanges.length, 1, String(expires_in));
+    await client.close();
+  }
+});
+
 test("a token that the server rejects is exchanged again once", async () => {
   const token = await tokenOf("ada");
   const { client, echo } = await connect(() => token);
@@ -448,11 +466,13 @@ test("a token that the server rejects is exchanged again once", async () => {
   exchanges = [];
   assert.equal((await echo("again")).isError ?? false, false);
   assert.equal(exchanges.length, 1);
-  lie = (response) => void response.end(reply({ access_token: "of no one" }));
+  lie = (response) => void response.end(reply({ access_token: "of-no-one" }));
   issued.clear();
   exchanges = [];
   calls = [];
-  assert.equal((await echo("rejected")).isError, true);
+  const rejected = await echo("rejected");
+  assert.equal(rejected.isError, true);
+  assert.match(rejected.content[0]?.text ?? "", /rejected the exchanged token of the user; set `exchange`/);
   assert.deepEqual([exchanges.length, calls], [1, []]);
   await client.close();
 });
@@ -569,8 +589,8 @@ test("whatever the service answers about a token, the proxy answers, and opens n
     createEndpoint: () => assert.fail("an endpoint was created"),
     log() {},
   });
-  const ask = (path: string, authorization = "Bearer x"): Promise<Response> =>
-    endpoints.fetch(new Request(`http://127.0.0.1${path}`, { headers: { authorization, host: "127.0.0.1" } }));
+  const ask = (path: string, authorization = "Bearer x", more: Record<string, string> = {}): Promise<Response> =>
+    endpoints.fetch(new Request(`http://127.0.0.1${path}`, { headers: { authorization, host: "127.0.0.1", ...more } }));
   const key = { id: "id", agent_id: "bot" };
   const whole = { principal: "user:x", scopes: [], claims: {}, key };
   for (answer of [null, "x", 1, [], {}, { ...whole, key: null }, { ...whole, claims: null }, { ...whole, scopes: "" }])
@@ -581,6 +601,9 @@ test("whatever the service answers about a token, the proxy answers, and opens n
   const [, url = ""] = /resource_metadata="([^"]+)"/.exec(challenge) ?? [];
   const metadata = (await (await ask(new URL(url).pathname)).json()) as { resource: string };
   assert.equal(metadata.resource, resource, "the address in the challenge has the metadata");
+  for (const foreign of [{ origin: "https://evil.example" }, { host: "evil.example" }])
+    for (const path of ["/mcp", new URL(url).pathname])
+      assert.equal((await ask(path, "Bearer x", foreign as unknown as Record<string, string>)).status, 403, path);
   await endpoints.close();
 });
 
