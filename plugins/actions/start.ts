@@ -26,6 +26,7 @@ import {
 import { toCountedVotes } from "./approver-plans.ts";
 import { assertBeforeStartDeadline, assertStartable, isPermitGenuine } from "./grant-permit.ts";
 import { findPinChanges } from "./pins.ts";
+import { assertClaimsOf } from "./self-approval.ts";
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 import { assertNotErased, isOverdue, actionNotFoundError } from "./visible-action.ts";
 
@@ -92,6 +93,7 @@ export async function recordStart(
       "PERMIT_INVALID",
       "the permit was not issued for this action by this log; get one from POST /v1/actions/{id}/permit",
     );
+  if (permit === null) assertClaimsOf(history.basis, row, caller);
   if (refusedEarlier) return { row, isRetry: false };
   const repeated = row.status === "executing" && isSameStart(start, caller, call);
   if (repeated) assertBeforeStartDeadline(row.approved_until ?? 0, tx.now);
