@@ -71,9 +71,9 @@ const submit = (client: Client, agent_id: string, tool: string, more: object = {
   client.create("/v1/actions", { agent_id, tool, operation: "run", ...more }, key);
 
 /** Starts an action with one attempt, however often the start is sent. Another attempt is refused. */
-async function start(client: Client, id: string, key?: string): Promise<void> {
+async function start(client: Client, id: string, key?: string, inspects = false): Promise<void> {
   const attempt = `attempt-of-${id.slice(-20)}`;
-  const { status, body } = await client.post(`/v1/actions/${id}/start`, { attempt }, key);
+  const { status, body } = await client.post(`/v1/actions/${id}/start`, { attempt, inspects }, key);
   assert.equal(status, 200, JSON.stringify(body));
 }
 async function assertStarted(client: Client, id: string, key?: string): Promise<void> {
@@ -141,7 +141,7 @@ const STORIES: Readonly<Record<string, Story>> = {
   async *label(client, agent) {
     const { id } = await submit(client, agent, "web");
     yield;
-    await start(client, id);
+    await start(client, id, ADMIN, true);
     yield;
     const answer = await client.post(`/v1/actions/${id}/inspect`, { output: "a page" });
     assert.deepEqual([answer.status, answer.body.labels], [200, ["outside"]], JSON.stringify(answer.body));
@@ -155,6 +155,7 @@ const STORIES: Readonly<Record<string, Story>> = {
     const { id } = await submit(client, agent, "web");
     await start(client, id);
     yield;
+    assert.equal((await submit(client, agent, "mail")).status, "pending_approval");
     await report(client, id);
     yield;
     assert.equal((await submit(client, agent, "mail")).status, "pending_approval");
