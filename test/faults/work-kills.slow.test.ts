@@ -2,7 +2,7 @@
  * Agents work while a process is killed (SIGKILL) in every step of their work: decision, vote, start, result, inspection,
  * usage, plan, task, authority and effect. What was acknowledged holds after each kill, and what was not acknowledged
  * happens at most once when the client repeats it. SEED repeats the times of the kills.
- * @needs authority, grants, plans, results, sub-agents, tasks
+ * @needs grants, plans, results, sub-agents, tasks
  */
 import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
