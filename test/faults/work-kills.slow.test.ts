@@ -213,11 +213,13 @@ async function* settle(client: Client, agent: string): AsyncGenerator<void> {
   assert.equal((await pay()).reason_code, "EFFECT_REPEATED");
 }
 
-function createClient(urlOf: () => string): Client {
+/** @param random decides which responses are lost on their way, so that the client repeats the request */
+function createClient(urlOf: () => string, random: () => number): Client {
   let isStopped = false;
   let unanswered = 0;
   let creations = 0;
   async function send(method: string, path: string, key: string, body?: object, idempotency?: string) {
+    let isLost = method === "POST" && random() < 0.3;
     for (;;) {
       if (isStopped) throw new Error("another story has failed");
       const response = await fetch(urlOf() + path, {
@@ -231,7 +233,11 @@ function createClient(urlOf: () => string): Client {
       })
         .then(async (answer) => ({ status: answer.status, body: JSON.parse(await answer.text()) }))
         .catch(() => null);
-      if (response !== null && response.status < 500) return response;
+      if (response !== null && response.status < 500) {
+        if (!isLost) return response;
+        isLost = false;
+        continue;
+      }
       unanswered += 1;
       await pause(20);
     }
@@ -245,7 +251,7 @@ function createClient(urlOf: () => string): Client {
       return body;
     },
     async create(path, body, key = ADMIN) {
-      const answer = await send("POST", path, key, body, `creation-${++creations}`);
+      const answer = await send("POST", path, key, body, `creation-${path}-${++creations}`);
       assert.ok(answer.status < 300, `${path}: ${JSON.stringify(answer.body)}`);
       return answer.body;
     },
@@ -267,7 +273,8 @@ async function live(count: number, env: (n: number) => Record<string, string>, r
   const kill = (n: number): Promise<void> =>
     (killing = stopProcess(processes[n] as ServiceProcess, "SIGKILL").then(() => begin(n)));
   let at = 0;
-  const client = createClient(() => (processes[at++ % count] as ServiceProcess).url);
+  const urlOf = (): string => (processes[at++ % count] as ServiceProcess).url;
+  const client = createClient(urlOf, random);
   /** Advances each story by one step, and kills a process meanwhile, until all stories have ended. */
   async function finish(stories: AsyncGenerator<void>[]): Promise<void> {
     for (let running = stories; running.length > 0;) {
@@ -284,7 +291,9 @@ async function live(count: number, env: (n: number) => Record<string, string>, r
   }
   try {
     for (let n = 0; n < count; n++) await begin(n);
-    const makeKey = async (body: object): Promise<string> => (await client.create("/v1/api-keys", body)).key;
+    // The response to a repeated creation of a key does not contain the key.
+    const reliable = createClient(urlOf, () => 1);
+    const makeKey = async (body: object): Promise<string> => (await reliable.create("/v1/api-keys", body)).key;
     const keys = {
       approver: await makeKey({ name: "approver", preset: "approver" }),
       boss: await makeKey({ name: "boss", preset: "agent", agent_id: "boss" }),
