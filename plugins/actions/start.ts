@@ -45,6 +45,8 @@ interface StartCall {
   prepared: Prepared | null;
   /** Hash of the request that the caller is going to run; null if the caller did not send a hash. */
   requestHash: string | null;
+  /** Whether the caller lets the service inspect the output. */
+  inspects: boolean;
 }
 
 export interface StartResult {
@@ -70,7 +72,7 @@ export async function recordStart(
   host: CoreHost,
   tx: LedgerTransaction,
   caller: Credential,
-  { id, permit, attempt, requestHash, prepared }: StartCall,
+  { id, permit, attempt, requestHash, inspects, prepared }: StartCall,
 ): Promise<StartResult> {
   const call = { permit: hashOptionalText(permit), attempt };
   const preparation = findPreparation(host);
@@ -138,6 +140,8 @@ export async function recordStart(
     },
     row.submitted_by,
   );
+  for (const reaction of host.reactions)
+    await reaction.actionStarted?.(tx, row, { by, facts: history.first.facts, inspects });
   if (prepared !== null) await preparation?.record(tx, row, caller, prepared.value);
   const change = { status: "executing", started_at: tx.now, started_by: caller.key.id, updated_at: tx.now } as const;
   tx.expectChange(tx.updateAction(id, { status: row.status, approved_after: tx.now }, change));
