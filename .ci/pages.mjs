@@ -13,10 +13,10 @@ import { fileURLToPath } from "node:url";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const APP = join("plugins", "console", "app");
 /**
- * Entries of the console: the shared worker, the service worker, which imports nothing, and the kit,
- * which pages of third-party plugins import. `writeEntries` writes the others: the scripts of both documents and the style sheet.
+ * Entries of the console: the shared worker, the service worker, which imports nothing, the kit, which pages of
+ * third-party plugins import, and the inbox, so that the document can name its module. `writeEntries` writes the others: the scripts of both documents and the style sheet.
  */
-const ENTRIES = ["stream-worker.ts", "service-worker.ts", "kit.ts"];
+const ENTRIES = ["stream-worker.ts", "service-worker.ts", "kit.ts", join("inbox", "approvals.tsx")];
 
 /**
  * Scripts and style sheets of pages outside the console, each with its bundle without the extension: `plugins/X/app/scripts/Y.ts` becomes

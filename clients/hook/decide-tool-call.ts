@@ -153,7 +153,8 @@ async function requestDecision(
     // Refuse the call, because the host would run the agent's arguments instead of the arguments that an approver
     // changed.
     if (action.proposed != null) return { refusal: refusalText(action) };
-    const started = await startAction(assent, action, deadline, signal);
+    const canReplace = HOST_DIALECTS[event.host].replaceOutput !== undefined;
+    const started = await startAction(assent, action, canReplace, deadline, signal);
     if (started !== null) {
       if (signal.aborted || performance.now() > deadline + ANSWER_MARGIN * 1000) {
         // Report a failure, because the call does not run if the caller cannot read the answer.
@@ -167,7 +168,7 @@ async function requestDecision(
         () => false,
       );
       const isFound = isSaved && event.session !== null && event.callId !== null;
-      if (inspects && !isFound && HOST_DIALECTS[event.host].replaceOutput !== undefined) {
+      if (inspects && !isFound && canReplace) {
         // The event after the call could not be assigned to the action, so the output would not be inspected.
         await assent.result(action.id, { success: false, error: "not run: its output could not be inspected" });
         return { refusal: UNINSPECTED };
@@ -239,6 +240,7 @@ async function readAction(
 async function startAction(
   assent: Assent,
   action: ActionRecord,
+  inspects: boolean,
   deadline: number,
   signal: AbortSignal,
 ): Promise<ActionRecord | null> {
@@ -246,7 +248,8 @@ async function startAction(
   if (performance.now() >= deadline || signal.aborted) throw new PayloadError("the decision came too late");
   const attempt = newAttempt();
   try {
-    const started = await assent.start(action.id, { permit: action.permit ?? undefined, attempt, signal });
+    const how = { permit: action.permit ?? undefined, attempt, inspects, signal };
+    const started = await assent.start(action.id, how);
     return started.status === "executing" ? started : null;
   } catch (error) {
     if (error instanceof RequestRefused && error.code === "ACTION_NOT_STARTABLE") return null;

@@ -10,7 +10,6 @@ import { CLIENT_CLOSED, connectClient, type ClientConnection } from "./clients/c
 import { createDefinitionStore } from "./tools/accepted-definitions.ts";
 import { CallGate } from "./decisions/decide-call.ts";
 import type { HttpEndpoint } from "./clients/http-endpoint.ts";
-import type { CallerIdentity } from "./clients/user-endpoints.ts";
 import type { ServerConfig } from "./config/server-config.ts";
 import { createLineChannel } from "./transport/line-channel.ts";
 import { errorReply, parseMessage, MessageError, type Message, type Reply } from "./transport/rpc-message.ts";
@@ -91,14 +90,16 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
         ...users,
         hosts: common.hosts,
         log,
-        identify: (token) =>
-          createAssent({ ...serviceOptions(() => token), retries: 0 }).call<CallerIdentity>("GET", "/v1/me"),
-        createEndpoint: (credential, agent) =>
-          new Endpoint({
+        identify: (token) => createAssent({ ...serviceOptions(() => token), retries: 0 }).call("GET", "/v1/me"),
+        createEndpoint: ({ credential, agent, isIssued, hasRoom }) => {
+          const servers = isIssued ? config.servers.map(actingFor(credential)) : config.servers;
+          return new Endpoint({
             ...common,
-            newSessionOptions: createSessions(credential, config.servers.map(actingFor(credential)), agent),
+            newSessionOptions: createSessions(credential, servers, agent),
             token: null,
-          }),
+            hasRoom,
+          });
+        },
       });
     },
     /** Serves one client on standard input and output. */

@@ -149,10 +149,10 @@ export function executionCalls({ call, record, action, transport }: ApiCalls) {
      */
     async start(
       id: string,
-      { permit, attempt = newAttempt(), requestHash, signal }: StartOptions = {},
+      { permit, attempt = newAttempt(), requestHash, inspects, signal }: StartOptions = {},
     ): Promise<ActionRecord> {
       const started = await record(id, "POST", "/start", {
-        body: { permit, attempt, request_hash: requestHash },
+        body: { permit, attempt, request_hash: requestHash, inspects },
         signal,
         repeatable: true,
         repeatFor: START_AGAIN,

@@ -87,6 +87,11 @@ export interface StartOptions extends CallOptions {
    * parameters, that is, if `proposed` is not null.
    */
   requestHash?: string | undefined;
+  /**
+   * Whether the caller calls `inspect` before it passes the output on, if the record has `inspect`. Default false: the
+   * session gets the labels of all result rules that apply when the action starts.
+   */
+  inspects?: boolean | undefined;
 }
 
 /** Options of `answer`, with which an agent answers an approver's question. */

@@ -165,6 +165,7 @@ export function govern<P extends object, T>(
         meta: copyJsonObject({ ...options.meta, ...callOptions.meta }, "meta"),
         approvalTimeout: callOptions.approvalTimeout ?? options.approvalTimeout,
         appliesEdits: true,
+        inspects: true,
         signal,
       });
       if (submission.state === "pending")

@@ -16,6 +16,8 @@ export interface SubmitAndStartOptions {
    * false: a changed request is refused.
    */
   appliesEdits?: boolean | undefined;
+  /** Whether the caller lets the service inspect the output before it passes the output on. Default false. */
+  inspects?: boolean | undefined;
   /** Ends the wait. The action stays submitted. */
   signal?: AbortSignal | undefined;
 }
@@ -50,7 +52,13 @@ const DEFAULT_APPROVAL_TIMEOUT = 30;
 export async function submitAndStart(
   assent: Assent,
   request: ActionRequest,
-  { meta, approvalTimeout = DEFAULT_APPROVAL_TIMEOUT, appliesEdits = false, signal }: SubmitAndStartOptions = {},
+  {
+    meta,
+    approvalTimeout = DEFAULT_APPROVAL_TIMEOUT,
+    appliesEdits = false,
+    inspects,
+    signal,
+  }: SubmitAndStartOptions = {},
 ): Promise<StartOutcome> {
   const end = performance.now() + approvalTimeout * 1000;
   const remainingSeconds = () => Math.max(0, (end - performance.now()) / 1000);
@@ -63,7 +71,7 @@ export async function submitAndStart(
       return { state: "pending", action, outcome: null, message: pendingMessage(action) };
     if (action.status !== "allowed" && action.status !== "approved") return refusedOutcome(action);
     if (action.proposed != null && !appliesEdits) return refusedOutcome(action);
-    const started = await start(assent, action, signal);
+    const started = await start(assent, action, inspects, signal);
     if ("action" in started) return started;
     // The second decision, made at the start, requires more approvals.
     action = started;
@@ -74,6 +82,7 @@ export async function submitAndStart(
 async function start(
   assent: Assent,
   { id, proposed, request_hash: requestHash }: ActionRecord,
+  inspects: boolean | undefined,
   signal: AbortSignal | undefined,
 ): Promise<StartOutcome | ActionRecord> {
   signal?.throwIfAborted();
@@ -83,7 +92,8 @@ async function start(
     assent.result(id, { success: false, error: `not run: ${reason}`, attempt }).catch(() => {});
   let action: ActionRecord;
   try {
-    action = await assent.start(id, { attempt, ...(proposed == null || requestHash === null ? {} : { requestHash }) });
+    const edited = proposed == null || requestHash === null ? {} : { requestHash };
+    action = await assent.start(id, { attempt, inspects, ...edited });
   } catch (error) {
     // The start may have succeeded although its response was lost. The attempt id ensures that this report cannot end
     // another call's run.

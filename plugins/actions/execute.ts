@@ -31,11 +31,12 @@ export async function startAction(
     permit = null,
     attempt = null,
     request_hash: requestHash = null,
+    inspects,
   }: { [name in keyof StartBody]: StartBody[name] | null },
   { factHost, releaseQueueSlot }: { factHost: () => CoreHost; releaseQueueSlot: () => void },
 ): Promise<StartResult & { issued: ActionRecord["credential"] }> {
   const decideWith = (decider: CoreHost, prepared: Prepared | null): Promise<StartResult> => {
-    const call = { id, permit, attempt: hashOptionalText(attempt), requestHash, prepared };
+    const call = { id, permit, attempt: hashOptionalText(attempt), requestHash, inspects: inspects === true, prepared };
     return host.ledger.transact(
       async (tx) => recordStart(decider, tx, withoutDelegations(await tx.confirm(credential)), call),
       prefetchStart(call),

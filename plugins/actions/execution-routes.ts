@@ -35,6 +35,7 @@ function permitRoute(host: CoreHost, tag: string) {
     },
     errors: [
       "ACTION_NOT_FOUND",
+      "NOT_THE_SUBMITTER",
       "ACTION_NOT_STARTABLE",
       "START_EXPIRED",
       "NO_LONGER_ALLOWED",
@@ -81,6 +82,7 @@ function startRoute(host: CoreHost, tag: string) {
     },
     errors: [
       "ACTION_NOT_FOUND",
+      "NOT_THE_SUBMITTER",
       "PERMIT_REQUIRED",
       "PERMIT_INVALID",
       "PERMIT_EXPIRED",

@@ -5,6 +5,7 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { isUnderAuthority } from "./authority-inputs.ts";
 import { BarredError } from "./barred.ts";
 import { reevaluateAction } from "./redecision.ts";
+import { hasClaimsOf } from "./self-approval.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 
 /**
@@ -22,8 +23,8 @@ export async function findJoinableAction(
   const row = await tx.openAction(credential.key.id, requestHash, tx.now);
   if (row === null || !isUnderAuthority(row, authority)) return null;
   const { basis } = await verifyAgainstLedger(host, tx, row, await tx.approvals(row.id));
-  // Do not join an action of another session, because its decision depends on the history of that session.
-  if (basis.facts.session?.id !== session?.id) return null;
+  // Do not join an action of another session or of other claims, because its decision depends on them.
+  if (basis.facts.session?.id !== session?.id || !hasClaimsOf(basis, credential)) return null;
   return (await isDeniedNow(host, tx, row, basis)) ? null : row;
 }
 

@@ -31,6 +31,7 @@ import {
   resolveRedecision,
   type Redecision,
 } from "./redecision.ts";
+import { assertClaimsOf } from "./self-approval.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, visibleAction } from "./visible-action.ts";
 
@@ -72,6 +73,7 @@ export async function grantPermit(host: CoreHost, credential: Credential, id: st
     const votes = row.quorum === null ? [] : await tx.approvals(id);
     const history = await verifyAgainstLedger(host, tx, row, votes);
     const { newest: before, permits } = history;
+    assertClaimsOf(history.basis, row, caller);
     const until = assertStartable(row, tx.now);
     const times = computePermitTimes(tx.now, host.config.permits.valid_seconds, until);
     if (times.expires_at <= tx.now) throw startExpiredError(until);

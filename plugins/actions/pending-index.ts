@@ -97,7 +97,8 @@ type ReadAction = (row: ActionRow) => Promise<PendingAction>;
 export function createPendingIndex(host: CoreHost, max = MAX_PENDING): PendingIndex {
   /** The actions by id, after `size` entries, with the previews of the policy set `digest`. Null if there are too many. */
   let actions: Map<string, PendingAction> | null = null;
-  let sorted: readonly PendingAction[] = [];
+  /** The same actions, the earliest deadline first. Null if they changed since the last list. */
+  let sorted: readonly PendingAction[] | null = null;
   let digest: string | null = null;
   let size = 0;
 
@@ -117,9 +118,9 @@ export function createPendingIndex(host: CoreHost, max = MAX_PENDING): PendingIn
       if (entries.length < to - size) return false;
       const ids = new Set(entries.filter(mayConcernPending).flatMap(({ action_id }) => action_id ?? []));
       const rows = ids.size === 0 ? [] : await host.storage.actionsById([...ids]);
+      if (ids.size > 0) sorted = null;
       for (const id of ids) known.delete(id);
       for (const row of rows) if (row.status === "pending_approval") known.set(row.id, await read(row));
-      if (ids.size > 0) sorted = [...known.values()].sort(byDeadline);
       size = to;
     }
     return true;
@@ -138,8 +139,9 @@ export function createPendingIndex(host: CoreHost, max = MAX_PENDING): PendingIn
       await build(createReader(host, compiled, { known: isCurrent ? actions : null }));
       [digest, size] = [latest, head.size];
     }
-    if (sorted.length > max) actions = null;
-    return actions === null ? null : sorted;
+    if (actions !== null && actions.size > max) actions = null;
+    if (actions === null) return null;
+    return (sorted ??= [...actions.values()].sort(byDeadline));
   });
 
   return async ({ key, visibility }) => {

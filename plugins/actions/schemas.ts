@@ -114,6 +114,12 @@ export const StartBody = Type.Object(
           "`request_hash` of the record that the caller is about to run. Required if an approver or the policies changed the request, so that no caller runs the proposed parameters.",
       }),
     ),
+    inspects: Type.Optional(
+      Type.Boolean({
+        description:
+          "Whether the caller sends the output to `POST /v1/actions/{id}/inspect` before the agent gets it, if the record has `inspect`. Otherwise the session gets the labels of all result rules that apply to the action when it starts. Default: false.",
+      }),
+    ),
     attempt: Attempt(
       "Random string for this start. If the response is lost, repeat the start with the same `attempt`. The repeated start gets the same response while the action may still start.",
     ),

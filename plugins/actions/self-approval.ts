@@ -1,7 +1,9 @@
 /** Detects votes on the voter's own action, from the recorded keys and their creators. */
 import {
+  canonicalText,
   canSee,
   type CoreHost,
+  type DecisionEntry,
   decodeAuthority,
   findSelfRelation,
   listKeyMakers,
@@ -10,7 +12,7 @@ import {
   type SubmittedAction,
   type Visibility,
 } from "../../src/core.ts";
-import type { Credential } from "../../src/plugin.ts";
+import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
 type VotingKey = Pick<RecordedKey, "id" | "agent_id" | "owner">;
@@ -84,4 +86,24 @@ function relationOfKey(
 /** Returns true if the key submitted the action, is bound to its agent, or has the same owner as the submitting key. */
 export function isSubmitter(row: ActionRow, { key }: Credential): boolean {
   return relationOfKey(row, key) !== null;
+}
+
+/**
+ * Returns true if the caller has the claims with which the action was decided. Tokens with other claims can share a key
+ * or a user, but the policies and the approvers have decided for these claims.
+ */
+export function hasClaimsOf(
+  { facts }: Pick<DecisionEntry, "facts">,
+  { workload }: Pick<Credential, "workload">,
+): boolean {
+  return canonicalText(facts.principal.claims ?? null) === canonicalText(workload?.claims ?? null);
+}
+
+/** Throws NOT_THE_SUBMITTER if the caller's key submitted the action with a token that had other claims. */
+export function assertClaimsOf(basis: Pick<DecisionEntry, "facts">, row: ActionRow, caller: Credential): void {
+  if (row.submitted_by !== caller.key.id || hasClaimsOf(basis, caller)) return;
+  throw new Refusal(
+    "NOT_THE_SUBMITTER",
+    "a token with other claims submitted the action; submit it again with this one",
+  );
 }

@@ -26,6 +26,7 @@ import {
 import { toCountedVotes } from "./approver-plans.ts";
 import { assertBeforeStartDeadline, assertStartable, isPermitGenuine } from "./grant-permit.ts";
 import { findPinChanges } from "./pins.ts";
+import { assertClaimsOf } from "./self-approval.ts";
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 import { assertNotErased, isOverdue, actionNotFoundError } from "./visible-action.ts";
 
@@ -44,6 +45,8 @@ interface StartCall {
   prepared: Prepared | null;
   /** Hash of the request that the caller is going to run; null if the caller did not send a hash. */
   requestHash: string | null;
+  /** Whether the caller lets the service inspect the output. */
+  inspects: boolean;
 }
 
 export interface StartResult {
@@ -69,7 +72,7 @@ export async function recordStart(
   host: CoreHost,
   tx: LedgerTransaction,
   caller: Credential,
-  { id, permit, attempt, requestHash, prepared }: StartCall,
+  { id, permit, attempt, requestHash, inspects, prepared }: StartCall,
 ): Promise<StartResult> {
   const call = { permit: hashOptionalText(permit), attempt };
   const preparation = findPreparation(host);
@@ -92,6 +95,7 @@ export async function recordStart(
       "PERMIT_INVALID",
       "the permit was not issued for this action by this log; get one from POST /v1/actions/{id}/permit",
     );
+  if (permit === null) assertClaimsOf(history.basis, row, caller);
   if (refusedEarlier) return { row, isRetry: false };
   const repeated = row.status === "executing" && isSameStart(start, caller, call);
   if (repeated) assertBeforeStartDeadline(row.approved_until ?? 0, tx.now);
@@ -133,6 +137,8 @@ export async function recordStart(
     ...(history.pins === null ? {} : { pins: history.pins }),
     status: "executing",
   });
+  for (const reaction of host.reactions)
+    await reaction.actionStarted?.(tx, row, { by, facts: history.first.facts, inspects });
   if (prepared !== null) await preparation?.record(tx, row, caller, prepared.value);
   await tx.movePastAction(id, tx.now);
   return { row: started, isRetry: repeated };

@@ -63,18 +63,17 @@ export default definePlugin({
     const assets = createAssets("/console", files);
     /**
      * Returns a document of `static/`, with the asset addresses of this version. The browser preloads all modules of
-     * the document's script (`entry`), and then the modules of the most used page (`next`).
+     * the document's script (`entry`), and then those of the most used page (`next`).
      */
     const page = (name: string, entry: string, next?: string): Page["serve"] =>
       createDocument(async () => {
         if (!(entry in files))
           throw new Error(`the console is not built: ${BUNDLE} has no ${entry}; run "npm run build"`);
-        const first = Object.keys(files).find((file) => next !== undefined && file.startsWith(`chunk-${next}-`));
         const [html, base, now, later] = await Promise.all([
           readFile(`${STATIC}${name}`, "utf8"),
           assets.base(),
           assets.imports(entry),
-          first === undefined ? [] : assets.imports(first),
+          next === undefined ? [] : assets.imports(next),
         ]);
         const links = [
           ...now.map((module) => `<link rel="modulepreload" href="${base}/${module}">`),
@@ -93,7 +92,7 @@ export default definePlugin({
       createDocument(async () => (await readFile(path, "utf8")).replaceAll("{base}", await assets.base()), headers);
     return {
       pages: [
-        { path: "/", title: "Console", serve: page("index.html", "main.js", "approvals") },
+        { path: "/", title: "Console", serve: page("index.html", "main.js", "approvals.js") },
         { path: "/approve", title: "Approve or deny", serve: page("approve.html", "approve.js") },
         {
           path: "/manifest.webmanifest",

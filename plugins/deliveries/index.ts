@@ -19,6 +19,7 @@ import {
 import type { DeliveryRow } from "../../src/storage/index.ts";
 import { createMessenger } from "./messenger.ts";
 import * as schema from "./schemas.ts";
+import { type NotifierVerification, verifyNotifiers } from "./verify-notifiers.ts";
 
 const Options = Type.Object(
   {
@@ -42,10 +43,30 @@ export default defineCorePlugin({
   name: "deliveries",
   needs: ["actions"],
   options: Options,
-  setup: (host, options) => ({
-    routes: routes(host),
-    messenger: (parts) => createMessenger(host, options, parts),
-  }),
+  setup(host, options) {
+    let verification: NotifierVerification | null = null;
+    return {
+      routes: routes(host),
+      messenger(parts) {
+        const messenger = createMessenger(host, options, parts);
+        const { read, stop } = (verification = verifyNotifiers(host, parts.notifiers, options.timeout_seconds * 1000));
+        return {
+          ...messenger,
+          start() {
+            messenger.start();
+            void read();
+          },
+          async stop() {
+            stop();
+            await messenger.stop();
+          },
+        };
+      },
+      checks: [
+        { name: "notifiers", read: async () => (await verification?.read()) ?? { ok: true, detail: "ok", held: 0 } },
+      ],
+    };
+  },
 });
 
 function routes(host: CoreHost) {

@@ -1,5 +1,5 @@
 /** A minimal client of Discord's HTTP API: sends JSON and reads the id of the created object. */
-import { NotifierError, parseTargetUrl, post, retryAfterMs } from "../../src/plugin.ts";
+import { get, NotifierError, parseTargetUrl, post, retryAfterMs } from "../../src/plugin.ts";
 
 const TIMEOUT_MS = 10_000;
 /** Hosts to which plain HTTP is allowed, because the connection does not leave the machine. */
@@ -20,11 +20,11 @@ export class DiscordError extends NotifierError {
   }
 }
 
-/** Sends a request to the API. Resolves to the id of the object in the response. */
+/** Sends a request to the API. `GET` has no body. Resolves to the id of the object in the response. */
 export type DiscordCall = (
-  method: "POST" | "PATCH",
+  method: "GET" | "POST" | "PATCH",
   path: string,
-  body: object,
+  body: object | null,
   signal: AbortSignal,
 ) => Promise<string>;
 
@@ -48,7 +48,8 @@ export function createDiscordCall({
       method: method === "PATCH" ? method : undefined,
     };
     const headers = { authorization: `Bot ${token}`, "content-type": "application/json", "user-agent": "assent" };
-    const { status, body: text, retryAfter } = await post(target, headers, JSON.stringify(body), signal);
+    const response = body === null ? get(target, headers, signal) : post(target, headers, JSON.stringify(body), signal);
+    const { status, body: text, retryAfter } = await response;
     const { id, message, retry_after: seconds } = readAnswer(text);
     if (status >= 200 && status < 300) {
       if (typeof id === "string" && /^\d{1,20}$/.test(id)) return id;

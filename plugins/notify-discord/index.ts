@@ -61,6 +61,7 @@ export function createNotifier(options: DiscordOptions): Notifier {
       /^\d{17,20}$/.test(to)
         ? null
         : `"${to}" is not the id of a Discord user or channel; turn on the developer mode of Discord and copy the id`,
+    verify: async (signal) => void (await call("GET", "/users/@me", null, signal)),
     deliver: (message, signal) => deliver(call, options, message, signal),
   };
 }

@@ -112,7 +112,8 @@ export function createNotifier(options: SlackOptions): Notifier {
     });
   }
 
-  return { name: "notify-slack", check: checkRecipient, deliver };
+  const verify = async (signal: AbortSignal): Promise<void> => void (await call("auth.test", {}, signal));
+  return { name: "notify-slack", check: checkRecipient, verify, deliver };
 }
 
 /** Disables markup and mentions in `text`. Blocks have their own settings for this. */

@@ -58,6 +58,7 @@ export function createNotifier(options: TelegramOptions): Notifier {
   return {
     name: "notify-telegram",
     check: checkRecipient,
+    verify: async (signal) => void (await call("getMe", {}, signal)),
     deliver: (message, signal) => deliver(call, options, message, signal),
   };
 }

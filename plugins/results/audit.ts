@@ -9,14 +9,17 @@ export function resultAuditor(): FeatureAuditor {
   const sessions = new Map<string, string>();
   /** The keys that started the actions whose result is missing, keyed by action. */
   const starters = new Map<string, string | undefined>();
-  /** The action of the newest entry, if that entry reports its result or that it has none. */
-  let ended: string | null = null;
+  /** The action of the newest entry of the core, if that entry is a start, a result, or says that there is no result. */
+  let executed: string | null = null;
   let newest: (InspectionData & { action: string | null }) | null = null;
 
   function checkInspection({ action_id: id, by, data }: PluginEntry): void {
     const { verdict, output } = data as unknown as InspectionData;
     if (verdict === "not_inspected") {
-      if (ended !== id || output !== null) throw new RangeError(`the action ${id} has not ended without an inspection`);
+      if (executed !== id || output !== null)
+        throw new RangeError(
+          `the labels of the action ${id} without an inspection follow neither its start nor its end`,
+        );
     } else if (!starters.has(id ?? "") || starters.get(id ?? "") !== by?.key_id || output === null)
       throw new RangeError(`an output of the action ${id} was inspected that its starter did not send`);
   }
@@ -54,7 +57,7 @@ export function resultAuditor(): FeatureAuditor {
         entry.type === INSPECTION
           ? { ...((entry as PluginEntry).data as unknown as InspectionData), action: (entry as PluginEntry).action_id }
           : null;
-      if (isCoreEntry(entry)) ended = entry.type === "execution" && entry.phase !== "start" ? entry.action_id : null;
+      if (isCoreEntry(entry)) executed = entry.type === "execution" ? entry.action_id : null;
     },
   };
 }

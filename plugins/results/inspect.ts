@@ -151,15 +151,16 @@ async function recordInspection(
   { sent, first, digest, caller }: InspectionCall,
   judgement: Judgement,
 ): Promise<Inspection> {
-  const earlier = await readInspections(tx, row.id);
+  const earlier = (await readInspections(tx, row.id)).flatMap(({ verdict }) =>
+    verdict === "not_inspected" ? [] : [verdict],
+  );
   if (earlier.length >= MAX_INSPECTIONS)
     throw new Refusal(
       ERRORS.tooMany,
       `${MAX_INSPECTIONS} outputs of the action ${row.id} were inspected, which is the limit; pass nothing more of it on`,
     );
   const verdict = earlier.reduce<ResultEffect>(
-    (strictest, { verdict: each }) =>
-      each !== "not_inspected" && STRICTNESS[each] > STRICTNESS[strictest] ? each : strictest,
+    (strictest, each) => (STRICTNESS[each] > STRICTNESS[strictest] ? each : strictest),
     judgement.verdict,
   );
   const by = toActor(caller.key, caller.principal);
@@ -240,6 +241,10 @@ async function recordMissing(
 }
 
 export const resultReaction: Reaction = {
+  // If nobody inspects the output, the agent can read it at any time after the start.
+  actionStarted: async (tx, row, { by, facts, inspects }) => {
+    if (!inspects) await recordMissing(tx, row, facts.session, by);
+  },
   resultReported: (tx, row, { by, facts }) => recordMissing(tx, row, facts[0]?.session, by),
   resultMissing: (tx, row, facts) => recordMissing(tx, row, facts.session, null),
 };

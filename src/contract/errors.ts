@@ -30,6 +30,7 @@ export const ERRORS = {
   VALIDATION_FAILED: [422, "The request is not valid"],
   INVALID_CURSOR: [422, "The cursor is not valid"],
   RATE_LIMITED: [429, "Too many requests"],
+  TOO_MANY_BAD_KEYS: [429, "Too many invalid API keys"],
   TOO_MANY_BYTES: [429, "Too many response bytes are in flight"],
   TOO_MANY_PENDING: [429, "Too many actions are pending approval"],
   TOO_MANY_STREAMS: [429, "Too many open event streams"],

@@ -172,6 +172,11 @@ export interface Notifier {
    */
   check?(to: string, owner: string | null): string | null;
   /**
+   * Sends the service's cheapest request that needs the credentials, and no message. Rejects with the reason if the
+   * service does not accept them or does not answer. Absent if the service has no such request.
+   */
+  verify?(signal: AbortSignal): Promise<void>;
+  /**
    * Makes one attempt to deliver the message. Rejects if the attempt fails. `signal` aborts on timeout and when the
    * service stops.
    */

@@ -15,6 +15,8 @@ export type ReactionTransaction = Pick<LedgerTransaction, "record" | "now" | "st
 
 /** A reaction is called after the entry that it reacts to was recorded, under the ledger's lock. */
 export interface Reaction {
+  /** The action was started. Not called for a repeated start. */
+  actionStarted?(tx: LedgerTransaction, action: ActionRow, start: ActionStart): Promise<void>;
   /** The result of the action was reported. Called before `actionFailed`. */
   resultReported?(tx: LedgerTransaction, action: ActionRow, result: ActionOutcome): Promise<void>;
   /**
@@ -46,6 +48,14 @@ export interface Reaction {
     keyIds: readonly string[],
     by: Actor,
   ): void;
+}
+
+export interface ActionStart {
+  by: Actor;
+  /** The facts of the action's first decision. */
+  facts: RecordedFacts;
+  /** Whether the caller lets the service inspect the output before the agent gets it. */
+  inspects: boolean;
 }
 
 export interface ActionOutcome {

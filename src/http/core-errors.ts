@@ -5,6 +5,7 @@ import type { Route } from "../contract/resource.ts";
 const CREDENTIAL: readonly ErrorCode[] = [
   "MISSING_CREDENTIAL",
   "INVALID_CREDENTIAL",
+  "TOO_MANY_BAD_KEYS",
   "INSUFFICIENT_SCOPE",
   "RIGHTS_CHANGED",
   "KEY_ALTERED",

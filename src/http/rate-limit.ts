@@ -11,7 +11,7 @@ export interface RateLimits {
   key(keyId: string): RateLimitHeaders;
   /** Counts a call without a valid key. Throws RATE_LIMITED. */
   address(address: string): RateLimitHeaders;
-  /** Counts an invalid key. Throws RATE_LIMITED after too many invalid keys. */
+  /** Counts an invalid key. Throws TOO_MANY_BAD_KEYS after too many invalid keys. */
   badKey(address: string): void;
 }
 
@@ -32,9 +32,10 @@ export function createRateLimits(limits: Config["rate_limits"]): RateLimits {
       if (uses <= maxBadKeys) return;
       // `Retry-After` doubles with each attempt, so that it is soon about a minute for a client in a loop.
       const wait = Math.min(MAX_PENALTY, 2 ** Math.min(6, uses - maxBadKeys - 1));
-      throw rateLimitedRefusal(
+      throw new Refusal(
+        "TOO_MANY_BAD_KEYS",
         `this address sent ${maxBadKeys} invalid API keys within a minute; check the key, and wait ${wait} s`,
-        { "Retry-After": String(wait) },
+        { headers: { "Retry-After": String(wait) } },
       );
     },
   };

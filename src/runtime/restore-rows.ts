@@ -87,6 +87,8 @@ async function restoreRange(options: RestoreOptions, end: number, start: number,
       await restoreAction(options, { id, entries }, rows.get(id) ?? null);
       await setImmediate();
     }
+    // SQLite responds without a turn of the event loop, so requests would wait for all pages without counted rows.
+    await setImmediate();
   }
 }
 

@@ -585,7 +585,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await vote(page, "Approve");
     await pane.getByText("the night desk approved").waitFor();
     assert.doesNotMatch((await pane.innerText()) ?? "", new RegExp(bot.body.id));
-    await page.getByRole("link", { name: "History and proof" }).click();
+    await page.getByRole("link", { name: "Show the action" }).click();
     await page
       .getByRole("region", { name: "Approvals" })
       .getByText("by the key the night desk, with an API key")

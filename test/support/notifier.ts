@@ -7,6 +7,8 @@ export interface TestNotifier {
   messages: Message[];
   /** Results of the next delivery attempts, in order. An attempt without a plan succeeds. */
   plans: ((message: Message, signal: AbortSignal) => DeliveryResult | void | Promise<DeliveryResult | void>)[];
+  /** Verifies the credentials. By default they are accepted. */
+  verify(): Promise<void>;
   /** Resolves to the first message that passes `test`, including messages that were already delivered. */
   next(test: (message: Message) => boolean): Promise<Message>;
   plugin: { plugin: Plugin; options: unknown; origin: string };
@@ -16,6 +18,7 @@ export function testNotifier(name = "pigeon", feeds: readonly Feed[] = []): Test
   const messages: Message[] = [];
   const notifier: Notifier = {
     name,
+    verify: () => made.verify(),
     feeds,
     check: (to) => (to.includes(" ") ? `"${to}" holds a space` : null),
     deliver(message, signal) {
@@ -29,6 +32,7 @@ export function testNotifier(name = "pigeon", feeds: readonly Feed[] = []): Test
   const made: TestNotifier = {
     messages,
     plans: [],
+    verify: () => Promise.resolve(),
     next: (test) =>
       eventually(
         () => messages.find(test),

@@ -41,6 +41,11 @@ export async function startSlack(): Promise<SlackServer> {
     close: () => receiver.close(),
   };
   receiver.answer = (request, response) => {
+    const isKnown = request.headers.authorization === `Bearer ${TOKEN}`;
+    if (request.path === "/api/auth.test")
+      return void response
+        .writeHead(200, { "content-type": "application/json; charset=utf-8" })
+        .end(JSON.stringify(isKnown ? { ok: true, user_id: "U1" } : { ok: false, error: "invalid_auth" }));
     const plan = server.plans.shift();
     if (plan !== undefined && "status" in plan)
       return void response.writeHead(plan.status, plan.headers ?? {}).end(plan.text ?? "");

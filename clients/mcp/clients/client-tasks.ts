@@ -55,6 +55,10 @@ export class ClientTasks {
     this.changed = changed;
   }
 
+  get isEmpty(): boolean {
+    return this.tasks.size === 0;
+  }
+
   /** Returns a new task; null if the client does not support tasks, or there are too many. */
   create(request: MultiRoundRequest): ClientTask | null {
     if (!supportsTaskExtension(request.capabilities) || this.tasks.size >= MAX_TASKS) return null;

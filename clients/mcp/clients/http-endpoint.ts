@@ -42,6 +42,8 @@ interface HttpEndpointOptions {
   token: string | null;
   /** Host names that clients may use, in addition to the loopback names. */
   hosts: readonly string[];
+  /** Whether another session can be opened; the default is true. */
+  hasRoom?(): boolean;
   /** Returns the reply to a body that is invalid or ambiguous. */
   replyTo(fault: MessageError): Reply;
   log(line: string): void;
@@ -66,6 +68,8 @@ export class HttpEndpoint {
   private readonly modern: {
     answer: ({ request, signal }: IncomingRequest, notify: SendNotification) => Promise<Reply>;
     findTool({ params }: RpcRequest): Promise<Tool | undefined>;
+    readonly isIdle: boolean;
+    endSubscriptions(): void;
     close(): Promise<void>;
   };
   private readonly sweep: NodeJS.Timeout;
@@ -83,6 +87,17 @@ export class HttpEndpoint {
   /** Number of open sessions of 2025-11-25. */
   get openSessions(): number {
     return this.sessions.size;
+  }
+
+  /** Whether there is no session and nothing that a client will come back for. Requests are not included. */
+  get isIdle(): boolean {
+    return this.sessions.size === 0 && this.modern.isIdle;
+  }
+
+  /** Ends the streams that wait for notifications. Calls and sessions continue. */
+  endStreams(): void {
+    for (const { transport } of this.sessions.values()) transport.closeStandaloneSSEStream();
+    this.modern.endSubscriptions();
   }
 
   async fetch(request: Request): Promise<Response> {
@@ -200,9 +215,9 @@ export class HttpEndpoint {
     if (session === undefined) {
       if (message === null || !isRequest(message) || message.method !== "initialize")
         return errorResponse(400, ERROR_CODE.invalidRequest, "the first request of a session must be initialize");
-      if (this.sessions.size >= MAX_SESSIONS) await this.closeUninitialized();
-      if (this.sessions.size >= MAX_SESSIONS)
-        return errorResponse(503, ERROR_CODE.internal, "there are too many sessions");
+      const isFull = (): boolean => this.sessions.size >= MAX_SESSIONS || this.options.hasRoom?.() === false;
+      if (isFull()) await this.closeUninitialized();
+      if (isFull()) return errorResponse(503, ERROR_CODE.internal, "there are too many sessions");
       session = this.openSession();
     }
     session.lastUsed = Date.now();
@@ -255,35 +270,48 @@ export class HttpEndpoint {
   }
 
   private trackStream(response: Response, session: HttpSession, onEnd?: (interrupted: boolean) => void): Response {
-    const { body } = response;
-    if (body === null || !response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
     session.streams++;
-    const reader = body.getReader();
-    let open = true;
-    const end = (interrupted: boolean): void => {
-      if (!open) return;
-      open = false;
+    return onStreamEnd(response, (interrupted) => {
       session.streams--;
       session.lastUsed = Date.now();
       onEnd?.(interrupted);
-    };
-    const stream = new ReadableStream<Uint8Array>({
-      async pull(controller) {
-        const { done, value } = await reader.read().catch((error: unknown) => {
-          end(true);
-          throw error;
-        });
-        if (!done) return controller.enqueue(value);
-        end(false);
-        controller.close();
-      },
-      async cancel(reason) {
-        end(true);
-        await reader.cancel(reason);
-      },
     });
-    return new Response(stream, { status: response.status, headers: response.headers });
   }
+}
+
+/**
+ * Returns the response, and calls `onEnd` once its stream has ended; at once if it is not a stream.
+ * @param onEnd called with true if the client disconnected before the end
+ */
+export function onStreamEnd(response: Response, onEnd: (interrupted: boolean) => void): Response {
+  const { body } = response;
+  if (body === null || !response.headers.get("content-type")?.startsWith("text/event-stream")) {
+    onEnd(false);
+    return response;
+  }
+  const reader = body.getReader();
+  let open = true;
+  const end = (interrupted: boolean): void => {
+    if (!open) return;
+    open = false;
+    onEnd(interrupted);
+  };
+  const stream = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { done, value } = await reader.read().catch((error: unknown) => {
+        end(true);
+        throw error;
+      });
+      if (!done) return controller.enqueue(value);
+      end(false);
+      controller.close();
+    },
+    async cancel(reason) {
+      end(true);
+      await reader.cancel(reason);
+    },
+  });
+  return new Response(stream, { status: response.status, headers: response.headers });
 }
 
 /**

@@ -75,6 +75,11 @@ export class StatelessEndpoint {
     return tool?.withheld === null ? tool : undefined;
   }
 
+  /** Whether no client has a task, or a question that it has not answered. */
+  get isIdle(): boolean {
+    return this.waitingRequests.size === 0 && this.tasks.isEmpty;
+  }
+
   endSubscriptions(): void {
     this.subscriptions.close();
   }

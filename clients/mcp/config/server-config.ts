@@ -40,7 +40,10 @@ export interface HttpTarget {
   credentialHeaders: Record<string, string> | null;
   /** How the proxy gets a token of the session's user for this server; null if it gets none. */
   exchange: ExchangeOptions | null;
-  /** Returns the newest credential that the session's user sent. Null if the proxy has no users. */
+  /**
+   * Returns the newest token that the session's user sent. Null if the proxy has no users, or if another authorization
+   * server issued the token.
+   */
   subject: (() => string) | null;
   /** How a person signs in at this server. Null if the configuration has an Authorization header, or if the address has no TLS. */
   oauth: OAuthOptions | null;

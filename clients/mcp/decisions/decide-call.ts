@@ -293,7 +293,8 @@ export class CallGate {
     try {
       // Do not pass the caller's signal, because the proxy must learn whether the start was recorded.
       const edited = action.proposed == null ? {} : { requestHash: action.request_hash ?? undefined };
-      const started = await this.options.assent.start(id, { permit: action.permit ?? undefined, attempt, ...edited });
+      const how = { permit: action.permit ?? undefined, attempt, inspects: true, ...edited };
+      const started = await this.options.assent.start(id, how);
       secret = (started.credential?.secret as JsonObject | undefined) ?? null;
       inspects = started.inspect === true || action.inspect === true;
     } catch (error) {

@@ -21,13 +21,17 @@ interface Exchanged {
 }
 
 /**
- * @param subject returns the newest credential of the session's user; null if the proxy has no users
+ * @param subject returns the newest token of the session's user; null if another authorization server issued it, which
+ * must not get it
  */
 export function createUpstreamExchange(options: ExchangeOptions, subject: (() => string) | null): AuthProvider {
   let newest: { credential: string; token: Promise<string>; expiresAt: number } | null = null;
   return {
     token() {
-      if (subject === null) throw new SignInNeededError("its `exchange` needs `listen.users`");
+      if (subject === null)
+        throw new SignInNeededError(
+          "the user's token was not issued by `listen.users.issuer`, so it cannot be exchanged",
+        );
       const credential = subject();
       if (newest?.credential === credential && newest.expiresAt > performance.now()) return newest.token;
       const issued = exchange(options, credential);

@@ -98,6 +98,7 @@ export async function openHttpChannel(
       requestId !== null && isReply ? new MessageError(message, code, { answers: [requestId] }) : fault,
     );
   };
+  const isExchanged = exchange !== null;
   const authProvider =
     exchange !== null
       ? createUpstreamExchange(exchange, subject)
@@ -143,7 +144,8 @@ export async function openHttpChannel(
       } catch (error) {
         const { code } = ((error as Error).cause ?? {}) as { code?: string };
         const isNotSent = code !== undefined && CONNECT_ERRORS.has(code);
-        const reason = `the server "${name}": ${isNotSent ? describeError(error) : describeFailure(error, code)}`;
+        const what = isNotSent ? describeError(error, isExchanged) : describeFailure(error, code, isExchanged);
+        const reason = `the server "${name}": ${what}`;
         // The server no longer knows the session and did not process the request. The next request opens a new session.
         if (error instanceof SdkHttpError && error.status === 404 && transport.sessionId !== undefined) {
           markClosed(`the server "${name}" has ended the session`);
@@ -176,7 +178,7 @@ export async function openHttpChannel(
   // Errors that the server sent with an error status. Their requests are the only pending ones with these ids.
   transport.onmessage = (message: unknown) => channel.onmessage(message as Message);
   transport.onerror = (error) => {
-    if (!closed) log(`the server "${name}": ${describeError(error)}`);
+    if (!closed) log(`the server "${name}": ${describeError(error, isExchanged)}`);
   };
   transport.onclose = () => markClosed(`the connection to the server "${name}" is closed`);
   await transport.start();
@@ -192,23 +194,28 @@ const foreignReply = (): MessageError =>
  * Describes a failure for the model. The proxy puts its mark in front of the description, so the description must not
  * quote the server: a header, for example, could contain a sentence that reads as the proxy's. The log has the whole error.
  */
-function describeFailure(error: unknown, code: string | undefined): string {
+function describeFailure(error: unknown, code: string | undefined, isExchanged: boolean): string {
   if (error instanceof ResponseLostError) return error.message;
   if (
     [UnauthorizedError, SdkHttpError, SignInNeededError, InsufficientScopeError].some((type) => error instanceof type)
   )
-    return describeError(error);
+    return describeError(error, isExchanged);
   return code === undefined
     ? "its response was not a response of MCP; the log of the proxy has the details"
     : `the connection failed (${code})`;
 }
 
-function describeError(error: unknown): string {
+/** @param isExchanged whether the server gets a token of the user from an exchange */
+function describeError(error: unknown, isExchanged: boolean): string {
   if (error instanceof UnauthorizedError || (error instanceof SdkHttpError && error.status === 401))
-    return "it rejected the credentials; set `headers` in its configuration, or sign in again with assent mcp login";
+    return isExchanged
+      ? "it rejected the exchanged token of the user; set `exchange` in its configuration as the server expects"
+      : "it rejected the credentials; set `headers` in its configuration, or sign in again with assent mcp login";
   if (error instanceof SignInNeededError) return error.message;
   if (error instanceof InsufficientScopeError)
-    return "its sign-in lacks a scope; set `oauth.scope` in its configuration, and sign in again with assent mcp login";
+    return isExchanged
+      ? "the exchanged token of the user lacks a scope; set `exchange.scope` in its configuration, or ask for the right"
+      : "its sign-in lacks a scope; set `oauth.scope` in its configuration, and sign in again with assent mcp login";
   if (error instanceof SdkHttpError) return `it responded with status ${error.status}`;
   const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
   return `${error instanceof Error ? error.message : String(error)}${cause}`;

@@ -55,13 +55,14 @@ class Caller:
 class Run:
     """One start of an action, with an attempt that only this process knows."""
 
-    def __init__(self, client: Assent, action: ActionRecord) -> None:
+    def __init__(self, client: Assent, action: ActionRecord, inspects: bool = False) -> None:
         self.client = client
+        self.inspects = inspects
         self.action = action
         self.attempt = new_attempt()
 
     def start(self) -> ActionRecord:
-        return self.client.start(self.action["id"], attempt=self.attempt)
+        return self.client.start(self.action["id"], attempt=self.attempt, inspects=self.inspects)
 
     def not_run(self, why: str) -> None:
         """
@@ -79,11 +80,14 @@ class Run:
         threading.Thread(target=report, name="assent-not-run").start()
 
 
-def admit(client: Assent, request: Dict[str, Any], wait: float, caller: Optional[Caller] = None) -> Run:
+def admit(
+    client: Assent, request: Dict[str, Any], wait: float, caller: Optional[Caller] = None, inspects: bool = False
+) -> Run:
     """
     Returns a recorded start, which allows one run now. Joins an open action with the same request, waits for approval, and
     starts the action. Raises Denied; Pending after `wait` seconds; and AssentError if there is no decision. If it raises, the
     call must not run.
+    `inspects`: whether the caller lets the service inspect the output before it passes the output on.
     """
     end = time.monotonic() + wait
     # Do not wait in `submit`: only `wait` continues after a restart of the service.
@@ -96,7 +100,7 @@ def admit(client: Assent, request: Dict[str, Any], wait: float, caller: Optional
             raise Pending(action, COME_BACK, _question(action))
         if action["status"] not in STARTABLE or action.get("proposed") is not None:
             _refuse(action)
-        run = Run(client, action)
+        run = Run(client, action, inspects)
         again = _start(run, caller)
         if again is None:
             return run

@@ -165,13 +165,18 @@ class Assent:
         permit: Optional[str] = None,
         attempt: Optional[str] = None,
         request_hash: Optional[str] = None,
+        inspects: bool = False,
     ) -> ActionRecord:
         """
         Records the start of an action, which only one caller can do. A caller that did not submit the action needs the
         permit. If the response is lost, the request is retried with the same `attempt` (from `new_attempt()`). If this method
         raises, the caller must not run the action.
+        `inspects`: whether the caller calls `inspect` before it passes the output on, if the record has `inspect`. Otherwise the
+        session gets the labels of all result rules that apply when the action starts.
         """
-        body = {"attempt": attempt or new_attempt()}
+        body: Dict[str, Any] = {"attempt": attempt or new_attempt()}
+        if inspects:
+            body["inspects"] = True
         if permit is not None:
             body["permit"] = permit
         # Required if an approver changed the request: the hash of the record whose `params` the caller runs.
@@ -522,8 +527,9 @@ class AsyncAssent:
         permit: Optional[str] = None,
         attempt: Optional[str] = None,
         request_hash: Optional[str] = None,
+        inspects: bool = False,
     ) -> ActionRecord:
-        return await asyncio.to_thread(self.sync.start, action_id, permit, attempt, request_hash)
+        return await asyncio.to_thread(self.sync.start, action_id, permit, attempt, request_hash, inspects)
 
     async def result(
         self,

@@ -73,7 +73,7 @@ def govern(
                 "context": context,
                 "meta": meta() if meta is not None else None,
             }
-            return admit(own, request, wait, caller)
+            return admit(own, request, wait, caller, inspects=True)
 
         def report(run: Run, how: Callable[[], Dict[str, Any]]) -> None:
             # The function has run, so the caller gets its result even if reporting fails.

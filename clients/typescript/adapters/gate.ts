@@ -115,15 +115,17 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
   /**
    * Starts the action and returns the arguments to run with. Throws ToolNotRunError if the tool must not run, or the
    * reason of an aborted signal.
-   * @param appliesEdits whether the caller runs the returned arguments, which an approver may have changed
+   * @param runs whether the gate runs the tool: with the returned arguments, which an approver may have changed, and with
+   *   an inspection of the output
    */
-  async function start(call: FrameworkCall, appliesEdits = false): Promise<{ action: ActionRecord; params: Json }> {
+  async function start(call: FrameworkCall, runs = false): Promise<{ action: ActionRecord; params: Json }> {
     try {
       const request = await requestOf(call);
       const { state, action, outcome, message } = await submitAndStart(assent, request, {
         meta: copyJsonObject(call.meta, "meta"),
         approvalTimeout: options.approvalTimeout ?? call.approvalTimeout,
-        appliesEdits,
+        appliesEdits: runs,
+        inspects: runs,
         signal: call.signal,
       });
       // Run with the parameters that an approver changed, not with the proposed parameters.

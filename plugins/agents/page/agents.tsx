@@ -49,7 +49,7 @@ function AgentList() {
             {agents.length === 0 ? (
               <EmptyState text={TEXTS.none}>
                 <p>{TEXTS.noneHelp}</p>
-                <Snippet label={TEXTS.register} text={TEXTS.command(location.origin)} />
+                <Snippet label="Register an agent" text={TEXTS.command(location.origin)} />
               </EmptyState>
             ) : (
               <RowPages rows={agents} keyOf={({ id }) => id} what="agents">

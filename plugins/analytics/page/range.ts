@@ -14,7 +14,7 @@ export const RANGES = {
   "7 days": { length: 7 * DAY, interval: "day" },
   "30 days": { length: 30 * DAY, interval: "day" },
   "90 days": { length: 90 * DAY, interval: "day" },
-  "1 year": { length: 365 * DAY, interval: "week" },
+  "12 months": { length: 365 * DAY, interval: "week" },
 } as const satisfies Record<string, { length: number; interval: Interval }>;
 export type RangeName = keyof typeof RANGES;
 

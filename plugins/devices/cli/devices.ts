@@ -105,7 +105,8 @@ async function enrol(
     planConfig(process.env, {}, []);
     return { url: givenUrl ?? readServiceUrl(process.env), machine: describeMachine(process.env) };
   });
-  const service = createAssent({ url, apiKey: null, timeout: TIMEOUT_SECONDS });
+  // The person waits at the terminal, and `waitForKey` repeats its request itself.
+  const service = createAssent({ url, apiKey: null, timeout: TIMEOUT_SECONDS, retries: 0 });
   const origin = await readSignInOrigin(service, url);
   const verifier = randomBytes(32).toString("base64url");
   const challenge = terminalChallenge(verifier);
@@ -128,6 +129,7 @@ async function enrol(
 }
 
 async function waitForKey(service: Assent, verifier: string): Promise<{ device: DeviceView; key: string }> {
+  let advice = "";
   for (const end = performance.now() + CONFIRM_MS; performance.now() < end; await delay(POLL_MS))
     try {
       const { device, key } = (await service.call<{ device: unknown; key: unknown } | null>("POST", "/v1/devices", {
@@ -139,8 +141,10 @@ async function waitForKey(service: Assent, verifier: string): Promise<{ device: 
       const isWaiting =
         error instanceof ServiceUnavailable || (error instanceof AssentError && error.code === "DEVICE_UNCONFIRMED");
       if (!isWaiting) throw error;
+      if (error instanceof ServiceUnavailable)
+        advice = ", or the response with its key was lost; enrol again, which ends the device with that key";
     }
-  throw new CommandError("no one confirmed this machine within ten minutes", EXIT_CODES.failure);
+  throw new CommandError(`no one confirmed this machine within ten minutes${advice}`, EXIT_CODES.failure);
 }
 
 async function report(io: Output, command: string | undefined, json: boolean): Promise<void> {

@@ -18,7 +18,7 @@ import { createZip } from "./zip.ts";
 
 const TEXTS = {
   title: "Evidence",
-  help: "A pack lets an auditor verify offline who approved what in a period, on what grounds, and what they saw. It contains parameters of actions in clear, so protect it like the store. Requests that were erased are not in it.",
+  help: "A pack lets an auditor verify offline who approved what in a period, on what grounds, and what they saw. It contains the parameters of actions as plain text, so protect it like the store. Requests that were erased are not in it.",
   from: "From",
   to: "Until",
   make: "Make the pack",

@@ -14,6 +14,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { createMcpHandler } from "@modelcontextprotocol/server";
 import { createLocalJWKSet, jwtVerify } from "jose";
 import { ProxyConfigError, readProxyConfig } from "../../../clients/mcp/config/proxy-config.ts";
+import { UserEndpoints } from "../../../clients/mcp/clients/user-endpoints.ts";
 import users from "../../../plugins/users/index.ts";
 import workloadIdentity from "../../../plugins/workload-identity/index.ts";
 import type { Plugin } from "../../../src/plugin.ts";
@@ -30,7 +31,8 @@ const SERVER = "https://notes.example.com/mcp";
 const CLIENT = ["the proxy", "a secret: of the proxy"] as const;
 const POLICY = `policy: mcp
 rules:
-  - { name: echo, tool: mcp.notes, operation: echo, effect: allow }
+  - { name: echo, tool: mcp.notes, operation: [echo, ask, elicitation/create], effect: allow }
+  - { name: slow, tool: mcp.notes, operation: slow, effect: require_approval }
   - { name: trusted, tool: mcp.notes, operation: write, when: 'principal.claims.client_id == "trusted"', effect: allow }
 `;
 const REVISIONS = {
@@ -50,6 +52,8 @@ const issued = new Map<string, string>();
 let [calls, exchanges]: [{ sub: string; name: unknown; text: unknown }[], URLSearchParams[]] = [[], []];
 /** What the authorization server answers instead of a token. */
 let lie: ((response: ServerResponse, form: URLSearchParams) => void) | null = null;
+/** All tokens that clients sent. */
+const tokens: string[] = [];
 /** Headers that reached the server. */
 const seen: string[] = [];
 
@@ -73,7 +77,7 @@ before(async () => {
       { plugin: workloadIdentity as Plugin, options: { issuers: [issuer] }, origin: "workload-identity", core: true },
     ],
   });
-  for (const name of ["Ada", "Bob"])
+  for (const name of ["Ada", "Bob", "Cyd", "Dan", "Eve"])
     await addPerson(setup.service, name, { identities: [{ issuer: COMPANY, subject: name.toLowerCase() }] });
   const expected = `Basic ${Buffer.from(CLIENT.map((text) => new URLSearchParams({ "": text }).toString().slice(1)).join(":")).toString("base64")}`;
   authorization = createServer((request, response) => {
@@ -88,7 +92,8 @@ before(async () => {
         assert.equal(request.headers.authorization, expected);
         assert.equal(form.get("grant_type"), "urn:ietf:params:oauth:grant-type:token-exchange");
         const keys = createLocalJWKSet({ keys: company.keys } as never);
-        const { payload } = await jwtVerify(form.get("subject_token") ?? "", keys, { audience: RESOURCE });
+        const options = { audience: RESOURCE, clockTolerance: 300 };
+        const { payload } = await jwtVerify(form.get("subject_token") ?? "", keys, options);
         const token = `up-${randomUUID()}`;
         issued.set(token, `${payload.sub} for ${form.get("resource")}`);
         response.end(reply({ access_token: token }));
@@ -151,7 +156,7 @@ const reply = (over: object = {}): string =>
   });
 
 /** An access token of the company's provider (RFC 9068). */
-function tokenOf(sub: string, over: object = {}): Promise<string> {
+async function tokenOf(sub: string, over: object = {}): Promise<string> {
   const now = Math.floor((Date.now() + setup.service.clock.now) / 1000);
   const claims = {
     iss: COMPANY,
@@ -162,7 +167,9 @@ function tokenOf(sub: string, over: object = {}): Promise<string> {
     iat: now,
     exp: now + 300,
   };
-  return company.sign({ ...claims, ...over }, { typ: "at+jwt" });
+  const token = await company.sign({ ...claims, ...over }, { typ: "at+jwt" });
+  tokens.push(token);
+  return token;
 }
 
 interface Connected {
@@ -193,6 +200,38 @@ const post = (headers: Record<string, string>, message: object = { method: "init
     headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, params: {}, ...message }),
   });
+
+/** Sends a request of 2026-07-28 as a client that supports tasks and questions. Resolves to its reply. */
+async function ask(sub: string, method: string, params: Record<string, unknown>): Promise<any> {
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {
+      elicitation: { form: {} },
+      extensions: { "io.modelcontextprotocol/tasks": {} },
+    },
+  };
+  const named = params["name"] ?? params["taskId"];
+  const headers: Record<string, string> = {
+    authorization: `Bearer ${await tokenOf(sub)}`,
+    "mcp-protocol-version": "2026-07-28",
+    "mcp-method": method,
+    ...(typeof named === "string" ? { "mcp-name": named } : {}),
+  };
+  const body = await (await post(headers, { method, params: { ...params, _meta } })).text();
+  return JSON.parse(/^data: (.*"result".*|.*"error".*)$/m.exec(body)?.[1] ?? body);
+}
+
+/** Votes on each pending action as a person who is not one of the users. */
+async function decideAll(approve: boolean): Promise<void> {
+  const { key } = await makeKey(setup.service, { name: `vote ${randomUUID()}`, owner: "Eve", preset: "approver" });
+  for (const { id, status } of await setup.actions()) {
+    if (status !== "pending_approval") continue;
+    const path = `/v1/actions/${String(id)}`;
+    const { approval_token: token } = (await setup.service.call("GET", path, { key })).body;
+    const answer = await setup.service.call("POST", `${path}/approval`, { key, body: { token, approve } });
+    assert.equal(answer.status, 200, JSON.stringify(answer.body));
+  }
+}
 
 for (const revision of Object.keys(REVISIONS) as (keyof typeof REVISIONS)[])
   test(`two users at once, ${revision}: the decisions and the server have the user of each call`, async () => {
@@ -264,6 +303,64 @@ test("a session goes on with a new token of its user and client, and is closed t
   await client.close();
 });
 
+test("a task of one user is unknown to another, who can neither read, answer nor cancel it", async () => {
+  const { result: task } = await ask("ada", "tools/call", { name: "slow", arguments: { of: "ada" } });
+  assert.equal(task.resultType, "task", JSON.stringify(task));
+  const { taskId } = task;
+  for (const method of ["tasks/get", "tasks/update", "tasks/cancel"]) {
+    const { error } = await ask("bob", method, { taskId, inputResponses: {} });
+    assert.equal(error?.code, -32602, method);
+  }
+  assert.equal((await ask("ada", "tasks/get", { taskId })).result.status, "working");
+  await decideAll(true);
+  await until("the task ends", async () => (await ask("ada", "tasks/get", { taskId })).result.status === "completed");
+  assert.deepEqual(
+    calls.map(({ sub, name }) => [sub, name]),
+    [[`ada for ${SERVER}`, "slow"]],
+  );
+});
+
+test("a question to one user is answered by no other", async () => {
+  const call = { name: "ask", arguments: {} };
+  const { result: asked } = await ask("ada", "tools/call", call);
+  assert.equal(asked.resultType, "input_required", JSON.stringify(asked));
+  const [key = ""] = Object.keys(asked.inputRequests);
+  const answered = (name: string) => ({
+    ...call,
+    requestState: asked.requestState,
+    inputResponses: { [key]: { action: "accept", content: { name } } },
+  });
+  const { error } = await ask("bob", "tools/call", answered("bob"));
+  assert.equal(error?.code, -32602);
+  const { result } = await ask("ada", "tools/call", answered("ada"));
+  assert.equal(result.content[0].text, "accept ada");
+});
+
+test("a call that waits does not run after its user was deactivated, nor with the token of another user", async () => {
+  const call = { name: "slow", arguments: { of: "dan" } };
+  const token = await tokenOf("dan");
+  const { client, transport } = await connect(() => token);
+  const waiting = client.callTool(call).then(
+    (result) => JSON.stringify(result),
+    (error: unknown) => String(error),
+  );
+  const isPending = async () => (await setup.actions()).some(({ status }) => status === "pending_approval");
+  await until("the call waits", isPending);
+  const { result: other } = await ask("bob", "tools/call", call);
+  assert.equal(other.resultType, "task", "the same call of another user waits for its own approval");
+  const pending = (await setup.actions()).filter(({ status }) => status === "pending_approval");
+  assert.equal(pending.length, 2);
+  await setup.service.call("POST", `/v1/users/${person("Dan").slice(5)}/end`, {
+    key: setup.service.admin,
+    body: { reason: "left" },
+  });
+  assert.match(await waiting, /nothing was run/);
+  assert.equal(transport.sessionId === undefined, false);
+  await decideAll(false);
+  assert.deepEqual(calls, []);
+  await client.close();
+});
+
 test("without a token that the service accepts for an agent, the proxy answers with where to get one", async () => {
   const admin = `Bearer ${setup.service.admin}`;
   const rows: [Record<string, string>, number][] = [
@@ -297,20 +394,14 @@ test("without a token that the service accepts for an agent, the proxy answers w
   assert.deepEqual(exchanges, []);
 });
 
-test("an API key of an agent is a token, too, but nothing can be exchanged if its provider does not know it", async () => {
-  const { key } = await makeKey(setup.service, { name: "bot", preset: "agent", agent_id: "bot" });
-  await assert.rejects(
-    connect(() => key),
-    /refused to exchange the user's token \(status 400\)/,
-  );
-});
-
 describe("if the authorization server", () => {
   const lies: [string, (response: ServerResponse, form: URLSearchParams) => void, RegExp][] = [
     ["is down", (response) => void response.destroy(), /did not exchange/],
     ["does not answer", () => {}, /did not exchange/],
     ["answers garbage", (response) => void response.end("<html>"), /did not exchange/],
     ["answers null", (response) => void response.end("null"), /is not valid/],
+    ["stops in the middle", (response) => void response.writeHead(200).write('{"access_token":'), /did not exchange/],
+    ["does not end", (response) => void response.end(`{"x":"${"x".repeat(2 << 20)}"}`), /did not exchange/],
     ["fails", (response) => void response.writeHead(500).end(reply()), /is not valid/],
     [
       "refuses",
@@ -352,6 +443,22 @@ describe("if the authorization server", () => {
     });
 });
 
+test("a lifetime that is none, or is endless, makes a token neither invalid nor endless", async () => {
+  for (const expires_in of [-1, 0, "300", null, 1e300]) {
+    const token = await tokenOf("ada");
+    lie = (response) => {
+      const access_token = `up-${randomUUID()}`;
+      issued.set(access_token, `ada for ${SERVER}`);
+      response.end(reply({ access_token, expires_in }));
+    };
+    exchanges = [];
+    const { client, echo } = await connect(() => token);
+    for (const text of ["one", "two"]) assert.equal((await echo(text)).isError ?? false, false, String(expires_in));
+    assert.equal(exchanges.length, 1, String(expires_in));
+    await client.close();
+  }
+});
+
 test("a token that the server rejects is exchanged again once", async () => {
   const token = await tokenOf("ada");
   const { client, echo } = await connect(() => token);
@@ -359,11 +466,13 @@ test("a token that the server rejects is exchanged again once", async () => {
   exchanges = [];
   assert.equal((await echo("again")).isError ?? false, false);
   assert.equal(exchanges.length, 1);
-  lie = (response) => void response.end(reply({ access_token: "of no one" }));
+  lie = (response) => void response.end(reply({ access_token: "of-no-one" }));
   issued.clear();
   exchanges = [];
   calls = [];
-  assert.equal((await echo("rejected")).isError, true);
+  const rejected = await echo("rejected");
+  assert.equal(rejected.isError, true);
+  assert.match(rejected.content[0]?.text ?? "", /rejected the exchanged token of the user; set `exchange`/);
   assert.deepEqual([exchanges.length, calls], [1, []]);
   await client.close();
 });
@@ -390,6 +499,116 @@ test("while the service is down nothing runs, and a deactivated user is refused 
   for (const request of [() => echo("left"), () => client.listTools()])
     await assert.rejects(request, (error) => (error as { status?: number }).status === 401);
   assert.deepEqual(calls, []);
+});
+
+test("a token with fewer rights never runs a call with the rights of another token of its user and client", async () => {
+  const [narrow, wide] = [await tokenOf("ada", { scope: "read" }), await tokenOf("ada", { scope: "read write" })];
+  const first = await connect(() => narrow);
+  const second = await connect(() => wide);
+  await second.echo("wide");
+  exchanges = [];
+  const modern = await connect(() => narrow, "2026-07-28");
+  for (const { echo } of [first, modern]) assert.equal((await echo("narrow")).isError ?? false, false);
+  const headers = { "mcp-session-id": first.transport.sessionId as string, "mcp-protocol-version": "2025-11-25" };
+  const stolen = await post({ ...headers, authorization: `Bearer ${wide}` }, { method: "tools/list" });
+  assert.equal(stolen.status, 404);
+  assert.ok(exchanges.every((form) => form.get("subject_token") === narrow));
+  for (const { client } of [first, second, modern]) await client.close();
+});
+
+test("open streams end once the user is deactivated", async () => {
+  const modern = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  const own = { authorization: `Bearer ${await tokenOf("cyd")}` };
+  const clientInfo = { name: "raw", version: "1" };
+  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
+  const greeting = await post(own, { method: "initialize", params });
+  await greeting.text();
+  const session = { "mcp-session-id": greeting.headers.get("mcp-session-id") ?? "" };
+  const headers = { ...own, ...session, "mcp-protocol-version": "2025-11-25", accept: "text/event-stream" };
+  const listen = { notifications: { toolsListChanged: true }, _meta: modern };
+  const streams = [
+    await fetch(proxy.url, { headers }),
+    await post(
+      { ...own, "mcp-protocol-version": "2026-07-28", "mcp-method": "subscriptions/listen" },
+      { method: "subscriptions/listen", params: listen },
+    ),
+  ];
+  assert.deepEqual(
+    streams.map(({ status }) => status),
+    [200, 200],
+  );
+  await setup.service.call("POST", `/v1/users/${person("Cyd").slice(5)}/end`, {
+    key: setup.service.admin,
+    body: { reason: "left" },
+  });
+  let ended = 0;
+  for (const stream of streams) void stream.text().then(() => ended++);
+  await until("both streams end", () => ended === 2);
+});
+
+test("more users than can be connected take turns, and one with an open session keeps it", async () => {
+  const token = await tokenOf("ada");
+  const { client, echo } = await connect(() => token);
+  for (let i = 0; i < 260; i++) {
+    const { key } = await makeKey(setup.service, { name: `bot ${i}`, preset: "agent", agent_id: `bot-${i}` });
+    assert.equal((await post({ authorization: `Bearer ${key}` }, { method: "ping" })).status, 400, String(i));
+  }
+  assert.equal((await echo("still")).isError ?? false, false);
+  await client.close();
+});
+
+test("many expired tokens are still refused as expired, because clients renew a token after a 401", async () => {
+  const expired = await tokenOf("ada", { exp: 1 });
+  for (let i = 0; i < 25; i++) {
+    const response = await post({ authorization: `Bearer ${expired}` });
+    assert.equal(response.status, 401, String(i));
+    assert.match(response.headers.get("www-authenticate") ?? "", /error="invalid_token"/);
+  }
+});
+
+test("the authorization server gets only tokens that it issued", async () => {
+  const { key } = await makeKey(setup.service, { name: "bot", preset: "agent", agent_id: "bot" });
+  await assert.rejects(
+    connect(() => key),
+    /the user's token was not issued by/,
+  );
+  assert.deepEqual(exchanges, []);
+});
+
+test("whatever the service answers about a token, the proxy answers, and opens nothing", async () => {
+  const resource = "https://mcp.example.com/team/mcp";
+  let answer: unknown;
+  const endpoints = new UserEndpoints({
+    resource,
+    issuer: COMPANY,
+    hosts: [],
+    identify: () => Promise.resolve(answer),
+    createEndpoint: () => assert.fail("an endpoint was created"),
+    log() {},
+  });
+  const ask = (path: string, authorization = "Bearer x", more: Record<string, string> = {}): Promise<Response> =>
+    endpoints.fetch(new Request(`http://127.0.0.1${path}`, { headers: { authorization, host: "127.0.0.1", ...more } }));
+  const key = { id: "id", agent_id: "bot" };
+  const whole = { principal: "user:x", scopes: [], claims: {}, key };
+  for (answer of [null, "x", 1, [], {}, { ...whole, key: null }, { ...whole, claims: null }, { ...whole, scopes: "" }])
+    assert.equal((await ask("/mcp")).status, 502, JSON.stringify(answer));
+  answer = { ...whole, key: { ...key, agent_id: null } };
+  assert.equal((await ask("/mcp")).status, 403);
+  const challenge = (await ask("/mcp", "")).headers.get("www-authenticate") ?? "";
+  const [, url = ""] = /resource_metadata="([^"]+)"/.exec(challenge) ?? [];
+  const metadata = (await (await ask(new URL(url).pathname)).json()) as { resource: string };
+  assert.equal(metadata.resource, resource, "the address in the challenge has the metadata");
+  for (const foreign of [{ origin: "https://evil.example" }, { host: "evil.example" }])
+    for (const path of ["/mcp", new URL(url).pathname])
+      assert.equal((await ask(path, "Bearer x", foreign as unknown as Record<string, string>)).status, 403, path);
+  await endpoints.close();
+});
+
+test("the log has no token", () => {
+  for (const token of [...tokens, ...issued.keys()]) assert.ok(!proxy.log().includes(token));
 });
 
 test("a configuration that would mix users, or send a token in the clear, is refused", () => {

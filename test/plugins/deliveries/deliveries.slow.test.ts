@@ -538,6 +538,26 @@ describe("feeds", () => {
   });
 });
 
+test("assent doctor reports a notifier whose service does not accept its credentials, before the first message", async () => {
+  const notifier = testNotifier();
+  let attempts = 0;
+  notifier.verify = () => {
+    attempts++;
+    return attempts === 1 ? Promise.reject(new Error("401 for the token xyz")) : Promise.resolve();
+  };
+  await start(undefined, notifier);
+  const listening = await serve(service.runtime.fetch, { host: "127.0.0.1", port: 0 });
+  const doctor = (): Promise<Run> => assentInProcessWithEnv({ ASSENT_URL: listening.url }, "doctor");
+  await until("the credentials were verified", () => attempts === 1);
+  const found = await doctor();
+  assert.match(found.out, /^problem +notifiers +the services of "pigeon" do not accept the configured credentials/m);
+  assert.doesNotMatch(found.out, /xyz/, "the route has no authentication");
+  service.clock.now += 11 * 60_000;
+  await until("the credentials are accepted", async () => !/notifiers/.test((await doctor()).out));
+  assert.equal(attempts, 2, "verified once in ten minutes");
+  await listening.stop(0);
+});
+
 test("assent doctor reports a notifier whose newest message failed, and only to keys that may see deliveries", async () => {
   const notifier = testNotifier();
   const refused = new NotifierError("the token was revoked", { permanent: true });

@@ -41,6 +41,10 @@ beforeEach(() => {
   sent = [];
   fail = null;
   server.answer = ({ method, path, body: text, headers }, response) => {
+    if (path === "/users/@me" && headers.authorization === `Bot ${TOKEN}`)
+      return void response.writeHead(200).end(JSON.stringify({ id: "900000000000000001", bot: true }));
+    if (headers.authorization !== `Bot ${TOKEN}`)
+      return void response.writeHead(401).end('{"message":"401: Unauthorized"}');
     const body = JSON.parse(text);
     if (fail !== null) return void response.writeHead(fail.status, fail.headers).end(fail.body);
     const [row, ...more] = body.components ?? [];
@@ -109,6 +113,13 @@ describe("messages", () => {
     await deliver(askedMessage(ANNA, { link }), { public_key: PUBLIC_KEY });
     assert.deepEqual(newest().body.components, []);
     assert.ok(newest().body.content.endsWith(`\nOpen the approval page: <${link}>`));
+  });
+
+  test("the token is verified without a message", async () => {
+    await createNotifier(options()).verify?.(never);
+    const other = createNotifier(options({ token: TOKEN.replace("x", "y") }));
+    await assert.rejects(other.verify?.(never) ?? Promise.resolve(), /GET \/users\/@me with 401: 401: Unauthorized$/);
+    assert.deepEqual(sent, []);
   });
 
   test("errors are retried unless the recipient or the bot must change, and contain no token", async () => {

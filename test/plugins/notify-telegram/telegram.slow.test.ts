@@ -41,6 +41,8 @@ beforeEach(() => {
     const reply = (status: number, value: object): void => void response.writeHead(status).end(JSON.stringify(value));
     const body = JSON.parse(text);
     const method = path.replace(`/bot${TOKEN}/`, "");
+    if (method === "getMe" && fail === null) return reply(200, { ok: true, result: { id: 123456, is_bot: true } });
+    if (method.startsWith("/bot")) return reply(401, { ok: false, error_code: 401, description: "Unauthorized" });
     if (fail !== null) return void response.writeHead(fail.status, fail.headers).end(fail.body);
     const data = (body.reply_markup?.inline_keyboard ?? []).flat().map((one: any) => one.callback_data ?? "x");
     const isValid =
@@ -117,6 +119,15 @@ describe("messages", () => {
       });
     }
     await assert.rejects(deliver(eventMessage(ANNA)), /no feeds/);
+  });
+
+  test("the token is verified without a message, and an error has no token", async () => {
+    await createNotifier(options()).verify?.(never);
+    assert.deepEqual(sent, []);
+    const other = createNotifier(options({ token: `654321:${"B".repeat(35)}` }));
+    await assert.rejects(other.verify?.(never) ?? Promise.resolve(), {
+      message: "Telegram responded to getMe with 401: Unauthorized",
+    });
   });
 
   test("a deleted message is sent again, and a group cannot get a personal link", async () => {

@@ -50,7 +50,7 @@ test(
         assert.equal(body.inspect, true);
         const call = (path: string, sent: object) =>
           (i === 1 ? there : here)?.call("POST", `/v1/actions/${body.id}/${path}`, { key, body: sent });
-        assert.equal((await call("start", {}))?.status, 200);
+        assert.equal((await call("start", { inspects: true }))?.status, 200);
         assert.equal((await submit(there as Service, agent, "mail")).body.status, "allowed");
         assert.equal((await call("inspect", { output: "text" }))?.status, 200);
         assert.equal((await submit(there as Service, agent, "mail")).body.status, "pending_approval");

@@ -51,9 +51,14 @@ const call = (path: string, body: object, key = service.agent, headers: Record<s
   service.call("POST", path, { key, body, headers });
 const submit = (agent_id: string, tool: string, more: object = {}, headers = {}): Promise<Answer> =>
   call("/v1/actions", { agent_id, tool, operation: "read", params: { most: 2, n: ++n }, ...more }, undefined, headers);
-async function started(agent_id: string, tool: string, headers: Record<string, string> = {}): Promise<string> {
+async function started(
+  agent_id: string,
+  tool: string,
+  headers: Record<string, string> = {},
+  how: object = { inspects: true },
+): Promise<string> {
   const { body } = await submit(agent_id, tool, {}, headers);
-  const start = await call(`/v1/actions/${body.id}/start`, {});
+  const start = await call(`/v1/actions/${body.id}/start`, how);
   assert.equal(start.status, 200, JSON.stringify(start.body));
   return body.id;
 }
@@ -341,6 +346,22 @@ describe("labels", () => {
     assert.deepEqual(
       entries.map(({ type }) => type),
       ["decision", "execution", "execution", "results:inspection", "results:labels"],
+    );
+  });
+
+  test("without an inspection, the labels of all rules that apply hold from the start on", async () => {
+    const agent = freshAgent();
+    const { headers } = await tokenOf("uninspected");
+    const id = await started(agent, "web", headers, {});
+    // The agent may have the output now. Its result comes later, or never.
+    assert.equal(await send(agent, headers), "pending_approval");
+    assert.equal(await send(agent, (await tokenOf("elsewhere")).headers), "allowed");
+    assert.deepEqual((await inspect(id, "text")).body.verdict, "allow");
+    await report(id);
+    const entries = await service.storage.entriesOfAction(id);
+    assert.deepEqual(
+      entries.map(({ type }) => type),
+      ["decision", "execution", "results:inspection", "results:labels", "results:inspection", "execution"],
     );
   });
 

@@ -616,6 +616,27 @@ test("what a token's action waited for can be started with a new token, after th
   assert.equal((await start(await signGithub())).status, 200);
 });
 
+test("an approval for a token with other claims lets no token of the same workload run the action", async () => {
+  const [lib, other] = [await signGithub("acme/lib"), await signGithub("acme/other")];
+  const post = (key: string, path: string, body: object = {}): Promise<Answer> =>
+    service.call("POST", path, { key, body });
+  const joined = (key: string): Promise<Answer> =>
+    post(key, "/v1/actions?join=open", { agent_id: "builder", tool: "wait", operation: "claims", params: {} });
+  const asked = await joined(lib);
+  const { key } = await makeKey(service, { name: "ulas key", owner: "Ula", preset: "approver" });
+  const { approval_token: token } = (await service.call("GET", `/v1/actions/${asked.body.id}`, { key })).body;
+  await post(key, `/v1/actions/${asked.body.id}/approval`, { approve: true, token });
+  const second = await joined(other);
+  assert.deepEqual([second.status, second.body.status], [202, "pending_approval"]);
+  for (const path of ["start", "permit"]) {
+    const refused = await post(other, `/v1/actions/${asked.body.id}/${path}`);
+    assert.deepEqual([refused.status, refused.body.code], [403, "NOT_THE_SUBMITTER"], path);
+  }
+  const again = await joined(await signGithub("acme/lib"));
+  assert.deepEqual([again.body.id, again.body.status], [asked.body.id, "approved"]);
+  assert.equal((await post(lib, `/v1/actions/${asked.body.id}/start`)).status, 200);
+});
+
 test("a token passes through a facade", async () => {
   const answer = await service.call("POST", "/access/v1/evaluation", {
     key: await cluster.sign(clusterClaims()),

@@ -3,7 +3,7 @@
  * ledger's events update both without moving a row: a settled request stays in its row and shows its outcome, and a new
  * request or group that belongs further up is held back until the person clicks a button.
  */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { request, watchReachability } from "../core/api.ts";
 import { isOwnVote } from "./vote-availability.ts";
 import { followQueue } from "./follow-queue.ts";
@@ -148,7 +148,8 @@ export function useQueue(open: string | null, asked: ListQuery): Queue {
   newest.current = { state, query, open };
   const { reread, load, readNext } = useMemo(() => createQueueReads(() => newest.current, setState), []);
 
-  useEffect(
+  // Not after painting, so that the list is requested as early as possible.
+  useLayoutEffect(
     () =>
       followQueue({
         load,

@@ -138,7 +138,7 @@ export function RequestPane({
           <RequestHistory action={action} />
         </section>
         <p class="row">
-          <a href={`#/actions/${encodeSegment(action.id)}`}>History and proof</a>
+          <a href={`#/actions/${encodeSegment(action.id)}`}>Show the action</a>
           <CopyButton value={`${location.origin}/#/approvals/${encodeSegment(action.id)}`} label="Copy link" />
         </p>
         {/* Folded unless something is wrong. */}

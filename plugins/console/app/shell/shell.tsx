@@ -1,6 +1,6 @@
 /** The frame of every page: sign-in, menu, and the page of the current address. */
 import type { RefObject } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { encodeSegment, fetchJson } from "../core/api.ts";
 import { renewDevice, unsubscribeDevice } from "../core/device.ts";
 import { clearMe, hasScope, loadMe, currentMe, type Me } from "../core/me.ts";
@@ -46,7 +46,8 @@ const loadSignOutDialog = async () => (await import("./sign-out-dialog.tsx")).Si
 export function Shell({ failed }: { failed: readonly string[] }) {
   const [isSignedIn, setSignedIn] = useState<boolean | null>(currentCredential() === null ? null : true);
   const [why, setWhy] = useState("");
-  useEffect(() => {
+  // Not after painting, because the console waits for the response of the other tabs.
+  useLayoutEffect(() => {
     listenToOtherTabs();
     const stop = watchSession((credential, reason) => {
       if (credential === null) clearMe();
@@ -80,7 +81,14 @@ function Console({ failed }: { failed: readonly string[] }) {
   const [route, setRoute] = useState(currentRoute());
   const main = useRef<HTMLElement>(null);
   const [isMenuOpen, setMenuOpen] = useState(false);
-  const { data: user, error, reload } = useLoad(async (signal) => currentMe() ?? loadMe(signal), []);
+  const {
+    data: user,
+    error,
+    reload,
+  } = useLoad(async (signal) => {
+    importPage(currentRoute().name);
+    return currentMe() ?? loadMe(signal);
+  }, []);
   const [command, setCommand] = useState<Command | null>(null);
   const [signOutError, setSignOutError] = useState<unknown>(null);
   const [isLeaving, setLeaving] = useState(false);
@@ -320,6 +328,14 @@ function Current({ route, main }: { route: Route; main: RefObject<HTMLElement | 
     );
   if (View === null) return <Loading what={page.title.toLowerCase()} />;
   return <View key={route.name} id={route.id} query={route.query} />;
+}
+
+/** Starts to import a page, before it is known whether the credential can open it. `Current` reports errors. */
+function importPage(name: string): void {
+  listPages()
+    .find((page) => name === "" || page.name === name)
+    ?.load()
+    .catch(() => undefined);
 }
 
 async function loadPage(page: PageEntry) {

@@ -1,6 +1,6 @@
 /** Hooks that pages share. */
 import { signal } from "@preact/signals";
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { ApiError, serviceNow, retryWhenReachable } from "../core/api.ts";
 
 export interface LoadState<T> {
@@ -34,7 +34,8 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: read
   const [round, setRound] = useState(0);
   const isUnreachable = state.error instanceof ApiError && state.error.status === 0;
   useEffect(() => (isUnreachable ? retryWhenReachable(() => setRound((n) => n + 1)) : undefined), [isUnreachable]);
-  useEffect(() => {
+  // Not after painting, so that the request is sent as early as possible.
+  useLayoutEffect(() => {
     const over = new AbortController();
     setState((old) => ({ ...old, loading: true }));
     load(over.signal).then(
