@@ -1,6 +1,5 @@
 /**
- * Votes on actions, cancels them and expires them. Each change is a compare-and-set in the transaction that records its
- * entry.
+ * Votes on actions, cancels them and expires them.
  */
 import {
   actionEntryFields,
@@ -41,7 +40,7 @@ import { releaseLimitUses } from "./limit-usage.ts";
 import { assertNotEarlierPins, factsChangedError, findPinChanges } from "./pins.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { matchesLedger, type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
-import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } from "./visible-action.ts";
+import { assertNotErased, isOverdue, isStartable, visibleAction } from "./visible-action.ts";
 import { coversChain, isSubmitter } from "./self-approval.ts";
 import {
   assertPersonHasNotVoted,
@@ -113,12 +112,14 @@ export async function castVoteOnAction(
     if (carriesGrant && voteAddition !== null) {
       const grantor = "link" in by ? await readLinkGrantor(host, tx, row, by) : (caller as Credential);
       const [terms, reason] = [voteAddition.readTerms(vote.grant), vote.reason ?? null];
-      const { grants: largest, facts, voter } = prepared;
+      const { grants: largest, history, voter } = prepared;
+      const { facts } = history.first;
       const passkey = voter.gesture?.credential_id ?? null;
       voteAddition.record(host, tx, grantor, row, { id: ids.grant, terms, largest, facts, reason, passkey });
     }
-    votesSoFar = [...prepared.votes, await recordVote(host, tx, prepared, ids)];
-    return rereadAction(tx, row.id);
+    const voted = await recordVote(host, tx, prepared, ids);
+    votesSoFar = [...prepared.votes, voted.vote];
+    return voted.row;
   });
   // Throw only after the commit, because a refusal within the transaction would roll the record of the values back.
   if (changes !== null) throw factsChangedError(changes);
@@ -151,12 +152,10 @@ function assertShownByLink(
 export interface PreparedVote extends VoteOutcome {
   /** Earlier votes that count together with this vote. */
   votes: readonly ApprovalRow[];
-  /** Whether earlier votes are void because they approved a different list of actions. */
-  isFirstOnList: boolean;
+  /** The action before the vote. */
+  history: VerifiedHistory;
   voter: Voter;
   vote: Vote;
-  /** Facts of the action's first decision. */
-  facts: VerifiedHistory["first"]["facts"];
 }
 
 /**
@@ -217,7 +216,7 @@ export async function prepareVote(
   const outcome = vote.approve
     ? await countApproval(host, tx, row, history, { ...voter, break_glass: vote.break_glass ?? false })
     : countRejection(host, tx, row, history, voter);
-  return "ends" in outcome ? outcome : { ...outcome, votes, isFirstOnList, voter, vote, facts: history.first.facts };
+  return "ends" in outcome ? outcome : { ...outcome, votes, history: verified, voter, vote };
 }
 
 /** Records why the vote was not possible. */
@@ -380,7 +379,7 @@ function largestGrant(
 }
 
 /**
- * Records the vote. Returns its row.
+ * Records the vote. Returns its row, and the action after it.
  * @param ids ids for the grant, and for the approval without other approvers, that the vote may create
  */
 export async function recordVote(
@@ -388,7 +387,7 @@ export async function recordVote(
   tx: LedgerTransaction,
   prepared: PreparedVote,
   ids: { grant: string; soleApproval: string },
-): Promise<ApprovalRow> {
+): Promise<{ vote: ApprovalRow; row: ActionRow }> {
   const { pins, questions, status, groups, independent, delegation, approvals, validForMs, holdMs } = prepared;
   const { voter, vote: answer, stricter } = prepared;
   const { approve, reason: given, break_glass = false, grant, list = null } = answer;
@@ -398,71 +397,38 @@ export async function recordVote(
       ? prepared.row
       : await requireMoreApprovals(tx, prepared.row, stricter.redecision, cause, stricter.history);
   const { actor, self, gesture, preview } = voter;
-  const { id } = row;
   const terms = readVoteGrantTerms(host, grant);
-  const reason = given ?? null;
   const approvedUntil = status === "approved" ? tx.now + validForMs : null;
   const rejectionUntil = holdMs > 0 ? tx.now + holdMs : null;
-  const { seq } = tx.record(
-    {
-      type: "approval",
-      v: 1,
-      ...actionEntryFields(row, tx.now),
-      verdict: approve ? "approve" : "deny",
-      by: actor,
-      comment: reason,
-      self_approval: self !== null,
-      delegation,
-      break_glass,
-      grant: terms === null ? null : { id: ids.grant, ...terms },
-      groups: [...groups],
-      independent,
-      gesture,
-      preview,
-      questions,
-      plan: list,
-      ...(pins === null ? {} : { pins }),
-      approvals,
-      quorum: row.quorum ?? 1,
-      status,
-      approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),
-      rejection_until: rejectionUntil === null ? null : toRfc3339(rejectionUntil),
-    },
-    row.submitted_by,
-  );
-  const vote = {
-    action_id: id,
-    principal: actor.principal,
-    key_id: actor.key_id,
-    approve,
-    reason,
+  const { vote, row: voted } = tx.recordChange(row, prepared.history, {
+    type: "approval",
+    v: 1,
+    ...actionEntryFields(row, tx.now),
+    verdict: approve ? "approve" : "deny",
+    by: actor,
+    comment: given ?? null,
     self_approval: self !== null,
-    on_behalf_of: delegation?.from ?? null,
+    delegation,
     break_glass,
-    signed: gesture !== null,
-    seq,
-    created_at: tx.now,
-  };
+    grant: terms === null ? null : { id: ids.grant, ...terms },
+    groups: [...groups],
+    independent,
+    gesture,
+    preview,
+    questions,
+    plan: list,
+    ...(pins === null ? {} : { pins }),
+    approvals,
+    quorum: row.quorum ?? 1,
+    status,
+    approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),
+    rejection_until: rejectionUntil === null ? null : toRfc3339(rejectionUntil),
+  });
+  if (vote === null) throw new Error(`the entry of the vote on ${row.id} is no vote`);
   if (break_glass) host.soleApproval?.record(tx, row, { id: ids.soleApproval, by: actor, reason: given ?? "" });
   if (status === "denied") for (const reaction of host.reactions) reaction.actionRejected?.(tx, row, actor);
-  if (prepared.isFirstOnList) await tx.deleteApprovals(id);
-  const inserted = await tx.insertApproval(vote);
-  const moved = await tx.updateAction(
-    id,
-    { status: "pending_approval", expires_after: tx.now },
-    {
-      status,
-      updated_at: tx.now,
-      ...(status === "pending_approval" ? {} : { waited_ms: Math.max(0, tx.now - row.created_at) }),
-      ...(approvedUntil === null ? {} : { approved_until: approvedUntil }),
-      ...(rejectionUntil === null ? {} : { rejection_until: rejectionUntil }),
-    },
-  );
   if (status === "denied") await releaseLimitUses(tx, row);
-  // The conditions of both statements were checked earlier under the same lock. A failed statement therefore means an
-  // unexpected conflict, so roll back the transaction.
-  if (!inserted || !moved) throw new Error(`the vote on ${id} lost a race that the ledger's lock excludes`);
-  return vote;
+  return { vote, row: voted };
 }
 
 export function cancelAction(
@@ -510,15 +476,11 @@ async function recordCancellation(
   const startable = isStartable(row, tx.now);
   const approvals = (await tx.approvals(id)).filter((vote) => vote.approve).length;
   const by = toActor(caller.key, caller.principal);
-  tx.record(cancellationEntry(row, tx.now, { by, comment: reason, approvals }), row.submitted_by);
-  const guard = startable
-    ? { status: row.status, approved_after: tx.now }
-    : { status: row.status, expires_after: tx.now };
-  await updateStatus(tx, id, guard, "cancelled");
+  const cancelled = tx.recordChange(row, null, cancellationEntry(row, tx.now, { by, comment: reason, approvals })).row;
   // It has not run, so it no longer counts against limits.
   if (startable) await tx.releaseLimitUses(id);
   else await releaseLimitUses(tx, row);
-  return rereadAction(tx, id);
+  return cancelled;
 }
 
 /**
@@ -573,7 +535,8 @@ export function expireUnstarted(host: CoreHost, from: ApprovedCursor, limit: num
     const rows = await tx.approvedActions(from, limit);
     const overdue = rows.filter(({ approved_until }) => (approved_until ?? tx.now) <= tx.now);
     for (const row of overdue)
-      if (row.erased_at === null && (await matchesLedger(host, tx, row))) await expireUnstartedAction(tx, row);
+      // It keeps counting against limits, because a tool that verifies permits itself may have run it.
+      if (row.erased_at === null && (await matchesLedger(host, tx, row))) await recordExpiry(tx, row);
     const last = overdue.at(-1);
     return last === undefined ? null : { approved_until: last.approved_until ?? 0, decision_seq: last.decision_seq };
   });
@@ -594,10 +557,9 @@ async function transactAndReport(
 }
 
 async function expirePending(tx: LedgerTransaction, row: ActionRow): Promise<ActionRow> {
-  await recordExpiry(tx, row);
-  await updateStatus(tx, row.id, { status: "pending_approval", expired_by: tx.now }, "expired");
+  const expired = await recordExpiry(tx, row);
   await releaseLimitUses(tx, row);
-  return rereadAction(tx, row.id);
+  return expired;
 }
 
 /** Reads a pending action and verifies it against the ledger. Throws ACTION_NOT_PENDING or APPROVAL_EXPIRED. */
@@ -615,35 +577,22 @@ export async function pendingAction(
   return row;
 }
 
-/**
- * Expires an approved action. The action keeps counting against limits, because a tool that verifies permits itself may
- * have run it.
- */
-async function expireUnstartedAction(tx: LedgerTransaction, row: ActionRow): Promise<void> {
-  await recordExpiry(tx, row);
-  const moved = await tx.updateAction(row.id, { status: "approved" }, { status: "expired", updated_at: tx.now });
-  if (!moved) throw new Error(`${row.id} did not expire although the ledger's lock was held`);
-}
-
-async function recordExpiry(tx: LedgerTransaction, row: ActionRow): Promise<void> {
+async function recordExpiry(tx: LedgerTransaction, row: ActionRow): Promise<ActionRow> {
   const approvals = (await tx.approvals(row.id)).filter((vote) => vote.approve).length;
-  tx.record(
-    {
-      type: "approval",
-      v: 1,
-      ...actionEntryFields(row, tx.now),
-      verdict: "expired",
-      by: null,
-      comment: null,
-      ...NON_VOTE_FIELDS,
-      approvals,
-      quorum: row.quorum ?? 1,
-      status: "expired",
-      approved_until: row.approved_until === null ? null : toRfc3339(row.approved_until),
-      rejection_until: null,
-    },
-    row.submitted_by,
-  );
+  return tx.recordChange(row, null, {
+    type: "approval",
+    v: 1,
+    ...actionEntryFields(row, tx.now),
+    verdict: "expired",
+    by: null,
+    comment: null,
+    ...NON_VOTE_FIELDS,
+    approvals,
+    quorum: row.quorum ?? 1,
+    status: "expired",
+    approved_until: row.approved_until === null ? null : toRfc3339(row.approved_until),
+    rejection_until: null,
+  }).row;
 }
 
 export function approvalExpiredError(row: ActionRow): Refusal {
@@ -661,14 +610,4 @@ export function assertPending(row: ActionRow): void {
       `the action is ${row.status}; only a pending action can be voted on or cancelled; an admin can also cancel an action that may start`,
     );
   }
-}
-
-async function updateStatus(
-  tx: LedgerTransaction,
-  id: string,
-  guard: Parameters<LedgerTransaction["updateAction"]>[1],
-  status: "expired" | "cancelled",
-): Promise<void> {
-  const moved = await tx.updateAction(id, guard, { status, updated_at: tx.now });
-  if (!moved) throw new Error(`${id} did not move to ${status} although the ledger's lock was held`);
 }

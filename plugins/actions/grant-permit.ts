@@ -33,7 +33,7 @@ import {
 } from "./redecision.ts";
 import { assertClaimsOf } from "./self-approval.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
-import { assertNotErased, rereadAction, visibleAction } from "./visible-action.ts";
+import { assertNotErased, visibleAction } from "./visible-action.ts";
 
 /** Maximum number of permits of one action. Each adds an entry to the ledger. */
 const MAX_PERMITS = 100;
@@ -99,9 +99,9 @@ export async function grantPermit(host: CoreHost, credential: Credential, id: st
       const pending = await requireMoreApprovals(tx, row, redecision, cause, history);
       return { row: pending, grant: null, before, now, changedPins };
     }
-    const decision_hash = await recordConfirmation(tx, row, redecision, cause);
+    const { row: confirmed, hash: decision_hash } = await recordConfirmation(tx, row, redecision, cause);
     const machineTimes = shiftPermitTimes(times, host.ledger.clockAhead());
-    return { row: await rereadAction(tx, id), grant: { decision_hash, ...machineTimes }, before, now };
+    return { row: confirmed, grant: { decision_hash, ...machineTimes }, before, now };
   });
   const { row, grant, before, now, changedPins = [] } = granted;
   const permit = grant === null ? null : await issuePermit(host, row, grant);

@@ -12,7 +12,7 @@ import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { readRejection } from "./rejection.ts";
-import { rereadAction, visibleAction } from "./visible-action.ts";
+import { visibleAction } from "./visible-action.ts";
 import { findSelfApproval } from "./self-approval.ts";
 import { assertNotSelf } from "./voter.ts";
 
@@ -38,34 +38,23 @@ export function liftRejection(
     const { commitment } = await verifyAgainstLedger(host, tx, row, votes);
     if (row.rejection_until === null || row.rejection_until <= tx.now)
       throw await rejectionNotHeldError(tx, row, votes);
-    tx.record(
-      {
-        type: "approval",
-        v: 1,
-        ...actionEntryFields(row, tx.now),
-        // The row of an erased action no longer has the salt of its commitment.
-        commitment,
-        verdict: "rejection_lifted",
-        by: toActor(current.key, current.principal),
-        comment: reason,
-        ...NON_VOTE_FIELDS,
-        approvals: votes.filter(({ approve }) => approve).length,
-        quorum: row.quorum ?? 1,
-        status: "denied",
-        approved_until: null,
-        rejection_until: null,
-      },
-      row.submitted_by,
-    );
-    const change = {
+    const entry = {
+      type: "approval",
+      v: 1,
+      ...actionEntryFields(row, tx.now),
+      // The row of an erased action no longer has the salt of its commitment.
+      commitment,
+      verdict: "rejection_lifted",
+      by: toActor(current.key, current.principal),
+      comment: reason,
+      ...NON_VOTE_FIELDS,
+      approvals: votes.filter(({ approve }) => approve).length,
+      quorum: row.quorum ?? 1,
       status: "denied",
+      approved_until: null,
       rejection_until: null,
-      updated_at: tx.now,
-      ...(row.erased_at === null ? {} : NO_REJECTION_DIGESTS),
     } as const;
-    if (!(await tx.updateAction(id, { status: "denied" }, change)))
-      throw new Error(`the rejection of ${id} was not lifted although the ledger's lock was held`);
-    return rereadAction(tx, id);
+    return tx.recordChange(row, null, entry, row.erased_at === null ? {} : NO_REJECTION_DIGESTS).row;
   });
 }
 

@@ -26,13 +26,12 @@ import {
 } from "../../src/core.ts";
 import type { VerifiedHistory } from "./verify-record.ts";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
-import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
 import { findAuthority } from "./authority-inputs.ts";
 import { assertNotBarred } from "./barred.ts";
 import { decideAction } from "./decide-action.ts";
 import { releaseLimitUses } from "./limit-usage.ts";
 import { findPinChanges, pinsForEntry } from "./pins.ts";
-import { rereadAction } from "./visible-action.ts";
 import { newSalt } from "./salt.ts";
 
 export interface Redecision {
@@ -161,10 +160,9 @@ export async function recordDenial(
   redecision: Redecision,
   cause: RedecisionCause,
 ): Promise<ActionRow> {
-  const { reason } = redecision.decision;
-  await recordRedecision(tx, row, redecision, cause, { status: "denied", reason, reason_code: "NO_LONGER_ALLOWED" });
+  const { row: denied } = await recordRedecision(tx, row, null, redecision, { ...cause, status: "denied" });
   await releaseLimitUses(tx, row);
-  return rereadAction(tx, row.id);
+  return denied;
 }
 
 /**
@@ -178,98 +176,86 @@ export async function requireMoreApprovals(
   row: ActionRow,
   redecision: Redecision,
   cause: RedecisionCause,
-  { requirement, terms, pins }: Pick<VerifiedHistory, "requirement" | "terms" | "pins">,
+  history: VerifiedHistory,
 ): Promise<ActionRow> {
-  const { reason } = redecision.decision;
   // If only the facts have changed, the policies might no longer require approval.
-  const approval = redecision.decision.approval ?? terms;
+  const approval = redecision.decision.approval ?? history.terms;
   if (approval === null) throw new Error(`the redecision of ${row.id} requires no approval`);
-  const isPending = row.status === "pending_approval";
-  const approvers = combineApproverPlans(requirement, redecision);
-  const change = {
+  const approvers = combineApproverPlans(history.requirement, redecision);
+  const { row: pending } = await recordRedecision(tx, row, history, redecision, {
+    ...cause,
     status: "pending_approval",
-    reason,
-    reason_code: "MORE_APPROVALS_NEEDED",
     quorum: Math.max(...approvers.map(countApproversNeeded)),
-    expires_at: isPending ? row.expires_at : tx.now + approval.expires_in_ms,
-    approved_until: null,
-    waited_ms: null,
-  } as const;
-  await recordRedecision(tx, row, redecision, cause, change, approvers);
-  if ((pinsForEntry(redecision, row).pins ?? null) !== pins) await tx.deleteApprovals(row.id);
-  return rereadAction(tx, row.id);
+    expires_at: row.status === "pending_approval" ? row.expires_at : tx.now + approval.expires_in_ms,
+    approvers,
+  });
+  return pending;
 }
 
-/** Records that the action is still allowed. Returns the hash of the entry. */
+/** Records that the action is still allowed. Returns the action, and the hash of the entry. */
 export function recordConfirmation(
   tx: LedgerTransaction,
   row: ActionRow,
   redecision: Redecision,
   cause: RedecisionCause,
-): Promise<string> {
-  return recordRedecision(tx, row, redecision, cause, { status: row.status });
+): Promise<{ row: ActionRow; hash: string }> {
+  return recordRedecision(tx, row, null, redecision, { ...cause, status: row.status as RedecisionEntry["status"] });
 }
 
 /**
- * Records that an approver changed the request. The row must already contain the changed request. The action keeps its
- * deadline.
+ * Records that an approver changed the request. The action keeps its deadline.
+ * @param row the action with the changed request
  */
 export async function recordEdit(
   tx: LedgerTransaction,
   row: ActionRow,
+  history: VerifiedHistory,
   redecision: Redecision,
-  cause: RedecisionCause,
-  { edit, quorum, approvers }: { edit: RedecisionEntry["edit"]; quorum: number; approvers: ApproverPlan[] },
-): Promise<void> {
-  const change = {
-    status: "pending_approval",
-    reason: redecision.decision.reason,
-    reason_code: "MORE_APPROVALS_NEEDED",
-    quorum,
-    effective: row.effective,
-    effective_hash: effectiveRequestHash(row),
-  } as const;
-  await recordRedecision(tx, row, redecision, cause, change, approvers, edit);
+  terms: RedecisionCause & Pick<RedecisionTerms, "quorum" | "approvers" | "edit">,
+): Promise<ActionRow> {
+  const status = "pending_approval";
+  return (await recordRedecision(tx, row, history, redecision, { ...terms, status })).row;
+}
+
+/** The members of a redecision's entry that do not follow from the decision. */
+interface RedecisionTerms extends RedecisionCause, Pick<RedecisionEntry, "status"> {
+  /** Default: those of the action. */
+  quorum?: number;
+  /** Milliseconds. */
+  expires_at?: number | null;
+  approvers?: ApproverPlan[];
+  edit?: RedecisionEntry["edit"];
 }
 
 async function recordRedecision(
   tx: LedgerTransaction,
   row: ActionRow,
-  redecision: Redecision,
-  { occasion, by }: RedecisionCause,
-  change: Omit<ActionChange, "updated_at">,
-  approvers: ApproverPlan[] | null = null,
-  edit: RedecisionEntry["edit"] = null,
-): Promise<string> {
-  const { decision, policySet, facts, past } = redecision;
-  const { quorum, expires_at: ends } = { ...row, ...change };
-  const { hash } = tx.record(
-    {
-      type: "redecision",
-      v: 1,
-      ...actionEntryFields(row, tx.now),
-      occasion,
-      by,
-      policy_set: policySet,
-      facts,
-      decision,
-      status: change.status as RedecisionEntry["status"],
-      quorum,
-      expires_at: ends === null ? null : toRfc3339(ends),
-      approvers,
-      edit,
-      ...pinsForEntry(redecision, row),
-    },
-    row.submitted_by,
-  );
-  const guard =
-    row.status === "pending_approval"
-      ? { status: row.status, expires_after: tx.now }
-      : { status: row.status, approved_after: tx.now };
-  const updated = await tx.updateAction(row.id, guard, { ...change, past, updated_at: tx.now });
-  if (!updated) throw new Error(`${row.id} changed during its redecision although the ledger's lock was held`);
-  if (change.status !== "denied") await tx.movePastAction(row.id, tx.now);
-  return hash;
+  history: VerifiedHistory | null,
+  { decision, policySet, facts, past }: Redecision,
+  terms: RedecisionTerms,
+): Promise<{ row: ActionRow; hash: string }> {
+  const { occasion, by, status, quorum = row.quorum, expires_at = row.expires_at } = terms;
+  const { approvers = null, edit = null } = terms;
+  const entry = {
+    type: "redecision",
+    v: 1,
+    ...actionEntryFields(row, tx.now),
+    occasion,
+    by,
+    policy_set: policySet,
+    facts,
+    decision,
+    status,
+    quorum,
+    expires_at: expires_at === null ? null : toRfc3339(expires_at),
+    approvers,
+    edit,
+    ...pinsForEntry({ decision, facts, past }, row),
+  } as const;
+  const changed = edit === null ? {} : { effective: row.effective, effective_hash: effectiveRequestHash(row) };
+  const recorded = tx.recordChange(row, history, entry, { past, ...changed });
+  if (status !== "denied") await tx.movePastAction(row.id, tx.now);
+  return recorded;
 }
 
 /** Returns the error to throw after the commit. Within the transaction, it would roll the denial's entry back. */

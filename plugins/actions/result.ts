@@ -78,33 +78,28 @@ export async function recordResult(
     );
   // Read the policies before the entry is recorded, because the read can require the transaction to start again.
   const policies = usage === null ? null : findDecisionPolicies(host, tx, history, policySets);
-  const status = result.success ? "succeeded" : "failed";
-  tx.record(
-    {
-      type: "execution",
-      v: 1,
-      ...actionEntryFields(row, tx.now),
-      phase: "result",
-      by: toActor(caller.key, caller.principal),
-      permit: null,
-      attempt: null,
-      success: result.success,
-      result: commitment,
-      comment: null,
-      ...(usage === null ? {} : { usage: { ...usage } }),
-      status,
-    },
-    row.submitted_by,
-  );
+  const entry = {
+    type: "execution",
+    v: 1,
+    ...actionEntryFields(row, tx.now),
+    phase: "result",
+    by: toActor(caller.key, caller.principal),
+    permit: null,
+    attempt: null,
+    success: result.success,
+    result: commitment,
+    comment: null,
+    ...(usage === null ? {} : { usage: { ...usage } }),
+    status: result.success ? "succeeded" : "failed",
+  } as const;
+  const { row: ended } = tx.recordChange(row, null, entry, { result: canonicalText(result) });
   if (usage !== null) await countUsage(host, tx, row, { ...history, usage: { amounts: usage, at: tx.now } }, policies);
   await reactToResult(host, tx, row, {
     success: result.success,
     by: toActor(caller.key, caller.principal),
     facts: [first.facts, newest.facts],
   });
-  const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
-  tx.expectChange(tx.updateAction(id, { status: row.status }, change));
-  return { row: { ...row, ...change }, isRetry: false };
+  return { row: ended, isRetry: false };
 }
 
 /** Returns the policies of the decision; null if they are not stored. Throws PreparationRequired to read them. */

@@ -123,30 +123,25 @@ export async function recordStart(
   }
   const needed = preparation?.find(row, caller) ?? null;
   if (needed !== null && prepared === null) return { row, isRetry: repeated, needs: { value: needed } };
-  tx.record(
-    {
-      type: "execution",
-      v: 1,
-      ...actionEntryFields(row, tx.now),
-      phase: "start",
-      by,
-      ...call,
-      success: null,
-      result: null,
-      comment: null,
-      // The values are those that approvers saw, or the action would have returned to them.
-      ...(history.pins === null ? {} : { pins: history.pins }),
-      status: "executing",
-    },
-    row.submitted_by,
-  );
+  const { row: started } = tx.recordChange(row, null, {
+    type: "execution",
+    v: 1,
+    ...actionEntryFields(row, tx.now),
+    phase: "start",
+    by,
+    ...call,
+    success: null,
+    result: null,
+    comment: null,
+    // The values are those that approvers saw, or the action would have returned to them.
+    ...(history.pins === null ? {} : { pins: history.pins }),
+    status: "executing",
+  });
   for (const reaction of host.reactions)
     await reaction.actionStarted?.(tx, row, { by, facts: history.first.facts, inspects });
   if (prepared !== null) await preparation?.record(tx, row, caller, prepared.value);
-  const change = { status: "executing", started_at: tx.now, started_by: caller.key.id, updated_at: tx.now } as const;
-  tx.expectChange(tx.updateAction(id, { status: row.status, approved_after: tx.now }, change));
   await tx.movePastAction(id, tx.now);
-  return { row: { ...row, ...change }, isRetry: repeated };
+  return { row: started, isRetry: repeated };
 }
 
 /** Returns what prepares starts; null if no plugin does. */

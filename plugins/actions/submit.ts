@@ -241,12 +241,12 @@ export async function recordSubmission(
   const { decision, facts, evaluation, needs } = decided;
   const records =
     decision.effect === "require_approval" ? await assertMayWait(host, tx, credential, submission, facts) : [];
-  const row = recordDecision(host, tx, credential, submission, decided);
+  const store = recordDecision(host, tx, credential, submission, decided);
   for (const record of records) record();
   const uses = listUses(evaluation, decided, needs);
   if (uses.length > 0) await writeLimitUses(tx, uses, id);
   await writePastAction(tx, evaluation, decision.effect, id);
-  await tx.insertAction(row);
+  const row = store();
   await recordCreatedResource(tx, credential, call, id);
   return { row, origin: "created", decided };
 }
@@ -326,13 +326,14 @@ export async function prefetchSubmissionFacts(
   await prefetchFacts(host, await Promise.all(evaluations));
 }
 
+/** Records the decision. Returns a function that stores the action's row. */
 function recordDecision(
   host: CoreHost,
   tx: LedgerTransaction,
   credential: Credential,
   { id, salt, request, sealed, sealedMeta, plan }: PreparedSubmission,
   decided: DecidedAction,
-): ActionRow {
+): () => ActionRow {
   const { decision, obliged } = decided;
   const { facts, past } = commitFacts(decided.facts, newSalt);
   const status = STATUS_OF[decision.effect];
@@ -340,76 +341,39 @@ function recordDecision(
   const edit = obliged && { at: tx.now, by: CHANGED_BY_POLICIES, comment: null, request: obliged, salt };
   const effectiveHash = obliged && encodeRequest(obliged).hash;
   const approvedUntil = status === "allowed" ? tx.now + host.config.permits.valid_seconds * 1000 : null;
-  const { seq, hash } = tx.record(
-    {
-      // Keep the members sorted, so that encoding the entry as canonical JSON does not need a copy.
-      action_id: id,
-      agent_id: request.agent_id,
-      approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),
-      at: toRfc3339(tx.now),
-      commitment: commitDigest(salt, sealed.hash),
-      decision,
-      denied_by: findDeniedBy({ status, decision: decision.effect, reason_code: decision.reason_code }),
-      ...(effectiveHash && { effective: commitDigest(salt, effectiveHash) }),
-      expires_at: expiresAt === null ? null : toRfc3339(expiresAt),
-      facts,
-      meta: sealedMeta.commitment,
-      operation: request.operation,
-      ...pinsForEntry({ decision, facts, past }, { salt }),
-      plan,
-      policy_set: tx.activePolicies.digest,
-      status,
-      submitted_by: toActor(credential.key, credential.principal),
-      tool: request.tool,
-      type: "decision",
-      v: 1,
-    },
-    credential.key.id,
-  );
-  return {
-    id,
+  const entry: DecisionEntry = {
+    // Keep the members sorted, so that encoding the entry as canonical JSON does not need a copy.
+    action_id: id,
     agent_id: request.agent_id,
-    tool: request.tool,
+    approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),
+    at: toRfc3339(tx.now),
+    commitment: commitDigest(salt, sealed.hash),
+    decision,
+    denied_by: findDeniedBy({ status, decision: decision.effect, reason_code: decision.reason_code }),
+    ...(effectiveHash && { effective: commitDigest(salt, effectiveHash) }),
+    expires_at: expiresAt === null ? null : toRfc3339(expiresAt),
+    facts,
+    meta: sealedMeta.commitment,
     operation: request.operation,
-    // Keep the member order of the client for requests that approvers see.
-    request: decision.approval === null ? sealed.text : JSON.stringify(request),
-    request_hash: sealed.hash,
-    salt,
-    past,
-    meta: sealedMeta.text,
-    questions: null,
-    effective: edit && encodeEdit(edit),
-    effective_hash: effectiveHash,
-    asked_at: null,
-    waits: null,
+    ...pinsForEntry({ decision, facts, past }, { salt }),
+    plan,
+    policy_set: tx.activePolicies.digest,
     status,
-    decision: decision.effect,
-    reason: decision.reason,
-    reason_code: decision.reason_code,
-    risk_level: decision.risk_level,
-    policy: decision.policy,
-    rule: decision.rule,
-    policy_version: decision.policy_version,
-    policy_hash: tx.activePolicies.digest,
-    decision_seq: seq,
-    decision_hash: hash,
-    submitted_by: credential.key.id,
-    submitted_agent: credential.key.agent_id,
-    submitted_owner: credential.key.owner,
-    quorum: decision.approval?.quorum ?? null,
-    expires_at: expiresAt,
-    approved_until: approvedUntil,
-    rejection_until: null,
-    allowed_by: facts.grant?.id ?? null,
-    plan_id: plan?.id ?? null,
-    plan_position: plan?.position ?? null,
-    authority: encodeAuthority(facts),
-    started_at: null,
-    started_by: null,
-    result: null,
-    waited_ms: null,
-    erased_at: null,
-    created_at: tx.now,
-    updated_at: tx.now,
+    submitted_by: toActor(credential.key, credential.principal),
+    tool: request.tool,
+    type: "decision",
+    v: 1,
   };
+  const recorded = { ...entry, ...tx.record(entry, credential.key.id) };
+  return () =>
+    tx.storeDecision(recorded, {
+      // Keep the member order of the client for requests that approvers see.
+      request: decision.approval === null ? sealed.text : JSON.stringify(request),
+      request_hash: sealed.hash,
+      salt,
+      past,
+      meta: sealedMeta.text,
+      effective: edit && encodeEdit(edit),
+      effective_hash: effectiveHash,
+    });
 }

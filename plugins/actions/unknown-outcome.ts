@@ -19,7 +19,7 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { reactToResult } from "./result.ts";
-import { assertNotErased, rereadAction, visibleAction } from "./visible-action.ts";
+import { assertNotErased, visibleAction } from "./visible-action.ts";
 import { matchesLedger, readVerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
 
 const PAGE_SIZE = 100;
@@ -101,24 +101,19 @@ async function markUnknown(
     if ((row.started_at ?? Infinity) > tx.now - afterMs || !(await matchesLedger(host, tx, row))) continue;
     const history = await readVerifiedHistory(tx, row);
     if (history === null) continue;
-    tx.record(
-      {
-        type: "execution",
-        v: 1,
-        ...actionEntryFields(row, tx.now),
-        phase: "no_result",
-        by: null,
-        permit: null,
-        attempt: null,
-        success: null,
-        result: null,
-        comment: null,
-        status: "unknown",
-      },
-      row.submitted_by,
-    );
-    if (!(await tx.updateAction(id, { status: "executing" }, { status: "unknown", updated_at: tx.now })))
-      throw new Error(`${id} did not become unknown although the ledger's lock was held`);
+    tx.recordChange(row, null, {
+      type: "execution",
+      v: 1,
+      ...actionEntryFields(row, tx.now),
+      phase: "no_result",
+      by: null,
+      permit: null,
+      attempt: null,
+      success: null,
+      result: null,
+      comment: null,
+      status: "unknown",
+    });
     for (const reaction of host.reactions) await reaction.resultMissing?.(tx, row, history.first.facts);
     marked++;
   }
@@ -154,28 +149,22 @@ export function settleOutcome(
         `the action is ${row.status}; only an action whose status is unknown can be settled`,
       );
     const result = { error: success ? null : reason, meta, success };
-    const status = success ? "succeeded" : "failed";
-    tx.record(
-      {
-        type: "execution",
-        v: 1,
-        ...actionEntryFields(row, tx.now),
-        phase: "result",
-        by: toActor(current.key, current.principal),
-        permit: null,
-        attempt: null,
-        success,
-        result: commitResult(row.salt, result),
-        comment: reason,
-        status,
-      },
-      row.submitted_by,
-    );
     const by = toActor(current.key, current.principal);
+    const entry = {
+      type: "execution",
+      v: 1,
+      ...actionEntryFields(row, tx.now),
+      phase: "result",
+      by,
+      permit: null,
+      attempt: null,
+      success,
+      result: commitResult(row.salt, result),
+      comment: reason,
+      status: success ? "succeeded" : "failed",
+    } as const;
+    const { row: settled } = tx.recordChange(row, null, entry, { result: canonicalText(result) });
     await reactToResult(host, tx, row, { success, by, facts: [history.first.facts, history.newest.facts] });
-    const change = { status, result: canonicalText(result), updated_at: tx.now } as const;
-    if (!(await tx.updateAction(id, { status: "unknown" }, change)))
-      throw new Error(`${id} was not settled although the ledger's lock was held`);
-    return rereadAction(tx, id);
+    return settled;
   });
 }

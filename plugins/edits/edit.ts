@@ -48,7 +48,6 @@ import {
   recordEdit,
   type Redecision,
   reevaluateAction,
-  rereadAction,
   toCountedVotes,
   type VerifiedHistory,
   verifyAgainstLedger,
@@ -173,10 +172,11 @@ async function changeRequest(
   host: CoreHost,
   tx: LedgerTransaction,
   row: ActionRow,
-  { requirement, terms, basis }: VerifiedHistory,
+  history: VerifiedHistory,
   before: Redecision,
   { changes, reason, cause }: Edit & { cause: { occasion: "edit"; by: ReturnType<typeof toActor> } },
 ): Promise<ActionRow> {
+  const { requirement, terms, basis } = history;
   const proposed = effectiveRequest(row);
   if (proposed === null) throw new Error(`the request of ${row.id} is missing`);
   // The decision's rules and the current rules must both let approvers change the member. The bounds of both apply.
@@ -204,16 +204,16 @@ async function changeRequest(
   const effective = encodeEdit(stored);
   const committed = commitFacts(decidedOn, newSalt, row.past);
   const redecision = { decision, policySet: tx.activePolicies.digest, ...committed };
-  await recordEdit(tx, { ...row, effective }, redecision, cause, {
+  const changed = await recordEdit(tx, { ...row, effective }, history, redecision, {
+    ...cause,
     edit: { previous: effectiveCommitment(row), comment: reason },
     quorum: Math.max(1, ...approvers.map(countApproversNeeded)),
     approvers,
   });
-  await tx.deleteApprovals(row.id);
   await writeLimitUses(tx, listUses(evaluation, { decision, facts: decidedOn }, needs), row.id);
   await tx.removePastAction(row.id);
   await writePastAction(tx, evaluation, decision.effect, row.id);
-  return rereadAction(tx, row.id);
+  return changed;
 }
 
 function editRefusal(detail: string): Refusal {

@@ -19,7 +19,6 @@ import {
   MAX_QUESTIONS,
   newSalt,
   pendingAction,
-  rereadAction,
 } from "../actions/api.ts";
 import { ERRORS } from "./schemas.ts";
 
@@ -108,10 +107,6 @@ async function record(
   questions: readonly StoredQuestion[],
 ): Promise<ActionRow> {
   const by = toActor(caller.key, caller.principal);
-  tx.record({ type: "question", v: 1, ...actionEntryFields(row, tx.now), ...entry, by }, row.submitted_by);
-  const guard = { status: row.status, expires_after: tx.now };
-  const change = { status: row.status, questions: encodeQuestions(questions), updated_at: row.updated_at };
-  if (!(await tx.updateAction(row.id, guard, change)))
-    throw new Error(`${row.id} changed while the ledger's lock was held`);
-  return rereadAction(tx, row.id);
+  const asked = { type: "question", v: 1, ...actionEntryFields(row, tx.now), ...entry, by } as const;
+  return tx.recordChange(row, null, asked, { questions: encodeQuestions(questions) }).row;
 }

@@ -137,11 +137,8 @@ export async function eraseActions(
   for (const row of erasable) {
     const digests = digestRejection(host, row, tx.now);
     const rejected = digests === null ? {} : { rejected: commitRejectionDigests(digests) };
-    tx.record({ type: "erasure", v: 1, ...actionEntryFields(row, tx.now), ...cause, ...rejected }, row.submitted_by);
-    const { id, status, updated_at } = row;
-    const isErased = await tx.eraseAction(id, tx.now);
-    if (!isErased || (digests !== null && !(await tx.updateAction(id, { status }, { status, updated_at, ...digests }))))
-      throw new Error(`${id} was not erased although the ledger's lock was held`);
+    const entry = { type: "erasure", v: 1, ...actionEntryFields(row, tx.now), ...cause, ...rejected } as const;
+    await tx.recordErasure(row, entry, digests);
   }
   // Remove limit uses that are too old to count.
   if (erasable.length > 0) await tx.pruneLimitUses(tx.now - USE_RETENTION_MS, PAGE_SIZE);
@@ -159,12 +156,8 @@ export async function eraseActionParts(
   const { erasable, result } = await findErasable(host, tx, ids);
   const rows = erasable.filter((row) => row[part] !== null);
   for (const row of rows) {
-    tx.record(
-      { type: "part_erasure", v: 1, ...actionEntryFields(row, tx.now), part, reason, by: null },
-      row.submitted_by,
-    );
-    if (!(await tx.eraseActionPart(row.id, part)))
-      throw new Error(`the ${part} of ${row.id} was not erased although the ledger's lock was held`);
+    const entry = { type: "part_erasure", v: 1, ...actionEntryFields(row, tx.now), part, reason, by: null } as const;
+    await tx.recordErasure(row, entry, null);
   }
   return { ...result, erased: rows.length };
 }

@@ -11,7 +11,6 @@ import {
   MAX_REVIEW_REASON,
   rejectionHoldMs,
   reviewsApprove,
-  describeReviewDenial,
   toSingleLine,
 } from "../../src/core.ts";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
@@ -66,12 +65,11 @@ export function recordReview(host: CoreHost, review: FinishedReview): Promise<vo
     const arePinsSame = redecision === null || findPinChanges(redecision, history, row).length === 0;
     if (redecision !== null && arePinsSame && isApprovedAgain(redecision, reviews))
       return applyApproval(tx, row, history, { ...review, outstanding }, redecision);
-    recordEntry(tx, row, { ...review, outstanding }, { status: "pending_approval" });
-    await moveAction(tx, row, { status: "pending_approval" });
+    const reviewed = recordEntry(tx, row, { ...review, outstanding }, { status: "pending_approval" });
     if (redecision?.decision.effect === "deny")
-      await recordDenial(tx, row, redecision, { occasion: "review", by: null });
+      await recordDenial(tx, reviewed, redecision, { occasion: "review", by: null });
     else if (redecision !== null && !arePinsSame)
-      await requireMoreApprovals(tx, row, redecision, { occasion: "review", by: null }, history);
+      await requireMoreApprovals(tx, reviewed, redecision, { occasion: "review", by: null }, history);
   });
 }
 
@@ -113,31 +111,23 @@ async function applyDenial(
 ): Promise<void> {
   const holdMs = rejectionHoldMs(terms);
   const rejection_until = holdMs > 0 ? tx.now + holdMs : null;
-  const comment = recordEntry(tx, row, review, { status: "denied", rejection_until });
-  await moveAction(tx, row, {
-    status: "denied",
-    reason: describeReviewDenial(review.reviewer, comment),
-    reason_code: "REVIEWER_DENIED",
-    rejection_until,
-  });
+  recordEntry(tx, row, review, { status: "denied", rejection_until });
   await releaseLimitUses(tx, row);
 }
 
-async function applyApproval(
+function applyApproval(
   tx: LedgerTransaction,
   row: ActionRow,
   { terms }: VerifiedHistory,
   review: CountedReview,
   { decision }: Redecision,
-): Promise<void> {
+): void {
   // Use the shorter approval period of the decision and the current policies.
   const validForMs = approvalPeriodMs([terms, decision.approval]);
-  const approved_until = tx.now + validForMs;
-  recordEntry(tx, row, review, { status: "approved", approved_until });
-  await moveAction(tx, row, { status: "approved", approved_until });
+  recordEntry(tx, row, review, { status: "approved", approved_until: tx.now + validForMs });
 }
 
-/** Records the entry. Returns the comment as it is recorded. */
+/** Records the answer. Returns the action after it. */
 function recordEntry(
   tx: LedgerTransaction,
   row: ActionRow,
@@ -147,45 +137,23 @@ function recordEntry(
     approved_until?: number | null;
     rejection_until?: number | null;
   },
-): string | null {
+): ActionRow {
   const { status, approved_until = null, rejection_until = null } = effect;
-  const comment = toSingleLine(outcome.reason ?? "", MAX_REVIEW_REASON) || null;
-  tx.record(
-    {
-      type: "review",
-      v: 1,
-      ...actionEntryFields(row, tx.now),
-      reviewer,
-      version: outcome.version,
-      asked,
-      input: digest === null ? null : commitDigest(row.salt, digest),
-      answer: outcome.answer,
-      fault: outcome.fault,
-      comment,
-      latency_ms: outcome.latencyMs,
-      outstanding,
-      status,
-      approved_until: approved_until === null ? null : toRfc3339(approved_until),
-      rejection_until: rejection_until === null ? null : toRfc3339(rejection_until),
-    },
-    row.submitted_by,
-  );
-  return comment;
-}
-
-async function moveAction(
-  tx: LedgerTransaction,
-  { id, created_at }: ActionRow,
-  change: Omit<Parameters<LedgerTransaction["updateAction"]>[2], "updated_at" | "waited_ms">,
-): Promise<void> {
-  const moved = await tx.updateAction(
-    id,
-    { status: "pending_approval", expires_after: tx.now },
-    {
-      ...change,
-      updated_at: tx.now,
-      ...(change.status === "pending_approval" ? {} : { waited_ms: Math.max(0, tx.now - created_at) }),
-    },
-  );
-  if (!moved) throw new Error(`the review of ${id} lost a race that the ledger's lock excludes`);
+  return tx.recordChange(row, null, {
+    type: "review",
+    v: 1,
+    ...actionEntryFields(row, tx.now),
+    reviewer,
+    version: outcome.version,
+    asked,
+    input: digest === null ? null : commitDigest(row.salt, digest),
+    answer: outcome.answer,
+    fault: outcome.fault,
+    comment: toSingleLine(outcome.reason ?? "", MAX_REVIEW_REASON) || null,
+    latency_ms: outcome.latencyMs,
+    outstanding,
+    status,
+    approved_until: approved_until === null ? null : toRfc3339(approved_until),
+    rejection_until: rejection_until === null ? null : toRfc3339(rejection_until),
+  }).row;
 }

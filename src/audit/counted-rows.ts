@@ -12,8 +12,8 @@ import {
   findHistoryTime,
   findDifferingColumns,
   readActionHistory,
-  type RecordedAction,
 } from "../domain/action-history.ts";
+import type { RecordedAction } from "../domain/action-columns.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { effectiveRequest } from "../domain/edited-request.ts";
 import type { DecisionEntry } from "../domain/entries.ts";

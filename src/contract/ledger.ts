@@ -1,5 +1,6 @@
 /** The ledger's interface for plugins and the rest of the core. */
-import type { EntryBody } from "../domain/entries.ts";
+import type { ChangeEntry, Erasure, voidsVotes } from "../domain/action-columns.ts";
+import type { DecisionEntry, EntryBody } from "../domain/entries.ts";
 import type { Fold } from "../domain/fold.ts";
 import type { LogKeyProof } from "../domain/log-keys.ts";
 import type { Attributes, Facts } from "../domain/policy/policy-types.ts";
@@ -9,6 +10,11 @@ import type { AppendedEntry, Credential } from "./host.ts";
 import type { RowSeals } from "./row-seals.ts";
 import type { ActivePolicies } from "./active-policies.ts";
 import type {
+  ActionRow,
+  ActionWrites,
+  ApprovalRow,
+  ChangedContent,
+  DecidedContent,
   DocumentReads,
   DocumentWrites,
   EntryRow,
@@ -18,6 +24,9 @@ import type {
   LimitSpan,
   StorageTransaction,
 } from "./storage.ts";
+
+/** Every entry except those that change an action, which an `ActionRecorder` records. */
+export type RecordableEntry = Exclude<EntryBody, ChangeEntry | Erasure>;
 
 /** An entry as it was recorded, before it was encoded. */
 export interface RecordedEntry {
@@ -33,11 +42,50 @@ export interface AgentFacts extends Pick<Facts, "agent" | "require_registered_ag
 /** The states of folds and the bars at one size of the ledger, and the time. */
 export type Snapshot = Pick<LedgerTransaction, keyof StatesReader | "barFacts" | "placedBar">;
 
+/** Writes of actions and votes that only an `ActionRecorder` calls. */
+type HiddenActionWrites = Exclude<keyof ActionWrites, "noteAsked" | "insertIdempotency" | "deleteIdempotency">;
+
+/** Writes the rows of actions and votes. The columns that an entry determines always follow from it. */
+export interface ActionRecorder {
+  /**
+   * Stores the row of a new action. Call it after the action's uses of limits were written. Returns the row.
+   * @param decision the recorded decision
+   * @param content what the entry only commits to
+   */
+  storeDecision(decision: DecisionEntry & AppendedEntry, content: DecidedContent): ActionRow;
+  /**
+   * Records an entry about an action, and changes the action's row and votes accordingly. Like `expectChange`, does not
+   * wait for the writes. If the stored row has another status, or its deadline has passed, the batch runs again without
+   * this job. Returns the row after the change, and the new vote, if the entry is one.
+   * @param row the action before the entry
+   * @param history what earlier entries say about the action's votes; null if the entry cannot make votes void
+   * @param content what the entry only commits to, if it changes
+   */
+  recordChange(
+    row: ActionRow,
+    history: Parameters<typeof voidsVotes>[0] | null,
+    entry: ChangeEntry,
+    content?: Partial<ChangedContent>,
+  ): AppendedEntry & { row: ActionRow; vote: ApprovalRow | null };
+  /**
+   * Records the erasure of an action's content or of a part, and deletes it.
+   * @param digests digests that the row keeps while a rejection is in force; null for none
+   */
+  recordErasure(
+    row: ActionRow,
+    entry: Erasure,
+    digests: Pick<ChangedContent, "request_hash" | "effective_hash" | "salt"> | null,
+  ): Promise<void>;
+}
+
 /** The transaction that a job uses. Reads return the writes of all earlier jobs in the batch. */
-export interface LedgerTransaction extends Omit<
-  StorageTransaction,
-  "append" | "putCheckpoint" | "head" | keyof DocumentReads | keyof DocumentWrites
-> {
+export interface LedgerTransaction
+  extends
+    Omit<
+      StorageTransaction,
+      "append" | "putCheckpoint" | "head" | keyof DocumentReads | keyof DocumentWrites | HiddenActionWrites
+    >,
+    ActionRecorder {
   /** The service's time in milliseconds, read once per batch. Not earlier than the time of the last ledger entry. */
   readonly now: number;
   /** The active policy set, read under the ledger's lock. */
@@ -47,10 +95,10 @@ export interface LedgerTransaction extends Omit<
   /**
    * Canonicalises, numbers and hashes an entry, and adds it to the batch. If a fold reads entries of this type, the
    * epoch increases, so that every process applies the entry and discards its caches. `submittedBy` is the key that submitted the
-   * entry's action. Throws TypeError if no plugin declares the entry type, if the data does not match the declared
+   * entry's action. `recordChange` records the entries that change an action. Throws TypeError if no plugin declares the entry type, if the data does not match the declared
    * schema, or if a plugin's entry contains an action without its submitter.
    */
-  record(entry: EntryBody, submittedBy?: string): AppendedEntry;
+  record(entry: RecordableEntry, submittedBy?: string): AppendedEntry;
   /**
    * Registers a write that must change a row. The job and later jobs do not wait for the write; the batch awaits it
    * before it commits. If the write resolves to false, the batch runs again without this job. Call this last in the

@@ -3,7 +3,16 @@
  * every column with it, and the service compares the row with it before the action can proceed. The ledger does not
  * contain the request and the result, only salted commitments to them.
  */
-import { encodeAuthority } from "./action-authority.ts";
+import {
+  changedColumns,
+  type ChangeEntry,
+  decidedColumns,
+  type Erasure,
+  type RecordedAction,
+  type RecordedVote,
+  votedColumns,
+  voidsVotes,
+} from "./action-columns.ts";
 import type { ReportedUsage } from "./limit-uses.ts";
 import { canTransition, type ActionStatus } from "./actions.ts";
 import { requiresSignature, satisfiesPlans, type ApproverPlan, type CountedVote } from "./approvers.ts";
@@ -13,34 +22,20 @@ import {
   type ApprovalEntry,
   decodeEntry,
   type DecisionEntry,
-  type ErasureEntry,
   type ExecutionEntry,
-  type PartErasureEntry,
   type QuestionEntry,
   type RedecisionEntry,
   type ReviewEntry,
 } from "./entries.ts";
 import { toHex } from "./hash.ts";
-import type { Effect, ReasonCode, Risk } from "./policy/policy-types.ts";
 import type { ErasablePart } from "./erasure.ts";
 import { questionsDigest, type RecordedQuestion } from "./questions.ts";
-import { describeReviewDenial, findOutstandingReviewers, type RequiredReviewer, reviewsApprove } from "./reviews.ts";
+import { findOutstandingReviewers, type RequiredReviewer, reviewsApprove } from "./reviews.ts";
 import { encodeSaltedFacts, findFactsByCommitment } from "./salted-facts.ts";
 import { parseEntryTime } from "./time.ts";
 
 /** An entry about an action, with its sequence number. */
-export type ActionEntry = (
-  | DecisionEntry
-  | ApprovalEntry
-  | RedecisionEntry
-  | QuestionEntry
-  | ReviewEntry
-  | ExecutionEntry
-  | ErasureEntry
-  | PartErasureEntry
-) & {
-  seq: number;
-};
+export type ActionEntry = (DecisionEntry | ChangeEntry | Erasure) & { seq: number };
 
 /** Returns true if the decision made the action pending. */
 export function isRequestForApproval(entry: ActionEntry): entry is (DecisionEntry | RedecisionEntry) & { seq: number } {
@@ -54,70 +49,6 @@ export function isRequestForApproval(entry: ActionEntry): entry is (DecisionEntr
 export function findApprovalTerms(entries: readonly ActionEntry[]): DecisionEntry["decision"]["approval"] {
   const requests = entries.filter(isRequestForApproval);
   return requests.findLast(({ decision }) => decision.approval !== null)?.decision.approval ?? null;
-}
-
-/** The columns of an action's row that its entries determine. Member names are column names. */
-export interface RecordedAction {
-  id: string;
-  agent_id: string;
-  tool: string;
-  operation: string;
-  status: ActionStatus;
-  decision: Effect;
-  reason: string;
-  reason_code: ReasonCode;
-  risk_level: Risk | null;
-  policy: string | null;
-  rule: string | null;
-  policy_version: number | null;
-  policy_hash: string | null;
-  decision_seq: number;
-  decision_hash: string;
-  /**
-   * The submitting key, with its agent binding and owner at the time of the submission. Approvers are compared with
-   * this key.
-   */
-  submitted_by: string;
-  submitted_agent: string | null;
-  submitted_owner: string | null;
-  /** Number of approvals needed; null if approval was not required. */
-  quorum: number | null;
-  /** Deadline for approval in milliseconds; null unless approval was required. */
-  expires_at: number | null;
-  /** Deadline for starting; null unless the action was allowed or approved. */
-  approved_until: number | null;
-  /** Expiry of the rejection. Until then, duplicate requests are denied. Null if the rejection does not deny them. */
-  rejection_until: number | null;
-  /** The permission, such as a grant, that allowed the action instead of a vote when it was decided; null if none did. */
-  allowed_by: string | null;
-  /** The action's plan, and its position in the plan from 1; null if the action is not part of a plan. */
-  plan_id: string | null;
-  plan_position: number | null;
-  /** The authority that the request names, and its delegators, as canonical JSON; null if it names none. */
-  authority: string | null;
-  started_at: number | null;
-  started_by: string | null;
-  /** Milliseconds from the submission to the vote or review that ended the wait for approval; null if none did. */
-  waited_ms: number | null;
-  /** Time when the content (request, hash, salt, past, meta, questions, change and result) was erased; null before. */
-  erased_at: number | null;
-  created_at: number;
-  updated_at: number;
-}
-
-/** The columns of a vote's row. */
-interface RecordedVote {
-  action_id: string;
-  principal: string;
-  key_id: string;
-  approve: boolean;
-  reason: string | null;
-  self_approval: boolean;
-  on_behalf_of: string | null;
-  break_glass: boolean;
-  signed: boolean;
-  seq: number;
-  created_at: number;
 }
 
 /** Who has to approve an action. */
@@ -221,54 +152,21 @@ export function readActionHistory(
 export function buildActionHistory(entries: readonly ActionEntry[], decisionHash: string): ActionHistory | null {
   const first = entries[0];
   if (first?.type !== "decision") return null;
-  const { decision, submitted_by: submitter } = first;
-  const created_at = parseEntryTime(first.at);
-  const action: RecordedAction = {
-    id: first.action_id,
-    agent_id: first.agent_id,
-    tool: first.tool,
-    operation: first.operation,
-    status: first.status,
-    decision: decision.effect,
-    reason: decision.reason,
-    reason_code: decision.reason_code,
-    risk_level: decision.risk_level,
-    policy: decision.policy,
-    rule: decision.rule,
-    policy_version: decision.policy_version,
-    policy_hash: first.policy_set,
-    decision_seq: first.seq,
-    decision_hash: decisionHash,
-    submitted_by: submitter.key_id,
-    submitted_agent: submitter.agent_id,
-    submitted_owner: submitter.owner,
-    quorum: decision.approval?.quorum ?? null,
-    expires_at: first.expires_at === null ? null : parseEntryTime(first.expires_at),
-    approved_until: first.status === "allowed" ? startDeadline(first) : null,
-    rejection_until: null,
-    allowed_by: decision.reason_code === "GRANTED" ? (first.facts.grant?.id ?? null) : null,
-    plan_id: first.plan?.id ?? null,
-    plan_position: first.plan?.position ?? null,
-    authority: encodeAuthority(first.facts),
-    started_at: null,
-    started_by: null,
-    waited_ms: null,
-    erased_at: null,
-    created_at,
-    updated_at: created_at,
-  };
+  const { decision } = first;
+  const action = decidedColumns(first, decisionHash);
   const history: ActionHistory = {
     action,
     first,
     entries,
     votes: [],
-    requirement: decision.approval === null ? null : { approvers: decision.approval.approvers, since: created_at },
+    requirement:
+      decision.approval === null ? null : { approvers: decision.approval.approvers, since: action.created_at },
     approvals: [],
     questions: [],
     pins: first.status === "pending_approval" ? (first.pins ?? null) : null,
     asked: requestForReview(first, false),
     commitment: first.effective ?? first.commitment,
-    edit: policyEdit(first, created_at),
+    edit: policyEdit(first, action.created_at),
     past: entries.flatMap((entry) => ("facts" in entry ? (entry.facts.past ?? []) : [])),
     result: null,
     usage: null,
@@ -318,93 +216,58 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
   if (entry.type === "question") return applyQuestion(history, entry, at);
   if (entry.status !== action.status && !canTransition(action.status, entry.status))
     faults.push(`it moved from ${action.status} to ${entry.status}`);
-  const before = action.status;
+  const { status: before, rejection_until } = action;
   if (endsWithoutRunning(entry.status))
-    history.countsAgainstLimits = history.mayHaveRun && !isWithdrawal(action.status, entry.status);
+    history.countsAgainstLimits = history.mayHaveRun && !isWithdrawal(before, entry.status);
   if (mayStart(entry.status)) history.mayHaveRun = true;
-  action.status = entry.status;
-  action.updated_at = at;
+  if (voidsVotes(history, entry)) {
+    history.votes = [];
+    history.approvals = [];
+  }
+  Object.assign(action, changedColumns(action, entry));
   if (entry.type === "approval") {
     if (entry.verdict === "rejection_lifted") {
-      if (action.rejection_until === null) faults.push("a rejection that was not in effect was lifted");
-      action.rejection_until = null;
+      if (rejection_until === null) faults.push("a rejection that was not in effect was lifted");
       history.rejected = [];
     }
-    if (entry.verdict !== "approve" && entry.verdict !== "deny") return;
-    if (entry.by === null) return void faults.push("one of its votes names no voter");
-    if (entry.questions !== questionsDigest(history.questions))
-      faults.push(`the vote of entry ${entry.seq} names questions that differ from the recorded questions`);
-    if ((entry.pins ?? null) !== history.pins)
-      faults.push(`the vote of entry ${entry.seq} is about pinned facts that differ from the recorded ones`);
-    if (entry.gesture === null && requiresSignature(history.requirement?.approvers ?? []))
-      faults.push(`the vote of entry ${entry.seq} has no signature, and its rule requires one`);
-    if (entry.plan !== null && action.plan_id === null)
-      faults.push(`the vote of entry ${entry.seq} is about a plan, and the action belongs to none`);
-    if (entry.plan === null && action.plan_id !== null && entry.verdict === "approve")
-      faults.push(`the vote of entry ${entry.seq} approves an action of a plan without the plan`);
-    voidVotesOnOtherList(history, entry.plan);
-    history.votes.push({
-      action_id: entry.action_id,
-      principal: entry.by.principal,
-      key_id: entry.by.key_id,
-      approve: entry.verdict === "approve",
-      reason: entry.comment,
-      self_approval: entry.self_approval,
-      on_behalf_of: entry.delegation?.from ?? null,
-      break_glass: entry.break_glass,
-      signed: entry.gesture !== null,
-      seq: entry.seq,
-      created_at: at,
-    });
-    const breakGlassFault = entry.break_glass ? findBreakGlassFault(entry) : null;
-    if (breakGlassFault !== null) faults.push(`the break-glass approval of entry ${entry.seq} ${breakGlassFault}`);
-    if (entry.verdict === "approve") applyApproval(history, entry, at);
-    if (entry.status !== "pending_approval") action.waited_ms = Math.max(0, at - action.created_at);
-    if (entry.status === "approved") action.approved_until = startDeadline(entry);
-    if (entry.status === "denied")
-      action.rejection_until = entry.rejection_until === null ? null : parseEntryTime(entry.rejection_until);
+    if (entry.verdict === "approve" || entry.verdict === "deny") applyVote(history, entry, at);
   } else if (entry.type === "review") {
-    applyReview(history, entry, before, at);
+    applyReview(history, entry, before);
   } else if (entry.type === "redecision") {
-    if (entry.status === "denied") {
-      action.reason = entry.decision.reason;
-      action.reason_code = "NO_LONGER_ALLOWED";
-    } else if (entry.status === "pending_approval") {
-      const { quorum, expires_at, approvers } = entry;
-      if (quorum === null || expires_at === null || approvers === null)
-        return void faults.push("it is pending without a quorum, deadline or approvers");
-      history.requirement = { approvers, since: at };
-      voidVotesOnOtherPins(history, entry.pins ?? null);
-      history.asked = requestForReview(entry, history.edit !== null && history.edit.by !== null);
-      action.reason = entry.decision.reason;
-      action.reason_code = "MORE_APPROVALS_NEEDED";
-      action.quorum = quorum;
-      action.expires_at = parseEntryTime(expires_at);
-      action.approved_until = null;
-      action.waited_ms = null;
-    }
     if (entry.status !== "denied") history.confirmedAt = at;
+    if (entry.status !== "pending_approval") return;
+    const { quorum, expires_at, approvers } = entry;
+    if (quorum === null || expires_at === null || approvers === null)
+      return void faults.push("it is pending without a quorum, deadline or approvers");
+    history.requirement = { approvers, since: at };
+    history.pins = entry.pins ?? null;
+    history.asked = requestForReview(entry, history.edit !== null && history.edit.by !== null);
   } else {
     applyExecution(history, entry, at);
   }
 }
 
-/** Removes votes on an earlier list of the plan's actions, because the list has changed. */
-function voidVotesOnOtherList(history: ActionHistory, plan: string | null): void {
-  if (plan === null || history.approvals.every((vote) => vote.plan === plan)) return;
-  history.votes = [];
-  history.approvals = [];
+function applyVote(history: ActionHistory, entry: ApprovalEntry & { seq: number }, at: number): void {
+  const { action, faults } = history;
+  const vote = votedColumns(entry);
+  if (vote === null) return void faults.push("one of its votes names no voter");
+  if (entry.questions !== questionsDigest(history.questions))
+    faults.push(`the vote of entry ${entry.seq} names questions that differ from the recorded questions`);
+  if ((entry.pins ?? null) !== history.pins)
+    faults.push(`the vote of entry ${entry.seq} is about pinned facts that differ from the recorded ones`);
+  if (entry.gesture === null && requiresSignature(history.requirement?.approvers ?? []))
+    faults.push(`the vote of entry ${entry.seq} has no signature, and its rule requires one`);
+  if (entry.plan !== null && action.plan_id === null)
+    faults.push(`the vote of entry ${entry.seq} is about a plan, and the action belongs to none`);
+  if (entry.plan === null && action.plan_id !== null && entry.verdict === "approve")
+    faults.push(`the vote of entry ${entry.seq} approves an action of a plan without the plan`);
+  history.votes.push(vote);
+  const breakGlassFault = entry.break_glass ? findBreakGlassFault(entry) : null;
+  if (breakGlassFault !== null) faults.push(`the break-glass approval of entry ${entry.seq} ${breakGlassFault}`);
+  if (entry.verdict === "approve") applyApproval(history, entry, at);
 }
 
-/** Removes votes on other values of pinned facts. */
-function voidVotesOnOtherPins(history: ActionHistory, pins: string | null): void {
-  if (history.pins === pins) return;
-  history.pins = pins;
-  history.votes = [];
-  history.approvals = [];
-}
-
-/** Applies an approver's edit, which voids the earlier votes. Later entries commit to the changed request. */
+/** Applies an approver's edit. Later entries commit to the changed request. */
 function applyEdit(history: ActionHistory, entry: RedecisionEntry & { seq: number }, at: number): void {
   const { edit, occasion, by, commitment, status } = entry;
   const isOpen = history.action.status === "pending_approval" && status === "pending_approval";
@@ -415,8 +278,6 @@ function applyEdit(history: ActionHistory, entry: RedecisionEntry & { seq: numbe
     return void history.faults.push(`entry ${entry.seq} does not name the person who changed the request`);
   history.edit = { entry, at, by, comment: edit?.comment ?? null, commitment };
   history.commitment = commitment;
-  history.votes = [];
-  history.approvals = [];
 }
 
 function applyQuestion({ action, faults, questions }: ActionHistory, entry: QuestionEntry, at: number): void {
@@ -453,13 +314,8 @@ function requestForReview(
  * Applies a machine reviewer's answer. Reports a fault unless the answer is to the newest request for review and has
  * exactly the effect that this request allows.
  */
-function applyReview(
-  history: ActionHistory,
-  entry: ReviewEntry & { seq: number },
-  before: ActionStatus,
-  at: number,
-): void {
-  const { action, faults, asked } = history;
+function applyReview(history: ActionHistory, entry: ReviewEntry & { seq: number }, before: ActionStatus): void {
+  const { faults, asked } = history;
   const { seq, reviewer, status } = entry;
   if (before !== "pending_approval") faults.push(`the review of entry ${seq} is about an action that was ${before}`);
   if (asked === null || entry.asked !== asked.seq)
@@ -474,21 +330,12 @@ function applyReview(
     faults.push(`the review of entry ${seq} must have either an answer or a fault`);
   if ((entry.answer === "deny") !== (status === "denied"))
     faults.push(`the review of entry ${seq} answers ${entry.answer}, and the action became ${status}`);
-  if (status === "pending_approval") return;
-  action.waited_ms = Math.max(0, at - action.created_at);
-  if (status === "approved") {
-    if (!reviewsApprove(reviewers, reviews))
-      faults.push(`the review of entry ${seq} approves the action although its decision does not permit that`);
-    action.approved_until = startDeadline(entry);
-  } else {
-    action.reason = describeReviewDenial(reviewer, entry.comment);
-    action.reason_code = "REVIEWER_DENIED";
-    action.rejection_until = entry.rejection_until === null ? null : parseEntryTime(entry.rejection_until);
-  }
+  if (status === "approved" && !reviewsApprove(reviewers, reviews))
+    faults.push(`the review of entry ${seq} approves the action although its decision does not permit that`);
 }
 
 function applyExecution(history: ActionHistory, { phase, by, pins, result, usage }: ExecutionEntry, at: number): void {
-  const { action, faults } = history;
+  const { faults } = history;
   if (phase === "start" && (pins ?? null) !== history.pins)
     faults.push("it started on pinned facts that differ from those that were approved");
   if (phase === "no_result") {
@@ -498,8 +345,6 @@ function applyExecution(history: ActionHistory, { phase, by, pins, result, usage
   if (by === null) return void faults.push(`no one is named for its ${phase}`);
   if (phase === "start") {
     history.confirmedAt = at;
-    action.started_at = at;
-    action.started_by = by.key_id;
   } else {
     history.result = result;
     history.usage = usage === undefined ? null : { amounts: usage, at };
@@ -557,10 +402,6 @@ function isWithdrawal(from: ActionStatus, to: ActionStatus): boolean {
 
 function mayStart(status: ActionStatus): boolean {
   return status === "allowed" || status === "approved";
-}
-
-function startDeadline({ approved_until }: DecisionEntry | ApprovalEntry | ReviewEntry): number | null {
-  return approved_until === null ? null : parseEntryTime(approved_until);
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import type { OpenActionCanceller } from "../contract/open-action-canceller.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
-import { nullIfCorrupt, type ActionGuard, type ActionRow } from "../contract/storage.ts";
+import { nullIfCorrupt, type ActionRow } from "../contract/storage.ts";
 import { mayHaveRun } from "../domain/limit-uses.ts";
 import { cancellationEntry } from "../domain/open-actions.ts";
 
@@ -16,9 +16,7 @@ export const openActionCanceller: OpenActionCanceller = {
     const rows = await tx.openActionsOf(owner, tx.now, PAGE_SIZE);
     for (const row of rows) {
       const approvals = (await tx.approvals(row.id)).filter(({ approve }) => approve).length;
-      tx.record(cancellationEntry(row, tx.now, { ...reason, approvals }), row.submitted_by);
-      if (!(await tx.updateAction(row.id, guardOf(row, tx.now), { status: "cancelled", updated_at: tx.now })))
-        throw new Error(`${row.id} was not cancelled although the ledger's lock was held`);
+      tx.recordChange(row, null, cancellationEntry(row, tx.now, { ...reason, approvals }));
       if (!(await ranBefore(tx, row))) await tx.releaseLimitUses(row.id);
     }
     return rows.length === PAGE_SIZE;
@@ -29,8 +27,4 @@ export const openActionCanceller: OpenActionCanceller = {
 async function ranBefore(tx: LedgerTransaction, row: ActionRow): Promise<boolean> {
   if (row.status !== "pending_approval" || row.reason_code !== "MORE_APPROVALS_NEEDED") return false;
   return mayHaveRun(row, await nullIfCorrupt(tx.entriesOfAction(row.id)));
-}
-
-function guardOf({ status }: ActionRow, now: number): ActionGuard {
-  return status === "pending_approval" ? { status, expires_after: now } : { status, approved_after: now };
 }

@@ -14,9 +14,11 @@ import {
 import type { Logger } from "../contract/host.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
 import type { ActionRow, Storage, StorageReader } from "../contract/storage.ts";
-import { findDifferingColumns, type RecordedAction } from "../domain/action-history.ts";
+import type { RecordedAction } from "../domain/action-columns.ts";
+import { findDifferingColumns } from "../domain/action-history.ts";
 import { decodeEntry, type DecisionEntry, type EntryBody } from "../domain/entries.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
+import type { JobTransaction } from "../ledger/commit/job-transaction.ts";
 import type { OpenLedger } from "../ledger/index.ts";
 
 const PAGE_SIZE = 256;
@@ -141,7 +143,11 @@ async function restoreUnderLock(
   if (!isChanged && (await areStored(storage, expected))) return false;
   if (isChanged) {
     const { status, updated_at, expires_at, rejection_until } = recorded;
-    await tx.updateAction(id, { status: row.status }, { status, updated_at, expires_at, rejection_until });
+    await (tx as JobTransaction).updateAction(
+      id,
+      { status: row.status },
+      { status, updated_at, expires_at, rejection_until },
+    );
   }
   if (found.uses !== undefined) await tx.releaseLimitUses(id);
   for (const use of expected.uses) await tx.insertLimitUse(use);

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import type { LedgerTransaction } from "../../src/contract/ledger.ts";
+import type { JobTransaction } from "../../src/ledger/commit/job-transaction.ts";
 import { actionRow, BASE_TIME } from "../../src/testing/suite/rows.ts";
 import { openLedgerOn } from "../support/ledger.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
@@ -17,7 +18,11 @@ before(async () => {
 after(() => server?.stop());
 
 const begin = (tx: LedgerTransaction, id: string, started_at = BASE_TIME): Promise<boolean> =>
-  tx.updateAction(id, { status: "allowed" }, { status: "executing", started_at, updated_at: BASE_TIME });
+  (tx as JobTransaction).updateAction(
+    id,
+    { status: "allowed" },
+    { status: "executing", started_at, updated_at: BASE_TIME },
+  );
 
 /** The database rejects updates that set this start time, as many times as the test configures. */
 const BAD = BASE_TIME + 1;

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { StorageError, type EntryRow, type Storage } from "../../src/contract/storage.ts";
-import type { EntryBody } from "../../src/domain/entries.ts";
+import type { RecordableEntry } from "../../src/contract/ledger.ts";
 import { toHex } from "../../src/domain/hash.ts";
 import { decodeEntryBundle, encodeEntryBundle } from "../../src/domain/tiles.ts";
 import { toRfc3339 } from "../../src/domain/time.ts";
@@ -29,7 +29,7 @@ const SIZE = 256 * 3 + 40;
 
 /** Every tenth entry is one that is read at startup, so it is not bundled. */
 const isOwn = (seq: number): boolean => seq % 10 === 0;
-const noted = (i: number, now: number): EntryBody =>
+const noted = (i: number, now: number): RecordableEntry =>
   isOwn(i)
     ? entry(i)
     : { type: "keeper:noted", v: 1, at: toRfc3339(now), action_id: null, agent_id: null, data: { i }, by: null };

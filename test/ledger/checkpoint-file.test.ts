@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import type { EntryBody } from "../../src/domain/entries.ts";
+import type { RecordableEntry } from "../../src/contract/ledger.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -61,7 +61,7 @@ test("a store that lacks committed entries, which no checkpoint covers yet, is r
   await commit(newer, 2);
   await assert.rejects(openLedgerOn(older, { keptHead }), /has 1 entries, and this process committed 2/);
   await commit(newer, 0);
-  const other = { ...entry(0), at: "2026-01-02T00:00:00.000Z" } as EntryBody;
+  const other = { ...entry(0), at: "2026-01-02T00:00:00.000Z" } as RecordableEntry;
   const forked = memoryStorage();
   await forked.open();
   const fork = await openLedgerOn(forked);

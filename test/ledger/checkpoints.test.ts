@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError, type LedgerHead, type Storage } from "../../src/contract/storage.ts";
-import type { EntryBody } from "../../src/domain/entries.ts";
+import type { RecordableEntry } from "../../src/contract/ledger.ts";
 import { Checkpoints } from "../../src/ledger/sign/checkpoints.ts";
 import { CheckpointStore } from "../../src/ledger/sign/checkpoint-store.ts";
 import { type OpenLedger } from "../../src/ledger/index.ts";
@@ -61,7 +61,7 @@ async function opened(): Promise<Storage> {
   return storage;
 }
 
-const entry = (name: string): EntryBody => ({
+const entry = (name: string): RecordableEntry => ({
   type: "agent",
   v: 1,
   at: "2026-01-01T00:00:00.000Z",

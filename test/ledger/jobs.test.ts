@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
-import { ENTRY_TYPES, type EntryBody } from "../../src/domain/entries.ts";
+import type { RecordableEntry } from "../../src/contract/ledger.ts";
+import { ENTRY_TYPES } from "../../src/domain/entries.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import { createAgentService } from "../../src/identity/agents.ts";
 import { Directory } from "../../src/identity/directory.ts";
@@ -86,7 +87,7 @@ test("an agent's changes by a failed job are not cached", async () => {
     states: () => directory.current(),
     follow: (tx, head) => directory.follow(tx, head),
   });
-  const change = (kind: "registered" | "suspended"): EntryBody => ({
+  const change = (kind: "registered" | "suspended"): RecordableEntry => ({
     type: "agent",
     v: 1,
     at: "2026-01-01T00:00:00.000Z",

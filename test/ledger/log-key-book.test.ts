@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
 import type { NoteSigner } from "../../src/domain/checkpoint.ts";
 import { openCheckpoint, readNote } from "../../src/domain/checkpoint.ts";
-import type { EntryBody } from "../../src/domain/entries.ts";
+import type { RecordableEntry } from "../../src/contract/ledger.ts";
 import { equalBytes } from "../../src/domain/hash.ts";
 import { signHandover } from "../../src/domain/log-keys.ts";
 import type { OpenLedger } from "../../src/ledger/index.ts";
@@ -35,10 +35,15 @@ async function shared(): Promise<Storage> {
   return { ...storage, exclusive: false };
 }
 
-const add = (ledger: OpenLedger, body: EntryBody = entry(0)): Promise<number> =>
+const add = (ledger: OpenLedger, body: RecordableEntry = entry(0)): Promise<number> =>
   ledger.transact((tx) => Promise.resolve(tx.record(body).seq));
 
-async function change(ledger: OpenLedger, ends: typeof FIRST, follows: typeof FIRST, by = ends): Promise<EntryBody> {
+async function change(
+  ledger: OpenLedger,
+  ends: typeof FIRST,
+  follows: typeof FIRST,
+  by = ends,
+): Promise<RecordableEntry> {
   const { size, root } = await ledger.checkpoint();
   const handover = signHandover(
     { origin: ORIGIN, size, root },
@@ -112,8 +117,8 @@ test("a process that only has the new key signs later heads, and no earlier ones
 test("an entry that the log's key did not sign is ignored, and no one signs the log that contains it", async () => {
   for (const forge of [
     (ledger: OpenLedger) => change(ledger, FIRST, THIEF, THIEF),
-    async (ledger: OpenLedger) => ({ ...(await change(ledger, FIRST, SECOND)), vkey: THIEF.vkey }) as EntryBody,
-    async (ledger: OpenLedger) => ({ ...(await change(ledger, FIRST, SECOND)), handover: "" }) as EntryBody,
+    async (ledger: OpenLedger) => ({ ...(await change(ledger, FIRST, SECOND)), vkey: THIEF.vkey }) as RecordableEntry,
+    async (ledger: OpenLedger) => ({ ...(await change(ledger, FIRST, SECOND)), handover: "" }) as RecordableEntry,
     (ledger: OpenLedger) => change(ledger, THIEF, SECOND),
   ]) {
     const storage = await shared();

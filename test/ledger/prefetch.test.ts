@@ -1,6 +1,7 @@
 /** What a batch prefetches for its jobs, and how their writes change it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { JobTransaction } from "../../src/ledger/commit/job-transaction.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { actionRow, idempotencyRow, BASE_TIME, limitUseRow } from "../../src/testing/suite/rows.ts";
 import { openLedgerOn } from "../support/ledger.ts";
@@ -52,7 +53,7 @@ test("the existence of actions is read once for all, and a new action is visible
       ledger.transact(
         async (tx) => {
           const row = await tx.action(id);
-          if (id === "action-2" && row === null) await tx.insertAction(actionRow(2));
+          if (id === "action-2" && row === null) await (tx as JobTransaction).insertAction(actionRow(2));
           return row?.id ?? null;
         },
         () => ({ history: id }),

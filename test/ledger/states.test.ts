@@ -1,7 +1,7 @@
 /** States that plugins fold from entries: in a batch, in another process, and after a restart. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { EntryBody } from "../../src/domain/entries.ts";
+import type { RecordableEntry } from "../../src/contract/ledger.ts";
 import type { Fold } from "../../src/domain/fold.ts";
 import { Directory } from "../../src/identity/directory.ts";
 import { States } from "../../src/ledger/states.ts";
@@ -20,7 +20,7 @@ const notes: Fold<readonly string[]> = {
   },
 };
 
-const note = (text: string): EntryBody => ({
+const note = (text: string): RecordableEntry => ({
   type: "notes:change",
   v: 1,
   at: "2026-01-01T00:00:00.000Z",

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Vault } from "../../src/contract/core-host.ts";
 import type { Storage } from "../../src/contract/storage.ts";
-import type { EntryBody } from "../../src/domain/entries.ts";
+import type { RecordableEntry } from "../../src/contract/ledger.ts";
 import { formatVkey, type NoteSigner } from "../../src/domain/checkpoint.ts";
 import { equalBytes } from "../../src/domain/hash.ts";
 import { emptyPolicySet } from "../../src/domain/policy/compile/compile.ts";
@@ -56,7 +56,7 @@ export async function openLedgerOn(storage: Storage, options: Partial<LedgerOpti
   });
 }
 
-export const entry = (i: number): EntryBody => ({
+export const entry = (i: number): RecordableEntry => ({
   type: "agent",
   v: 1,
   at: "2026-01-01T00:00:00.000Z",

@@ -1,5 +1,5 @@
 /** Actions, the votes on them, and the idempotency keys of requests. */
-import type { RecordedAction } from "../../domain/action-history.ts";
+import type { ChangedColumns, RecordedAction, RecordedVote } from "../../domain/action-columns.ts";
 import type { ActionStatus } from "../../domain/actions.ts";
 import type { ErasablePart } from "../../domain/erasure.ts";
 import type { StoredVisibility } from "../../domain/visibility.ts";
@@ -48,28 +48,21 @@ export interface ActionRow extends RecordedAction {
   result: string | null;
 }
 
+/** Columns of a new action for which the ledger contains only commitments. */
+export type DecidedContent = Pick<
+  ActionRow,
+  "request" | "request_hash" | "salt" | "past" | "meta" | "effective" | "effective_hash"
+>;
+
+/** Columns that change after the decision, for which the ledger contains only commitments. */
+export type ChangedContent = Pick<
+  ActionRow,
+  "request_hash" | "salt" | "past" | "questions" | "effective" | "effective_hash" | "result"
+>;
+
 /** Columns that a status change can update in addition to the status. */
-export type ActionChange = Partial<
-  Pick<
-    ActionRow,
-    | "reason"
-    | "reason_code"
-    | "quorum"
-    | "expires_at"
-    | "approved_until"
-    | "rejection_until"
-    | "request_hash"
-    | "salt"
-    | "past"
-    | "questions"
-    | "effective"
-    | "effective_hash"
-    | "started_at"
-    | "started_by"
-    | "result"
-    | "waited_ms"
-  >
-> & { status: ActionStatus; updated_at: number };
+export type ActionChange = Omit<ChangedColumns, "status" | "updated_at"> &
+  Partial<ChangedContent> & { status: ActionStatus; updated_at: number };
 
 /** The condition of a compare-and-set. The statement that updates the row checks all members. */
 export interface ActionGuard {
@@ -82,25 +75,8 @@ export interface ActionGuard {
   approved_after?: number;
 }
 
-export interface ApprovalRow {
-  action_id: string;
-  /**
-   * Principal of the voter: `user:<id>`, or `key:<id>` of a key without an owner. Unique per action.
-   */
-  principal: string;
-  key_id: string;
-  approve: boolean;
-  reason: string | null;
-  self_approval: boolean;
-  /** Principal of the delegator on whose behalf the approver voted; null if the vote is in the approver's own name. */
-  on_behalf_of: string | null;
-  /** Whether the approver approved without a second approver (break-glass). */
-  break_glass: boolean;
-  /** Whether the approver signed the vote with a passkey. */
-  signed: boolean;
-  seq: number;
-  created_at: number;
-}
+/** A vote. */
+export type ApprovalRow = RecordedVote;
 
 export interface IdempotencyRow {
   key_id: string;

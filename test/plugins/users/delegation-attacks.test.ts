@@ -148,22 +148,7 @@ test("the audit finds a vote that was forged with a delegation that does not cov
         const at = new Date(tx.now).toISOString();
         const used = { id: delegation, from: `user:${from.id}` };
         const vote = { ...entry, action_id: id, at, commitment, delegation: used };
-        const recorded = tx.record(vote, row.submitted_by);
-        await tx.insertApproval({
-          action_id: id,
-          principal: vote.by.principal,
-          key_id: vote.by.key_id,
-          approve: true,
-          reason: null,
-          self_approval: false,
-          on_behalf_of: used.from,
-          break_glass: false,
-          signed: false,
-          seq: recorded.seq,
-          created_at: tx.now,
-        });
-        await tx.updateAction(id, { status: "pending_approval" }, { status: "pending_approval", updated_at: tx.now });
-        return recorded.seq;
+        return tx.recordChange(row, null, vote).seq;
       });
       return [id, seq];
     };

@@ -1,0 +1,63 @@
+/**
+ * Writes the rows of actions and votes. The columns that entries determine come from the functions with which the audit
+ * recomputes them (`src/domain/action-columns.ts`), so that no caller can write a row that differs from the ledger.
+ */
+import type { AppendedEntry } from "../../contract/host.ts";
+import type { ActionRecorder } from "../../contract/ledger.ts";
+import type { ActionGuard, ActionRow, ActionWrites } from "../../contract/storage.ts";
+import {
+  changedColumns,
+  type ChangeEntry,
+  decidedColumns,
+  type Erasure,
+  voidsVotes,
+  votedColumns,
+} from "../../domain/action-columns.ts";
+import { parseEntryTime } from "../../domain/time.ts";
+
+interface RecorderOptions {
+  now: number;
+  record(entry: ChangeEntry | Erasure, submittedBy: string): AppendedEntry;
+  expectChange(write: Promise<boolean>): void;
+  writes: Omit<ActionWrites, "noteAsked" | "insertIdempotency" | "deleteIdempotency">;
+}
+
+export function createActionRecorder({ now, record, expectChange, writes }: RecorderOptions): ActionRecorder {
+  const expect = (write: Promise<boolean | void>): void => expectChange(write.then((changed) => changed !== false));
+
+  return {
+    storeDecision(entry, content) {
+      const unanswered = { questions: null, asked_at: null, waits: null, result: null };
+      const row: ActionRow = { ...decidedColumns(entry, entry.hash), ...content, ...unanswered };
+      expect(writes.insertAction(row));
+      return row;
+    },
+    recordChange(row, history, entry, content = {}) {
+      const { seq, hash } = record(entry, row.submitted_by);
+      const columns = changedColumns(row, entry);
+      const vote = votedColumns({ ...entry, seq });
+      if (history !== null && voidsVotes(history, entry)) expect(writes.deleteApprovals(row.id));
+      if (vote !== null) expect(writes.insertApproval(vote));
+      const change = { status: row.status, updated_at: row.updated_at, ...columns, ...content };
+      expect(writes.updateAction(row.id, guardOf(row, change.status, now), change));
+      return { row: { ...row, ...change }, seq, hash, vote };
+    },
+    async recordErasure({ id, status, updated_at, submitted_by }, entry, digests) {
+      record(entry, submitted_by);
+      const at = parseEntryTime(entry.at);
+      const isErased =
+        entry.type === "erasure" ? await writes.eraseAction(id, at) : await writes.eraseActionPart(id, entry.part);
+      const isKept =
+        digests === null || (await writes.updateAction(id, { status }, { status, updated_at, ...digests }));
+      if (!isErased || !isKept) throw new Error(`${id} was not erased although the ledger's lock was held`);
+    },
+  };
+}
+
+/** Returns the condition that the stored row must meet: its status, and a deadline that has or has not passed. */
+function guardOf({ status }: ActionRow, next: ActionRow["status"], now: number): ActionGuard {
+  const isPending = status === "pending_approval";
+  if (next === "expired") return isPending ? { status, expired_by: now } : { status };
+  if (isPending) return { status, expires_after: now };
+  return status === "allowed" || status === "approved" ? { status, approved_after: now } : { status };
+}
