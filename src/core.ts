@@ -152,7 +152,6 @@ export { confirmCredential, withoutDelegations } from "./http/resource/confirm-c
 
 export {
   REVIEW_DEADLINE_MS,
-  describeReviewDenial,
   findOutstandingReviewers,
   MAX_REVIEW_REASON,
   type RequiredReviewer,
