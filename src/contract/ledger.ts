@@ -101,8 +101,8 @@ export interface LedgerTransaction
   record(entry: RecordableEntry, submittedBy?: string): AppendedEntry;
   /**
    * Registers a write that must change a row. The job and later jobs do not wait for the write; the batch awaits it
-   * before it commits. If the write resolves to false, the batch runs again without this job. Call this last in the
-   * job, and return the row as it is after the write.
+   * before it commits. If the write resolves to false, the batch runs again without this job.
+   * Return the row as it is after the write. Later statements of the transaction see the write.
    */
   expectChange(write: Promise<boolean>): void;
   /**

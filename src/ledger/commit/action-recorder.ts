@@ -4,7 +4,7 @@
  */
 import type { AppendedEntry } from "../../contract/host.ts";
 import type { ActionRecorder } from "../../contract/ledger.ts";
-import type { ActionGuard, ActionRow, ActionWrites } from "../../contract/storage.ts";
+import type { ActionChange, ActionGuard, ActionRow, ActionWrites } from "../../contract/storage.ts";
 import {
   changedColumns,
   type ChangeEntry,
@@ -19,10 +19,18 @@ interface RecorderOptions {
   now: number;
   record(entry: ChangeEntry | Erasure, submittedBy: string): AppendedEntry;
   expectChange(write: Promise<boolean>): void;
+  /** Changes a row whose columns are known. Resolves to false if the guard does not match. */
+  changeAction(row: ActionRow, guard: ActionGuard, change: ActionChange): Promise<boolean>;
   writes: Omit<ActionWrites, "noteAsked" | "insertIdempotency" | "deleteIdempotency">;
 }
 
-export function createActionRecorder({ now, record, expectChange, writes }: RecorderOptions): ActionRecorder {
+export function createActionRecorder({
+  now,
+  record,
+  expectChange,
+  changeAction,
+  writes,
+}: RecorderOptions): ActionRecorder {
   const expect = (write: Promise<boolean | void>): void => expectChange(write.then((changed) => changed !== false));
 
   return {
@@ -39,7 +47,7 @@ export function createActionRecorder({ now, record, expectChange, writes }: Reco
       if (history !== null && voidsVotes(history, entry)) expect(writes.deleteApprovals(row.id));
       if (vote !== null) expect(writes.insertApproval(vote));
       const change = { status: row.status, updated_at: row.updated_at, ...columns, ...content };
-      expect(writes.updateAction(row.id, guardOf(row, change.status, now), change));
+      expect(changeAction(row, guardOf(row, change.status, now), change));
       return { row: { ...row, ...change }, seq, hash, vote };
     },
     async recordErasure({ id, status, updated_at, submitted_by }, entry, digests) {

@@ -6,6 +6,9 @@
 import type { AppendedEntry } from "../../contract/host.ts";
 import type { ActionRecorder, LedgerTransaction } from "../../contract/ledger.ts";
 import type {
+  ActionChange,
+  ActionGuard,
+  ActionRow,
   ActionWrites,
   DocumentReads,
   DocumentWrites,
@@ -55,7 +58,18 @@ interface JobTransactionOptions {
 export function createJobTransaction(members: BatchMembers, options: JobTransactionOptions): JobTransaction {
   const writes = writesOf(options);
   const { now, record, expectChange } = members;
-  return Object.assign(members, readsOf(options), writes, createActionRecorder({ now, record, expectChange, writes }));
+  return Object.assign(
+    members,
+    readsOf(options),
+    writes,
+    createActionRecorder({
+      now,
+      record,
+      expectChange,
+      writes,
+      changeAction: (row, guard, change) => changeAction(options, row, guard, change),
+    }),
+  );
 }
 
 function readsOf({ tx, entries, prefetched, written }: JobTransactionOptions): JobReads {
@@ -126,6 +140,25 @@ function writesOf(options: JobTransactionOptions): JobWrites {
   return Object.assign(actionWritesOf(options), registryWritesOf(options), otherWritesOf(options));
 }
 
+/**
+ * Changes a known row. Remembers the change when the statement is sent, because a later job can read the row before the
+ * result arrives. If the result is false, the batch runs again and forgets the change.
+ */
+function changeAction(
+  { tx, prefetched, written, wrote }: JobTransactionOptions,
+  row: ActionRow,
+  guard: ActionGuard,
+  change: ActionChange,
+): Promise<boolean> {
+  wrote();
+  prefetched()?.updateAction(row.id);
+  written.touch(row.id);
+  written.updateAction(row.id, change, concernsRejection(change) ? { ...row, ...change } : null);
+  return tx.updateAction(row.id, guard, change);
+}
+
+const concernsRejection = (change: ActionChange): boolean => "rejection_until" in change || "request_hash" in change;
+
 /** Writes of actions, votes and idempotency keys. */
 function actionWritesOf({ tx, prefetched, written, wrote }: JobTransactionOptions) {
   return {
@@ -145,8 +178,7 @@ function actionWritesOf({ tx, prefetched, written, wrote }: JobTransactionOption
       prefetched()?.updateAction(id);
       written.touch(id);
       const isChanged = await tx.updateAction(id, guard, change);
-      const isRejection = "rejection_until" in change || "request_hash" in change;
-      if (isChanged) written.updateAction(id, change, isRejection ? await tx.action(id) : null);
+      if (isChanged) written.updateAction(id, change, concernsRejection(change) ? await tx.action(id) : null);
       return isChanged;
     },
     async eraseAction(id, at) {
