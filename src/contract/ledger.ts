@@ -1,6 +1,6 @@
 /** The ledger's interface for plugins and the rest of the core. */
-import type { ChangeEntry, Erasure, voidsVotes } from "../domain/action-columns.ts";
-import type { DecisionEntry, EntryBody } from "../domain/entries.ts";
+import type { voidsVotes } from "../domain/action-columns.ts";
+import type { ChangeEntry, DecisionEntry, EntryBody, ErasingEntry } from "../domain/entries.ts";
 import type { Fold } from "../domain/fold.ts";
 import type { LogKeyProof } from "../domain/log-keys.ts";
 import type { Attributes, Facts } from "../domain/policy/policy-types.ts";
@@ -26,7 +26,7 @@ import type {
 } from "./storage.ts";
 
 /** Every entry except those that change an action, which an `ActionRecorder` records. */
-export type RecordableEntry = Exclude<EntryBody, ChangeEntry | Erasure>;
+export type RecordableEntry = Exclude<EntryBody, ChangeEntry | ErasingEntry>;
 
 /** An entry as it was recorded, before it was encoded. */
 export interface RecordedEntry {
@@ -42,15 +42,15 @@ export interface AgentFacts extends Pick<Facts, "agent" | "require_registered_ag
 /** The states of folds and the bars at one size of the ledger, and the time. */
 export type Snapshot = Pick<LedgerTransaction, keyof StatesReader | "barFacts" | "placedBar">;
 
-/** Writes of actions and votes that only an `ActionRecorder` calls. */
-type HiddenActionWrites = Exclude<keyof ActionWrites, "noteAsked" | "insertIdempotency" | "deleteIdempotency">;
+/** The writes of actions and votes, which only an `ActionRecorder` calls. */
+export type RecordedWrites = Omit<ActionWrites, "noteAsked" | "insertIdempotency" | "deleteIdempotency">;
 
 /** Writes the rows of actions and votes. The columns that an entry determines always follow from it. */
 export interface ActionRecorder {
   /**
    * Stores the row of a new action. Call it after the action's uses of limits were written. Returns the row.
    * @param decision the recorded decision
-   * @param content what the entry only commits to
+   * @param content the columns for which the entry contains only commitments
    */
   storeDecision(decision: DecisionEntry & AppendedEntry, content: DecidedContent): ActionRow;
   /**
@@ -59,7 +59,7 @@ export interface ActionRecorder {
    * this job. Returns the row after the change, and the new vote, if the entry is one.
    * @param row the action before the entry
    * @param history what earlier entries say about the action's votes; null if the entry cannot make votes void
-   * @param content what the entry only commits to, if it changes
+   * @param content those of the columns for which the entry contains only commitments that change
    */
   recordChange(
     row: ActionRow,
@@ -68,12 +68,12 @@ export interface ActionRecorder {
     content?: Partial<ChangedContent>,
   ): AppendedEntry & { row: ActionRow; vote: ApprovalRow | null };
   /**
-   * Records the erasure of an action's content or of a part, and deletes it.
+   * Records the erasure of an action's content, or of a part of it, and deletes this data.
    * @param digests digests that the row keeps while a rejection is in force; null for none
    */
   recordErasure(
     row: ActionRow,
-    entry: Erasure,
+    entry: ErasingEntry,
     digests: Pick<ChangedContent, "request_hash" | "effective_hash" | "salt"> | null,
   ): Promise<void>;
 }
@@ -83,7 +83,7 @@ export interface LedgerTransaction
   extends
     Omit<
       StorageTransaction,
-      "append" | "putCheckpoint" | "head" | keyof DocumentReads | keyof DocumentWrites | HiddenActionWrites
+      "append" | "putCheckpoint" | "head" | keyof DocumentReads | keyof DocumentWrites | keyof RecordedWrites
     >,
     ActionRecorder {
   /** The service's time in milliseconds, read once per batch. Not earlier than the time of the last ledger entry. */
@@ -95,14 +95,15 @@ export interface LedgerTransaction
   /**
    * Canonicalises, numbers and hashes an entry, and adds it to the batch. If a fold reads entries of this type, the
    * epoch increases, so that every process applies the entry and discards its caches. `submittedBy` is the key that submitted the
-   * entry's action. `recordChange` records the entries that change an action. Throws TypeError if no plugin declares the entry type, if the data does not match the declared
-   * schema, or if a plugin's entry contains an action without its submitter.
+   * entry's action. `recordChange` records the entries that change an action. Throws TypeError if no plugin declares the
+   * entry type, if the data does not match the declared schema, or if a plugin's entry contains an action without its
+   * submitter.
    */
   record(entry: RecordableEntry, submittedBy?: string): AppendedEntry;
   /**
    * Registers a write that must change a row. The job and later jobs do not wait for the write; the batch awaits it
-   * before it commits. If the write resolves to false, the batch runs again without this job.
-   * Return the row as it is after the write. Later statements of the transaction see the write.
+   * before it commits. If the write resolves to false, the batch runs again without this job. Later statements of the
+   * transaction see the write. Return the row with the change instead of reading it again.
    */
   expectChange(write: Promise<boolean>): void;
   /**

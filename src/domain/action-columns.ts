@@ -4,24 +4,10 @@
  */
 import { encodeAuthority } from "./action-authority.ts";
 import type { ActionStatus } from "./actions.ts";
-import type {
-  ApprovalEntry,
-  DecisionEntry,
-  ErasureEntry,
-  ExecutionEntry,
-  PartErasureEntry,
-  QuestionEntry,
-  RedecisionEntry,
-  ReviewEntry,
-} from "./entries.ts";
+import type { ApprovalEntry, ChangeEntry, DecisionEntry, RedecisionEntry, ReviewEntry } from "./entries.ts";
 import type { Effect, ReasonCode, Risk } from "./policy/policy-types.ts";
 import { describeReviewDenial } from "./reviews.ts";
 import { parseEntryTime } from "./time.ts";
-
-/** An entry that changes an action. */
-export type ChangeEntry = ApprovalEntry | RedecisionEntry | QuestionEntry | ReviewEntry | ExecutionEntry;
-/** An entry about the deletion of an action's content. */
-export type Erasure = ErasureEntry | PartErasureEntry;
 
 /** The columns of an action's row that its entries determine. Member names are column names. */
 export interface RecordedAction {
@@ -193,7 +179,7 @@ function redecidedColumns({ status, decision, quorum, expires_at }: RedecisionEn
   };
 }
 
-/** Returns the columns that a vote or review changes if it ends the wait for approval. */
+/** Returns the columns that change when a vote or review ends the wait for approval. */
 function answeredColumns(entry: ApprovalEntry | ReviewEntry): ChangedColumns {
   if (entry.status === "approved") return { approved_until: parseTime(entry.approved_until) };
   const rejection = { rejection_until: parseTime(entry.rejection_until) };

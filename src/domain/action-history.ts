@@ -5,9 +5,7 @@
  */
 import {
   changedColumns,
-  type ChangeEntry,
   decidedColumns,
-  type Erasure,
   type RecordedAction,
   type RecordedVote,
   votedColumns,
@@ -20,8 +18,10 @@ import { findDeniedBy } from "./denied-by.ts";
 import {
   type Actor,
   type ApprovalEntry,
+  type ChangeEntry,
   decodeEntry,
   type DecisionEntry,
+  type ErasingEntry,
   type ExecutionEntry,
   type QuestionEntry,
   type RedecisionEntry,
@@ -35,7 +35,7 @@ import { encodeSaltedFacts, findFactsByCommitment } from "./salted-facts.ts";
 import { parseEntryTime } from "./time.ts";
 
 /** An entry about an action, with its sequence number. */
-export type ActionEntry = (DecisionEntry | ChangeEntry | Erasure) & { seq: number };
+export type ActionEntry = (DecisionEntry | ChangeEntry | ErasingEntry) & { seq: number };
 
 /** Returns true if the decision made the action pending. */
 export function isRequestForApproval(entry: ActionEntry): entry is (DecisionEntry | RedecisionEntry) & { seq: number } {

@@ -6,17 +6,7 @@
 import { canonicalBytes, insertMember } from "./canonical.ts";
 import { hashLeaf } from "./merkle.ts";
 import type { JsonObject } from "./json.ts";
-import type {
-  Actor,
-  ApprovalEntry,
-  DecisionEntry,
-  ErasureEntry,
-  ExecutionEntry,
-  PartErasureEntry,
-  QuestionEntry,
-  RedecisionEntry,
-  ReviewEntry,
-} from "./entries/actions.ts";
+import type { Actor, ChangeEntry, DecisionEntry, ErasingEntry } from "./entries/actions.ts";
 import type {
   AgentEntry,
   DelegationEntry,
@@ -58,13 +48,8 @@ export interface FeatureEntries {}
 type FeatureEntry = FeatureEntries[keyof FeatureEntries];
 type CoreEntry =
   | DecisionEntry
-  | ApprovalEntry
-  | RedecisionEntry
-  | QuestionEntry
-  | ReviewEntry
-  | ExecutionEntry
-  | ErasureEntry
-  | PartErasureEntry
+  | ChangeEntry
+  | ErasingEntry
   | PolicySetEntry
   | ApiKeyEntry
   | AgentEntry

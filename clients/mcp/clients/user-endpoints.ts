@@ -31,7 +31,7 @@ interface UserEndpointsOptions {
   log(line: string): void;
 }
 
-/** What decides on the requests of a credential. */
+/** Everything about a credential that decisions on its requests depend on. */
 interface Identity {
   /** Differs between all credentials that are decided differently, now or at the authorization server. */
   key: string;

@@ -54,8 +54,9 @@ export interface Storage extends StorageReader {
    * Runs `work` in one serialised write transaction, which holds the head's lock from its first statement. Commits
    * durably: a crash or power failure after `write` resolved loses nothing. If `work` throws, everything is rolled
    * back and its error is rethrown unchanged. `work` runs at most once for each call. Calls run one at a time, in
-   * order. The statements of a transaction run in the order of their calls, also if `work` does not await each of them. `readFrom` announces that `work` will probably read the newest entry and the leaf hashes from this sequence
-   * number. A remote store then reads them in the round trip that acquires the lock. The option never changes a result.
+   * order. The statements of a transaction run in the order of their calls, even if `work` does not await each of them.
+   * `readFrom` announces that `work` will probably read the newest entry and the leaf hashes from this sequence number.
+   * A remote store then reads them in the round trip that acquires the lock. The option never changes a result.
    */
   write<T>(work: (tx: StorageTransaction) => Promise<T>, options?: { readFrom?: number }): Promise<T>;
   /**

@@ -287,3 +287,8 @@ export interface PartErasureEntry {
   /** Null, because only the retention period erases parts. */
   by: null;
 }
+
+/** An entry that changes the row of an action. */
+export type ChangeEntry = ApprovalEntry | RedecisionEntry | QuestionEntry | ReviewEntry | ExecutionEntry;
+/** An entry about the deletion of an action's content, or of a part of it. */
+export type ErasingEntry = ErasureEntry | PartErasureEntry;

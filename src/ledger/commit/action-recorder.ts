@@ -3,25 +3,19 @@
  * recomputes them (`src/domain/action-columns.ts`), so that no caller can write a row that differs from the ledger.
  */
 import type { AppendedEntry } from "../../contract/host.ts";
-import type { ActionRecorder } from "../../contract/ledger.ts";
-import type { ActionChange, ActionGuard, ActionRow, ActionWrites } from "../../contract/storage.ts";
-import {
-  changedColumns,
-  type ChangeEntry,
-  decidedColumns,
-  type Erasure,
-  voidsVotes,
-  votedColumns,
-} from "../../domain/action-columns.ts";
+import type { ActionRecorder, RecordedWrites } from "../../contract/ledger.ts";
+import type { ActionChange, ActionGuard, ActionRow } from "../../contract/storage.ts";
+import { changedColumns, decidedColumns, voidsVotes, votedColumns } from "../../domain/action-columns.ts";
+import type { ChangeEntry, ErasingEntry } from "../../domain/entries.ts";
 import { parseEntryTime } from "../../domain/time.ts";
 
 interface RecorderOptions {
   now: number;
-  record(entry: ChangeEntry | Erasure, submittedBy: string): AppendedEntry;
+  record(entry: ChangeEntry | ErasingEntry, submittedBy: string): AppendedEntry;
   expectChange(write: Promise<boolean>): void;
   /** Changes a row whose columns are known. Resolves to false if the guard does not match. */
   changeAction(row: ActionRow, guard: ActionGuard, change: ActionChange): Promise<boolean>;
-  writes: Omit<ActionWrites, "noteAsked" | "insertIdempotency" | "deleteIdempotency">;
+  writes: RecordedWrites;
 }
 
 export function createActionRecorder({
@@ -62,7 +56,10 @@ export function createActionRecorder({
   };
 }
 
-/** Returns the condition that the stored row must meet: its status, and a deadline that has or has not passed. */
+/**
+ * Returns the condition of a change: the stored row still has its status, and its deadline has passed if the action
+ * expires, and otherwise has not.
+ */
 function guardOf({ status }: ActionRow, next: ActionRow["status"], now: number): ActionGuard {
   const isPending = status === "pending_approval";
   if (next === "expired") return isPending ? { status, expired_by: now } : { status };

@@ -4,12 +4,11 @@
  * the compiler checks each of them.
  */
 import type { AppendedEntry } from "../../contract/host.ts";
-import type { ActionRecorder, LedgerTransaction } from "../../contract/ledger.ts";
+import type { ActionRecorder, LedgerTransaction, RecordedWrites } from "../../contract/ledger.ts";
 import type {
   ActionChange,
   ActionGuard,
   ActionRow,
-  ActionWrites,
   DocumentReads,
   DocumentWrites,
   StorageReader,
@@ -26,7 +25,7 @@ import type { BatchRows } from "./written-rows.ts";
  * Transaction of a core job. Plugins access documents through their host, which sets the owner of the documents, and
  * write actions through the recorder.
  */
-export type JobTransaction = LedgerTransaction & DocumentReads & DocumentWrites & ActionWrites;
+export type JobTransaction = LedgerTransaction & DocumentReads & DocumentWrites & RecordedWrites;
 
 type Withheld = "head" | "append" | "putCheckpoint";
 type JobReads = Omit<StorageReader, Withheld>;
