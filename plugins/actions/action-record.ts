@@ -479,12 +479,10 @@ export async function readActionRecord(
   if (options.token && mayHavePreview && credential.hasScope("actions:read"))
     record.preview ??= await readShownPreview(host, current.row, record);
   const names = await readNames(host, record);
-  return {
-    ...record,
-    ...(isListed && history !== null ? await listPins(host, current.row, history) : {}),
-    ...(names === null ? {} : { names }),
-    ...(history === null || history.reviews.length === 0 ? {} : { reviews: history.reviews.map(renderReview) }),
-  };
+  if (isListed && history !== null) Object.assign(record, await listPins(host, current.row, history));
+  if (names !== null) record.names = names;
+  if (history !== null && history.reviews.length > 0) record.reviews = history.reviews.map(renderReview);
+  return record;
 }
 
 /** Returns the names of the people and keys in the record; null if it mentions none. */

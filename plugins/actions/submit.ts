@@ -95,14 +95,13 @@ export function submitterFacts(
   const { groups, principal, roles = [], session: signedIn, workload } = credential;
   // People choose their display names, so a condition must not take one for the name of a key.
   const isUser = signedIn !== undefined || (workload?.user_id ?? null) !== null;
-  const claims = workload === undefined ? {} : { claims: workload.claims };
-  return {
-    principal: { agent_id, ...claims, key_id: id, name: isUser ? principal : name, owner },
-    ...(agent === null
-      ? {}
-      : { ...agent, attributes: { ...agent.attributes, groups: [...groups], roles: [...roles] } }),
-    ...(session === null ? {} : { session }),
-  };
+  const submitter = { agent_id, key_id: id, name: isUser ? principal : name, owner };
+  return Object.assign(
+    { principal: workload === undefined ? submitter : { ...submitter, claims: workload.claims } },
+    agent,
+    agent === null ? null : { attributes: { ...agent.attributes, groups: [...groups], roles: [...roles] } },
+    session === null ? null : { session },
+  );
 }
 
 export function assertAgentBinding(
@@ -231,10 +230,10 @@ export async function recordSubmission(
     await recordCreatedResource(tx, credential, call, open.id, open.created_at);
     return { row: await recordResubmission(tx, open), origin: "joined" };
   }
-  const actionFields = {
-    ...submitterFacts(credential, await tx.agentFacts(request.agent_id), session),
-    ...findAuthority(host, tx, authority, request.agent_id),
-  };
+  const actionFields = Object.assign(
+    submitterFacts(credential, await tx.agentFacts(request.agent_id), session),
+    findAuthority(host, tx, authority, request.agent_id),
+  );
   const subject = { policies: tx.activePolicies, request, id, facts: actionFields, counted: null };
   const submitter = submittedAction(request, credential, actionFields);
   const decided = await decideAction(host, tx, subject, { submitter, isNew: true });
@@ -364,7 +363,7 @@ function recordDecision(
     type: "decision",
     v: 1,
   };
-  const recorded = { ...entry, ...tx.record(entry, credential.key.id) };
+  const recorded = Object.assign(entry, tx.record(entry, credential.key.id));
   return () =>
     tx.storeDecision(recorded, {
       // Keep the member order of the client for requests that approvers see.

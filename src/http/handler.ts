@@ -404,13 +404,8 @@ class RequestHandler {
 
   /** @param request the request to a route, for which ETag, If-None-Match and HEAD apply */
   private respond(call: Call, reply: Reply, request?: Request): Response {
-    const headers: Record<string, string> = {
-      ...this.commonHeaders,
-      "X-Request-Id": call.id,
-      ...call.rateLimit,
-      ...call.cors,
-      ...call.session,
-    };
+    const headers: Record<string, string> = { "X-Request-Id": call.id };
+    Object.assign(headers, this.commonHeaders, call.rateLimit, call.cors, call.session);
     let body: string | Uint8Array | ReadableStream<Uint8Array> | null = null;
     if (reply.json !== undefined) {
       headers["Content-Type"] = "application/json";

@@ -30,7 +30,7 @@ export function createActionRecorder({
   return {
     storeDecision(entry, content) {
       const unanswered = { questions: null, asked_at: null, waits: null, result: null };
-      const row: ActionRow = { ...decidedColumns(entry, entry.hash), ...content, ...unanswered };
+      const row: ActionRow = Object.assign(decidedColumns(entry, entry.hash), content, unanswered);
       expect(writes.insertAction(row));
       return row;
     },

@@ -73,17 +73,12 @@ export interface DecisionForEntry {
 export function decideForEntry(evaluation: Evaluation, facts: Facts): DecisionForEntry {
   const { decision, bar, suggested, obliged = null } = combineFindings(evaluation, facts);
   const { bars: _, suggested: __, attributes, final_request, ...others } = facts;
-  return {
-    decision,
-    obliged,
-    facts: {
-      ...others,
-      ...(attributes === undefined || !evaluation.readsAttributes() ? {} : { attributes }),
-      ...(final_request === undefined || !evaluation.hasObligations() ? {} : { final_request }),
-      ...(bar === undefined ? {} : { bars: [bar] }),
-      ...(suggested === undefined ? {} : { suggested: [suggested] }),
-    },
-  };
+  const recorded: Facts = others;
+  if (attributes !== undefined && evaluation.readsAttributes()) recorded.attributes = attributes;
+  if (final_request !== undefined && evaluation.hasObligations()) recorded.final_request = final_request;
+  if (bar !== undefined) recorded.bars = [bar];
+  if (suggested !== undefined) recorded.suggested = [suggested];
+  return { decision, obliged, facts: recorded };
 }
 
 /** Facts that steps after the rules add to a decision that requires approval. `limits` are added to those of the rules. */
