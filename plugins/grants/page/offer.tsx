@@ -14,7 +14,7 @@ import {
   Panels,
   type Places,
   request,
-  Time,
+  Ago,
   useLoad,
   type VoteAddition,
   type VoteTerms,
@@ -256,9 +256,7 @@ function PastRequests({ requests }: Pick<Suggestion, "requests">) {
             <a href={`/#/actions/${encodeSegment(id)}`} target="_blank" rel="noreferrer">
               <MarkedValue value={summary} />
             </a>{" "}
-            <span class="quiet">
-              <Time at={created_at} />
-            </span>
+            <Ago at={created_at} />
           </li>
         ))}
       </ul>

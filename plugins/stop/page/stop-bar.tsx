@@ -1,6 +1,6 @@
 /** The bar that every page shows while a stop is active. */
 import { useState } from "preact/hooks";
-import { currentMe, Icon, MarkedValue, PrincipalName, Time } from "../../console/app/kit.ts";
+import { Ago, currentMe, Icon, MarkedValue, PrincipalName, TimeLeft } from "../../console/app/kit.ts";
 import type { Stop } from "./api-types.ts";
 import { refreshStops, useStops } from "./active-stops.ts";
 import { canStop } from "./can-stop.ts";
@@ -23,15 +23,15 @@ export function StopBar() {
               </strong>{" "}
               {stop.reason === null ? null : <MarkedValue value={stop.reason} />}
               <span class="since">
-                Since <Time at={stop.placed_at} />
+                Placed <Ago at={stop.placed_at} />
                 {stop.placed_by === null ? null : (
                   <>
-                    , by <PrincipalName principal={stop.placed_by} />
+                    by <PrincipalName principal={stop.placed_by} />
                   </>
                 )}
                 {stop.until === null ? null : (
                   <>
-                    , until <Time at={stop.until} />
+                    , <TimeLeft at={stop.until} />
                   </>
                 )}
                 {stop.lift.asked.length === 0

@@ -28,6 +28,7 @@ const COLUMNS = [
   "agent_id",
   "tool",
   "operation",
+  "preview",
   "status",
   "decision",
   "risk_level",
