@@ -218,7 +218,7 @@ function Scope({
     <div>
       <label class="check">
         <input type="radio" name={name} checked={isChosen} onChange={onChoose} />{" "}
-        {varying.length === 0 ? TEXTS.equal : TEXTS.except} <span class="quiet">{TEXTS.covered(covered)}</span>
+        {varying.length === 0 ? TEXTS.equal : TEXTS.except} <span class="quiet">({TEXTS.covered(covered)})</span>
       </label>
       {varying.length === 0 ? null : (
         <ul class="grant-varying">
