@@ -58,7 +58,8 @@ async function describeRows(rows: readonly Action[]): Promise<unknown[][]> {
 function describeVotes(row: Action, names: ReadonlyMap<string, string>): string {
   const { approvals, decision, rejection, denied_by, status } = row;
   if (approvals.length > 0) return approvals.map((vote) => describeVote(vote, names)).join("; ");
-  if (denied_by === "reviewer") return `denied by ${rejection?.approver ?? "a reviewer"}: ${rejection?.reason ?? ""}`;
+  if (denied_by === "reviewer" && rejection != null)
+    return `denied by the reviewer ${rejection.approver.replace(/^reviewer:/, "")}: ${rejection.reason ?? ""}`;
   return decision === "require_approval" && APPROVED.has(status) ? "approved by machine reviewers" : "";
 }
 
