@@ -595,7 +595,7 @@ export const ActionRecord = Type.Object(
     ),
     unusual: Type.Optional(
       Type.Array(Type.String(), {
-        description: `For an approver of a pending action: what is unusual about it, as sentences that are safe to display. Names a tool or operation that the agent did not use before, a value that is new or rare for a member whose values repeat, and an amount above the 99th percentile of earlier ones. At most ${MAX_UNUSUAL_SENTENCES}. Compared with at most ${MAX_COMPARED_ACTIONS} earlier actions of the agent. Never affects a decision.`,
+        description: `For an approver of a pending action: what is unusual about it, as sentences that are safe to display. Names a tool or operation that the agent did not use before, a value that is new or rare for a member whose values repeat, an amount above the 99th percentile of earlier ones, and a negative amount if no earlier one was. At most ${MAX_UNUSUAL_SENTENCES}. Compared with at most ${MAX_COMPARED_ACTIONS} earlier actions of the agent. Never affects a decision.`,
       }),
     ),
     pins: Type.Optional(

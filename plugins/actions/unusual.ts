@@ -121,6 +121,9 @@ function describeUnusual(
   const amount = NO_AMOUNT.test(name) ? null : toAmount(value);
   if (amount !== null) {
     const amounts = earlier.flatMap((each) => toAmount(each) ?? []);
+    // A negative refund takes money from the customer.
+    if (amount < 0 && amounts.length >= MIN_COMPARED_VALUES && amounts.every((each) => each >= 0))
+      return `${member} ${renderValue(value)} is below zero, unlike ${countOf(amounts.length, "earlier value")}.`;
     const top = percentile99(amounts);
     if (top === null || amount <= top || (!AMOUNT.test(name) && isCounter(amounts))) return null;
     return `${member} ${renderValue(value)} is above ${top}, the 99th percentile of ${countOf(amounts.length, "earlier value")}.`;

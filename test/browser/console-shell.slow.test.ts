@@ -8,8 +8,9 @@ import type { Page } from "playwright-core";
 import { open, withoutBrowser } from "../support/browser.ts";
 import { ASSENT, startCommand } from "../support/process.ts";
 import { startConsole, type Console } from "../support/console.ts";
+import { needs } from "../support/features.ts";
 import denials from "../../docs/examples/resource-denials/index.ts";
-import { ALLOWED, ASKED, DENIED } from "../support/service.ts";
+import { ALLOWED, approve, ASKED, DENIED } from "../support/service.ts";
 
 describe("the console's shell", { skip: withoutBrowser }, () => {
   let console_: Console;
@@ -64,7 +65,11 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
       await page.getByText(ALLOWED.agent_id).first().waitFor();
       await page.evaluate(() => void (location.hash = "#/system"));
       await page.getByRole("heading", { name: "Timeline" }).waitFor();
-      await page.getByRole("list", { name: "Timeline" }).getByText("api key").first().waitFor();
+      await page
+        .getByRole("list", { name: "Timeline" })
+        .getByText(/API key/)
+        .first()
+        .waitFor();
       await page.evaluate(() => void (location.hash = "#/agents"));
       await page.getByRole("heading", { name: "Page not found" }).waitFor();
       assert.equal(await page.locator('a[href*="#/agents"], a[href*="#/provenance"]').count(), 0);
@@ -160,7 +165,7 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
     await page.getByLabel("Page, command or object").fill("stop everything at once");
     await page.getByText("Nothing matches.").waitFor();
     await page.keyboard.press("Escape");
-    await find("new policy", /New policy/, "**/#/policies/new");
+    await find("policy new", /New policy/, "**/#/policies/new");
     // A form opens as often as it is asked for.
     for (let i = 0; i < 2; i++) {
       await find("new key", /New key/, "**/#/keys");
@@ -282,6 +287,46 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
     await page.keyboard.press("Enter");
     assert.equal(await link.isVisible(), true);
   });
+
+  it(
+    "hides a dismissed suggestion after a reload too, and activates one in shadow mode",
+    needs("suggestions"),
+    async () => {
+      const work = await startConsole({
+        policy: "policy: work\nrules: [{ name: refunds, tool: stripe, operation: refund, effect: require_approval }]\n",
+      });
+      try {
+        const { service } = work;
+        const approvers = [
+          await work.key("ann", { preset: "approver", owner: "ann" }),
+          await work.key("bo", { preset: "approver", owner: "bo" }),
+        ];
+        const agents: { agent_id: string; key: string }[] = [];
+        for (const agent_id of ["bot-1", "bot-2"])
+          agents.push({ agent_id, key: await work.key(agent_id, { preset: "agent", agent_id }) });
+        for (let i = 0; i < 24; i++) {
+          const { agent_id, key } = agents[i % 2] as (typeof agents)[number];
+          const body = { agent_id, tool: "stripe", operation: "refund", params: { amount: i + 1, currency: "EUR" } };
+          const { id } = (await service.call("POST", "/v1/actions", { key, body })).body;
+          service.clock.now += 10_000;
+          await approve(service, id, approvers[i < 12 ? 0 : 1]);
+          service.clock.now += 4 * 3_600_000;
+        }
+        const { page } = await work.visit(service.admin, "#/suggestions");
+        await page.getByRole("button", { name: "Dismiss" }).click();
+        const hidden = page.getByText("1 dismissed suggestion in this browser.");
+        await hidden.waitFor();
+        await page.reload();
+        await hidden.waitFor();
+        assert.equal(await page.getByRole("button", { name: "Dismiss" }).count(), 0);
+        await page.getByRole("button", { name: "Show again" }).click();
+        await page.getByRole("button", { name: "Activate in shadow mode" }).click();
+        await page.getByText(/is active in shadow mode/).waitFor();
+      } finally {
+        await work.close();
+      }
+    },
+  );
 
   it("is served with a content security policy that blocks inline markup and other hosts", async () => {
     const { status, headers } = await console_.service.call("GET", "/", { key: null });

@@ -178,6 +178,7 @@ describe("walks through the console", { skip: withoutBrowser }, () => {
       const file = join(temporaryFolder("assent-export-"), "actions.csv");
       await saved.saveAs(file);
       const csv = readFileSync(file, "utf8");
+      assert.match(csv, /Pay out 18400 ""EUR"" for the order ""4711""/);
       assert.match(csv, /approved by Ada, signed with a passkey, [^;]*: matches the invoice; /);
       assert.match(csv, /approved by Jonas, on behalf of Grace, signed with a passkey, /);
       await context.close();

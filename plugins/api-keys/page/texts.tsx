@@ -6,7 +6,7 @@ export const texts: PartTexts = {
     api_key: {
       summarize(entry) {
         const { key, change } = entry as unknown as EntryOf<"api_key">;
-        return <MarkedValue value={`key ${key.name} ${change}`} />;
+        return <MarkedValue value={`API key ${key.name} ${change}`} />;
       },
       describe: (entry) => <MarkedValue value={(entry as unknown as EntryOf<"api_key">).key.name} />,
     },

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import {
   Ago,
-  ActionTitle,
+  ActionName,
   Badge,
   currentMe,
   Dialog,
@@ -120,11 +120,16 @@ function NoUses({ status }: { status: Status }) {
 }
 
 function Use({ use, onReview }: { use: BreakGlassApproval; onReview(): void }) {
-  const { action_id, approver, reason, used_at, review, tool, operation } = use;
+  const { action_id, agent_id, approver, reason, used_at, review, tool, operation } = use;
   return (
     <article class="card" aria-label={`${renderPlain(tool)} ${renderPlain(operation)}, ${action_id.slice(-6)}`}>
       <p class="row">
-        <ActionTitle action={use} />
+        <span>
+          <a href={`#/actions/${encodeSegment(action_id)}`}>
+            <ActionName id={action_id} />
+          </a>{" "}
+          <span class="quiet">by</span> <MarkedValue value={agent_id} />
+        </span>
         <Badge
           value={review === null ? "pending_approval" : "approved"}
           label={review === null ? "review open" : "reviewed"}
@@ -151,9 +156,6 @@ function Use({ use, onReview }: { use: BreakGlassApproval; onReview(): void }) {
         </p>
       )}
       <div class="row">
-        <a href={`#/actions/${encodeSegment(action_id)}`} aria-label={`Show the action ${action_id.slice(-6)}`}>
-          Show the action
-        </a>
         {review !== null || !hasScope("approvals:decide") ? null : approver === currentMe()?.principal ? (
           <span class="quiet">{TEXTS.own}</span>
         ) : (

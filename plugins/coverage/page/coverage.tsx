@@ -15,6 +15,8 @@ import {
   request,
   Snippet,
   Table,
+  Ago,
+  ActionName,
   Time,
   usePaged,
 } from "../../console/app/kit.ts";
@@ -128,7 +130,7 @@ function Row({ statement }: { statement: Statement }) {
           <Count value={actions.unknown} label="unknown" />
         </td>
         <td data-label="Recorded">
-          <Time at={recorded} />
+          <Ago at={recorded} />
           <br />
           <PageLink href={`#/provenance/${encodeSegment(hash)}`}>entry {seq}</PageLink>
           <br />
@@ -239,7 +241,7 @@ function MissingEffects({ statement: { missing, actions } }: { statement: Statem
         {missing.map(({ id, at: time }) => (
           <li key={id}>
             <a href={`#/actions/${encodeSegment(id)}`}>
-              <MarkedValue value={id} />
+              <ActionName id={id} />
             </a>{" "}
             <Time at={time} />
           </li>

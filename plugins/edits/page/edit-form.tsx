@@ -48,7 +48,7 @@ export function EditForm({ action, onChanged }: { action: Action; onChanged(acti
               onInput={(event) => setValues({ ...values, [path]: event.currentTarget.value })}
             />
           </label>
-        ))}
+        ))}{" "}
         <button type="submit" disabled={isBusy || Object.keys(changes).length === 0}>
           Change
         </button>

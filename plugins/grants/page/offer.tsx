@@ -14,7 +14,7 @@ import {
   Panels,
   type Places,
   request,
-  Time,
+  Ago,
   useLoad,
   type VoteAddition,
   type VoteTerms,
@@ -218,7 +218,7 @@ function Scope({
     <div>
       <label class="check">
         <input type="radio" name={name} checked={isChosen} onChange={onChoose} />{" "}
-        {varying.length === 0 ? TEXTS.equal : TEXTS.except} <span class="quiet">{TEXTS.covered(covered)}</span>
+        {varying.length === 0 ? TEXTS.equal : TEXTS.except} <span class="quiet">({TEXTS.covered(covered)})</span>
       </label>
       {varying.length === 0 ? null : (
         <ul class="grant-varying">
@@ -256,9 +256,7 @@ function PastRequests({ requests }: Pick<Suggestion, "requests">) {
             <a href={`/#/actions/${encodeSegment(id)}`} target="_blank" rel="noreferrer">
               <MarkedValue value={summary} />
             </a>{" "}
-            <span class="quiet">
-              <Time at={created_at} />
-            </span>
+            <Ago at={created_at} />
           </li>
         ))}
       </ul>

@@ -1,6 +1,6 @@
 /** The bar that every page shows while a stop is active. */
 import { useState } from "preact/hooks";
-import { currentMe, Icon, MarkedValue, PrincipalName, Time } from "../../console/app/kit.ts";
+import { Age, currentMe, Icon, MarkedValue, PrincipalName, TimeUntil } from "../../console/app/kit.ts";
 import type { Stop } from "./api-types.ts";
 import { refreshStops, useStops } from "./active-stops.ts";
 import { canStop } from "./can-stop.ts";
@@ -23,15 +23,16 @@ export function StopBar() {
               </strong>{" "}
               {stop.reason === null ? null : <MarkedValue value={stop.reason} />}
               <span class="since">
-                Since <Time at={stop.placed_at} />
+                Placed <Age at={stop.placed_at} /> ago
                 {stop.placed_by === null ? null : (
                   <>
-                    , by <PrincipalName principal={stop.placed_by} />
+                    {" "}
+                    by <PrincipalName principal={stop.placed_by} />
                   </>
                 )}
                 {stop.until === null ? null : (
                   <>
-                    , until <Time at={stop.until} />
+                    , ends <TimeUntil at={stop.until} />
                   </>
                 )}
                 {stop.lift.asked.length === 0

@@ -26,7 +26,7 @@ import {
   signedInUserId,
   Snippet,
   Table,
-  Time,
+  Day,
   TimeLeft,
   useAddressedForm,
   usePaged,
@@ -229,7 +229,7 @@ function Period({ delegation: { status, starts_at, until } }: { delegation: Dele
   if (status === "active") return <TimeLeft at={until} />;
   return (
     <>
-      <Time at={starts_at} /> <span class="quiet">until</span> <Time at={until} />
+      <Day at={starts_at} /> <span class="quiet">until</span> <Day at={until} />
     </>
   );
 }

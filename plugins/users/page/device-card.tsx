@@ -12,7 +12,8 @@ import {
   Snippet,
   subscribeDevice,
   Table,
-  Time,
+  Ago,
+  TimeLeft,
   unsubscribeDevice,
   useLoad,
 } from "../../console/app/kit.ts";
@@ -114,7 +115,7 @@ function DeviceTable({
   onRemove(device: Device): void;
 }) {
   return (
-    <Table label={TEXTS.devices} head={["Browser", "Added", "Notified until", ""]}>
+    <Table label={TEXTS.devices} head={["Browser", "Added", "Notified", ""]}>
       {devices.map((device) => (
         <tr key={device.id}>
           <td>
@@ -122,10 +123,10 @@ function DeviceTable({
             {device.id === here ? <span class="quiet">({TEXTS.thisDevice})</span> : null}
           </td>
           <td data-label="Added">
-            <Time at={device.created_at} />
+            <Ago at={device.created_at} />
           </td>
-          <td data-label="Notified until">
-            <Time at={device.expires_at} />
+          <td data-label="Notified">
+            <TimeLeft at={device.expires_at} />
           </td>
           <td>
             <div class="row">

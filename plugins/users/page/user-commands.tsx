@@ -13,7 +13,7 @@ import {
   request,
   ResultNotice,
   RowMenu,
-  Time,
+  TimeUntil,
 } from "../../console/app/kit.ts";
 import type { UserDetails } from "./api-types.ts";
 import { DeactivateUserDialog, ReactivateUserDialog } from "./deactivate-user.tsx";
@@ -92,7 +92,7 @@ function EnrolmentLink({ invited: { user, link }, onDone }: { invited: InviteRes
       </h2>
       <p>
         Send it only to this person: whoever opens it first can sign in as them. It is displayed once, replaces an
-        earlier link, and ends <Time at={link.expires_at} />.
+        earlier link, and ends <TimeUntil at={link.expires_at} />.
       </p>
       <p>
         <Hash value={link.url} />

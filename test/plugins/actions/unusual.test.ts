@@ -132,3 +132,11 @@ test("a list of more than 100 items is one value, so that hostile lists cost no 
   assert.equal(unusual.length, 1);
   assert.ok((unusual[0] as string).length < 400, unusual[0]);
 });
+
+test("a negative amount is unusual if no earlier amount was negative", () => {
+  const earlier = [5, 0, 7].map((amount) => refund({ amount }));
+  const unusualOf = (amount: number): string[] => compareWithEarlier(refund({ amount }), earlier).unusual;
+  assert.deepEqual(unusualOf(-5), ['"params.amount" -5 is below zero, unlike 3 earlier values.']);
+  assert.deepEqual(unusualOf(3), []);
+  assert.deepEqual(compareWithEarlier(refund({ amount: -5 }), [refund({ amount: -1 }), ...earlier]).unusual, []);
+});

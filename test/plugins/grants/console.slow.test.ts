@@ -63,7 +63,7 @@ describe("grants in a browser", { skip: withoutBrowser }, () => {
       const pane = requestPane(page, id as string);
       await pane.getByText("Also allow later requests").click();
       await pane.getByText("Tried on the agent's last 3 requests of this kind").waitFor();
-      await pane.getByText("Equal requests: the same parameters and context").waitFor();
+      await pane.getByText("Equal requests, with the same parameters and context").waitFor();
       assert.deepEqual(await pane.locator(".grant-varying li").allInnerTexts(), ["params.n may be from 1 to 9"]);
       await pane.getByText("Show the newest 2").click();
       await pane.getByRole("link", { name: '{"repo":"web","n":9}' }).waitFor();

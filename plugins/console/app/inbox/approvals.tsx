@@ -210,7 +210,8 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
           handle={voteBar}
           onVoted={(voted, result) => {
             finish(voted.action.id, result);
-            if (result.kind === "settled" || result.kind === "recorded") goOn(voted);
+            // An emergency approval stays open: on a phone, which does not show the list, its outcome would not be seen.
+            if (result.kind === "recorded" || (result.kind === "settled" && !result.isEmergency)) goOn(voted);
           }}
           onHeld={goOn}
           onUndo={undo}

@@ -1,7 +1,7 @@
 /** Shows a person's rejection of an action: who rejected it and why, and how long it denies duplicate requests. */
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
-import { Notice, MarkedValue, Time } from "../ui/elements.tsx";
+import { Ago, Notice, MarkedValue, TimeUntil } from "../ui/elements.tsx";
 import { PrincipalName } from "../ui/person.tsx";
 
 export function Rejection({ action }: { action: Action }) {
@@ -11,7 +11,7 @@ export function Rejection({ action }: { action: Action }) {
   return (
     <>
       <Notice kind="bad">
-        Rejected by <PrincipalName principal={rejection.approver} /> <Time at={rejection.rejected_at} />
+        Rejected by <PrincipalName principal={rejection.approver} /> <Ago at={rejection.rejected_at} />
         {rejection.reason ? (
           <>
             : “<MarkedValue value={rejection.reason} />”{" "}
@@ -27,8 +27,8 @@ export function Rejection({ action }: { action: Action }) {
         <p class="quiet">The same request can be submitted again.</p>
       ) : (
         <p class="quiet">
-          The same request is refused until <Time at={rejection.holds_until} />
-          {isEarlier ? ", unless that rejection was lifted" : ""}.
+          The same request can be submitted again <TimeUntil at={rejection.holds_until} />
+          {isEarlier ? ", or now if that rejection was lifted" : ""}.
         </p>
       )}
     </>

@@ -15,7 +15,7 @@ import {
 
 export type VoteResult =
   /** The vote settled the request. */
-  | { kind: "settled"; action: Action; outcome: RequestOutcome }
+  | { kind: "settled"; action: Action; outcome: RequestOutcome; isEmergency: boolean }
   /** The vote was recorded, but the request needs more votes. */
   | { kind: "recorded"; action: Action }
   /** The request was settled or expired before the vote arrived. */
@@ -174,7 +174,12 @@ function resultOf(action: Action, { approve, break_glass = false }: VoteToSign):
     : approve
       ? "You approved it."
       : "You denied it.";
-  return { kind: "settled", action, outcome: { kind: approve ? "good" : "bad", text, isMine: true } };
+  return {
+    kind: "settled",
+    action,
+    outcome: { kind: approve ? "good" : "bad", text, isMine: true },
+    isEmergency: break_glass,
+  };
 }
 
 /** Returns the result of a refused vote: the request had already been settled or had expired, or the vote failed. */

@@ -21,7 +21,6 @@ import {
   Notice,
   ErrorNotice,
   MarkedValue,
-  Time,
   TimeLeft,
 } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
@@ -112,7 +111,7 @@ function Detail({ action, events, reload }: DetailProps) {
         {availability === "settled" || action.expires_at === null ? null : <TimeLeft at={action.expires_at} />}
         {(action.status === "allowed" || action.status === "approved") && action.approved_until !== null ? (
           <span class="quiet">
-            may start until <Time at={action.approved_until} />
+            <TimeLeft at={action.approved_until} /> to start
           </span>
         ) : null}
         {isPending ? <a href={`#/approvals/${encodeSegment(action.id)}`}>{TEXTS.inInbox}</a> : null}

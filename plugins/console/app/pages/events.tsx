@@ -9,6 +9,7 @@ import { listEntryTypes, loadTexts } from "../core/parts.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
 import { Age, Badge, EmptyState, StreamStatus, Page } from "../ui/elements.tsx";
 import { ActionName } from "../ui/entry-step.tsx";
+import { nameOfType } from "../ui/entry-texts.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { JsonDisclosure } from "../ui/params.tsx";
@@ -43,9 +44,6 @@ const TEXTS = {
 
 /** Returns the types of entries that the page can filter by. */
 const listTypes = (): string[] => [...new Set([...ENTRY_TYPES, ...listEntryTypes()])];
-
-/** Returns the name of a type without the plugin that adds it: "users:session" is "session". */
-const nameOfType = (type: string): string => type.replace(/^.*:/, "").replaceAll("_", " ");
 
 /** Renders the page. The filters are in the address. */
 export function Events({ query }: { query: URLSearchParams }) {
@@ -231,7 +229,7 @@ function renderRow(event: LedgerEvent): VNode {
     <li key={event.seq} class="card">
       <div class="row">
         <PageLink href={`#/provenance/${encodeSegment(event.hash)}`}>#{event.seq}</PageLink>
-        <Badge value={event.type} label={nameOfType(event.type)} /> <EventSummary event={event} />
+        <Badge value={event.type} label={nameOfType(event.type)} /> <EventSummary event={event} />{" "}
         {event.action_id === null || event.type === "decision" ? null : (
           <a href={`#/actions/${encodeSegment(event.action_id)}`}>
             <ActionName id={event.action_id} />

@@ -28,6 +28,7 @@ const COLUMNS = [
   "agent_id",
   "tool",
   "operation",
+  "preview",
   "status",
   "decision",
   "risk_level",
@@ -39,6 +40,9 @@ const COLUMNS = [
   "context",
 ] as const;
 
+/** The states of an action that was approved. */
+const APPROVED: ReadonlySet<string> = new Set(["approved", "executing", "unknown", "succeeded", "failed"]);
+
 type Vote = Action["approvals"][number];
 
 /** Returns the cells of the CSV file. One cell has all votes of an action: who gave them, for whom, how and why. */
@@ -47,11 +51,16 @@ async function describeRows(rows: readonly Action[]): Promise<unknown[][]> {
   const names = await namesOfPrincipals(
     votes.flatMap(({ approver, on_behalf_of }) => (on_behalf_of === null ? [approver] : [approver, on_behalf_of])),
   );
-  return rows.map((row) =>
-    COLUMNS.map((column) =>
-      column === "votes" ? row.approvals.map((vote) => describeVote(vote, names)).join("; ") : row[column],
-    ),
-  );
+  return rows.map((row) => COLUMNS.map((column) => (column === "votes" ? describeVotes(row, names) : row[column])));
+}
+
+/** Returns the votes of people. Without any, returns what machine reviewers decided. */
+function describeVotes(row: Action, names: ReadonlyMap<string, string>): string {
+  const { approvals, decision, rejection, denied_by, status } = row;
+  if (approvals.length > 0) return approvals.map((vote) => describeVote(vote, names)).join("; ");
+  if (denied_by === "reviewer" && rejection != null)
+    return `denied by the reviewer ${rejection.approver.replace(/^reviewer:/, "")}: ${rejection.reason ?? ""}`;
+  return decision === "require_approval" && APPROVED.has(status) ? "approved by machine reviewers" : "";
 }
 
 function describeVote(vote: Vote, names: ReadonlyMap<string, string>): string {

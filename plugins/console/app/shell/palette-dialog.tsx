@@ -34,7 +34,9 @@ export function PaletteDialog({ pages, commands, onCommand, onSignOut, onClose }
   const [chosen, setChosen] = useState(0);
   const field = useRef<HTMLInputElement>(null);
   const typed = text.trim().toLowerCase();
-  const isTyped = ({ title }: { title: string }): boolean => title.toLowerCase().includes(typed);
+  // "add user" finds "Add a user…".
+  const words = typed.split(/\s+/);
+  const isTyped = ({ title }: { title: string }): boolean => words.every((word) => title.toLowerCase().includes(word));
   const { found, isSearching, error } = useObjects(typed);
   const targets: Target[] = [
     ...pages.filter(isTyped).map(({ name, title, icon }) => ({

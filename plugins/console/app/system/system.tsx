@@ -2,18 +2,7 @@
 import { fetchJson, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { listEntryTypes } from "../core/parts.ts";
-import {
-  Badge,
-  FactList,
-  Hash,
-  Loading,
-  Notice,
-  Page,
-  ErrorNotice,
-  Table,
-  MarkedValue,
-  Time,
-} from "../ui/elements.tsx";
+import { Badge, FactList, Hash, Loading, Notice, Page, ErrorNotice, Table, MarkedValue, Ago } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
 import { Panels } from "../ui/panels.tsx";
@@ -140,7 +129,7 @@ function Versions({ policySet, at }: { policySet: string | null; at: string | nu
           ["Assent", version.data ?? "…"],
           ["Policy set in force", policySet === null ? TEXTS.none : <Hash value={policySet} />],
           ["Active policies by source", sources.data],
-          ["Checked", <Time at={at} />],
+          ["Checked", at === null ? null : <Ago at={at} />],
         ]}
       />
       <p>

@@ -1,7 +1,7 @@
 /** Questions of approvers to the agent, and its answers. The answers are untrusted text, like parameters. */
 import type { ComponentChildren } from "preact";
 import type { Action, LinkedAction } from "../core/api-types.ts";
-import { MarkedValue, Time } from "./elements.tsx";
+import { Ago, MarkedValue } from "./elements.tsx";
 import { Heading } from "./heading.tsx";
 import { PrincipalName } from "./person.tsx";
 
@@ -22,7 +22,7 @@ export function AgentQuestions({ action: { questions }, level, children }: Props
           {questions.map(({ number, asked_by, asked_at, question, answered_at, answer }) => (
             <div key={number}>
               <dt>
-                <PrincipalName principal={asked_by} /> asked <Time at={asked_at} />: <MarkedValue value={question} />
+                <PrincipalName principal={asked_by} /> asked <Ago at={asked_at} />: <MarkedValue value={question} />
               </dt>
               <dd>
                 {answer === null || answered_at === null ? (
@@ -30,7 +30,7 @@ export function AgentQuestions({ action: { questions }, level, children }: Props
                 ) : (
                   <>
                     <span class="quiet">
-                      The agent answered <Time at={answered_at} />:
+                      The agent answered <Ago at={answered_at} />:
                     </span>{" "}
                     <MarkedValue value={answer} />
                   </>

@@ -1,6 +1,6 @@
 /** Renders what an approver changed in a request, and what the agent had proposed. */
 import type { Action, LinkedAction } from "../core/api-types.ts";
-import { Notice, MarkedValue, Time } from "./elements.tsx";
+import { Ago, Notice, MarkedValue } from "./elements.tsx";
 import { PrincipalName } from "./person.tsx";
 
 export function EditedParameters({
@@ -13,7 +13,7 @@ export function EditedParameters({
   const changed = listLeaves(params, "params").filter(([path, value]) => before.get(path) !== value);
   return (
     <Notice kind="busy">
-      <PrincipalName principal={proposed.edited_by} /> changed this request <Time at={proposed.edited_at} />
+      <PrincipalName principal={proposed.edited_by} /> changed this request <Ago at={proposed.edited_at} />
       {proposed.reason === null ? null : (
         <>
           : “<MarkedValue value={proposed.reason} />”

@@ -6,6 +6,7 @@ import { encodeSegment } from "../core/api.ts";
 import { entryTextsOf } from "../core/parts.ts";
 import { describeActionEntry, kindOfEntry } from "./action-history.tsx";
 import { MarkedValue } from "./elements.tsx";
+import { nameOfType } from "./entry-texts.ts";
 import { renderPlain, shortenIds } from "./format.ts";
 import { PersonLink } from "./person.tsx";
 import type { TimelineStep } from "./timeline.tsx";
@@ -106,7 +107,7 @@ function Change({ type, entry }: { type: string; entry: Entry }) {
   const words = (comment ?? reason ?? "") || null;
   return (
     <>
-      {type.replace(/^.*:/, "").replaceAll("_", " ")} {subjectOf(type, entry)} {change.replaceAll("_", " ")}
+      {nameOfType(type)} {subjectOf(type, entry)} {change.replaceAll("_", " ")}
       {by == null ? null : (
         <>
           {" "}

@@ -7,6 +7,10 @@ export const VERDICTS: Readonly<Partial<Record<ApprovalEntry["verdict"], string>
   rejection_lifted: "rejection lifted",
 };
 
+/** Returns the name of a type without the plugin that adds it: "users:session" is "session". */
+export const nameOfType = (type: string): string =>
+  type === "api_key" ? "API key" : type.replace(/^.*:/, "").replaceAll("_", " ");
+
 /** Texts for the occasions on which an action was decided again. */
 export const OCCASIONS: Readonly<Record<RedecisionEntry["occasion"], string>> = {
   vote: "at a vote",

@@ -4,7 +4,7 @@ import { encodeRequest } from "../../../../src/browser.ts";
 import type { Action, LinkedAction } from "../core/api-types.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Badge, FactList, Hash, Notice, MarkedValue, Time } from "./elements.tsx";
+import { Ago, Badge, FactList, Hash, Notice, MarkedValue } from "./elements.tsx";
 import { formatCounted, renderPlain } from "./format.ts";
 import { Heading } from "./heading.tsx";
 import { JsonDisclosure, findHeadlineMember, formatHeadline, Params } from "./params.tsx";
@@ -299,7 +299,7 @@ function EarlierVotes({ votes }: { votes: NonNullable<Shown["earlier_votes"]> })
       {votes.map(({ action_id, approver, approve, reason, created_at }) => (
         <li key={`${action_id} ${approver}`}>
           <PrincipalName principal={approver} /> {approve ? "approved" : "denied"} a similar action{" "}
-          <Time at={created_at} />
+          <Ago at={created_at} />
           {reason === null ? null : (
             <>
               : <MarkedValue value={reason} />
@@ -317,7 +317,7 @@ export function RequestContent({ action, level, lines = 40 }: { action: Shown; l
   if (action.erased_at)
     return (
       <Notice kind="busy">
-        The request and its result were erased <Time at={action.erased_at} />. The decision and its proof remain.
+        The request and its result were erased <Ago at={action.erased_at} />. The decision and its proof remain.
       </Notice>
     );
   return (
@@ -378,7 +378,7 @@ export function RequestOrigin({ action }: { action: Shown }) {
       rows={[
         ["Agent", action.agent_id],
         ["Risk", action.risk_level === null ? "not rated" : <RiskBadge risk={action.risk_level} />],
-        ["Submitted", <Time at={action.created_at} />],
+        ["Submitted", <Ago at={action.created_at} />],
         ["Submitted with the key", "submitted_by" in action ? <KeyName id={action.submitted_by} /> : null],
         [
           "Policy",
