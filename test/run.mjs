@@ -8,10 +8,11 @@
  *   ASSENT_TEST_KEEP=1      keeps what the tests write
  *   ASSENT_TEST_BUILT=1     uses the JavaScript of the run before
  *   ASSENT_TEST_COVERAGE=1  reports which lines ran
+ *   ASSENT_TEST_TIMES=FILE  writes wall and CPU seconds of each file to FILE as JSON lines
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, relative, resolve, sep } from "node:path";
 import { run } from "node:test";
@@ -19,6 +20,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { inspect } from "node:util";
 import { build } from "./build.mjs";
 import { reportCoverage } from "./coverage.mjs";
+import { cpuOfChildren } from "./cpu.mjs";
 import { folderInMemory } from "./in-memory.mjs";
 import { missingNeeds } from "./needs.mjs";
 
@@ -158,10 +160,20 @@ async function runAlone(waiting) {
 /** Writes the list of files for the shared processes. Returns the folder in which the processes claim them. */
 function shareFiles(files) {
   const claims = mkdtempSync(join(disk, "claims-"));
+  mkdirSync(`${claims}.cpu`);
+  sharedCpu = (file) => readCpu(join(`${claims}.cpu`, String(files.indexOf(file))));
   writeFileSync(`${claims}.json`, JSON.stringify({ files, claims, most: MOST_TOGETHER }));
   process.env["ASSENT_TEST_TOGETHER"] = `${claims}.json`;
   return claims;
 }
+
+const readCpu = (path) => {
+  try {
+    return Number(readFileSync(path, "utf8"));
+  } catch {
+    return null;
+  }
+};
 
 /** Runs one process, and returns the results of the files that it completed. */
 async function runProcess(files) {
@@ -201,7 +213,13 @@ async function runFile(file) {
     if (type === "test:stdout" || type === "test:stderr") result.output += data.message;
     else if (type === "test:enqueue" && !isFile) result.running++;
     else if ((type === "test:pass" || type === "test:fail") && !isFile) countTest(result, type, data);
-    else if (type === "test:complete" && isFile) endFile(result, data.details);
+    else if (type === "test:complete" && isFile) {
+      // The kernel adds a child's time, and that of its descendants, when the child is reaped: the increase is this file's.
+      const cpu = cpuOfChildren();
+      result.cpu = cpu - counted;
+      counted = cpu;
+      endFile(result, data.details);
+    }
   }
   return result;
 }
@@ -214,6 +232,7 @@ const emptyResult = (file) => ({
   output: "",
   error: null,
   seconds: 0,
+  cpu: null,
 });
 
 const isSet = (flag) => flag !== undefined && flag !== false;
@@ -234,7 +253,8 @@ function countTest(result, eventType, { name, skip, todo, details: { type, error
 function endFile(result, { passed, error, duration_ms }) {
   result.seconds = duration_ms / 1000;
   if (!passed) result.error = error;
-  console.log(`${passed ? "ok    " : "FAILED"} ${result.seconds.toFixed(1).padStart(6)} s  ${result.file}`);
+  const cpu = result.cpu === null ? "" : ` ${result.cpu.toFixed(1).padStart(6)} CPU`;
+  console.log(`${passed ? "ok    " : "FAILED"} ${result.seconds.toFixed(1).padStart(6)} s${cpu}  ${result.file}`);
 }
 
 function checkFile({ file, counts, running, failures, output, error }) {
@@ -321,6 +341,8 @@ function folderOnDisk() {
   return folder;
 }
 
+let sharedCpu = () => null;
+let counted = 0;
 const begun = performance.now();
 const names = process.argv.slice(2).filter((argument) => argument !== "--check");
 const files = select(names);
@@ -345,6 +367,7 @@ const certificates = process.env["NODE_EXTRA_CA_CERTS"];
 delete process.env["NODE_EXTRA_CA_CERTS"];
 if (certificates !== undefined) process.env["ASSENT_TEST_CERTIFICATES"] = certificates;
 const shared = await startShared(files, memory ?? disk);
+counted = cpuOfChildren();
 let results;
 try {
   results = await runAgain(await runFiles(files));
@@ -353,6 +376,10 @@ try {
 }
 if (coverage !== null) reportCoverage(coverage, join(ROOT, "build"));
 const isChecked = (await check?.()) ?? true;
+for (const result of results) result.cpu ??= sharedCpu(result.file);
+if (process.env["ASSENT_TEST_TIMES"] !== undefined)
+  writeFileSync(process.env["ASSENT_TEST_TIMES"], results.map(({file, seconds, cpu, counts}) => JSON.stringify({file, seconds, cpu, tests: counts.tests})+"\n").join(""));
+console.log(`CPU total ${(cpuOfChildren() + process.cpuUsage().user / 1e6).toFixed(0)} s`);
 const slowest = [...results].sort((a, b) => b.seconds - a.seconds).slice(0, 5);
 console.log(`\nslowest: ${slowest.map(({ file, seconds }) => `${file} ${seconds.toFixed(0)} s`).join(", ")}`);
 for (const result of results) {
