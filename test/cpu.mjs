@@ -11,6 +11,8 @@ const TICKS = 100;
 export function cpuOfChildren() {
   if (process.platform !== "linux") return 0;
   // The name of the program, in parentheses, can contain spaces.
-  const fields = readFileSync("/proc/self/stat", "utf8").replace(/^.*\) /s, "").split(" ");
+  const fields = readFileSync("/proc/self/stat", "utf8")
+    .replace(/^.*\) /s, "")
+    .split(" ");
   return (Number(fields[13]) + Number(fields[14])) / TICKS;
 }

@@ -378,7 +378,12 @@ if (coverage !== null) reportCoverage(coverage, join(ROOT, "build"));
 const isChecked = (await check?.()) ?? true;
 for (const result of results) result.cpu ??= sharedCpu(result.file);
 if (process.env["ASSENT_TEST_TIMES"] !== undefined)
-  writeFileSync(process.env["ASSENT_TEST_TIMES"], results.map(({file, seconds, cpu, counts}) => JSON.stringify({file, seconds, cpu, tests: counts.tests})+"\n").join(""));
+  writeFileSync(
+    process.env["ASSENT_TEST_TIMES"],
+    results
+      .map(({ file, seconds, cpu, counts }) => JSON.stringify({ file, seconds, cpu, tests: counts.tests }) + "\n")
+      .join(""),
+  );
 console.log(`CPU total ${(cpuOfChildren() + process.cpuUsage().user / 1e6).toFixed(0)} s`);
 const slowest = [...results].sort((a, b) => b.seconds - a.seconds).slice(0, 5);
 console.log(`\nslowest: ${slowest.map(({ file, seconds }) => `${file} ${seconds.toFixed(0)} s`).join(", ")}`);
