@@ -8,11 +8,10 @@
  *   ASSENT_TEST_KEEP=1      keeps what the tests write
  *   ASSENT_TEST_BUILT=1     uses the JavaScript of the run before
  *   ASSENT_TEST_COVERAGE=1  reports which lines ran
- *   ASSENT_TEST_TIMES=FILE  writes wall and CPU seconds of each file to FILE as JSON lines
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, relative, resolve, sep } from "node:path";
 import { run } from "node:test";
@@ -141,7 +140,7 @@ async function runFiles(files) {
   const runShared = async () => {
     let completed = shared;
     while (completed.length > 0 && readdirSync(claims).length < shared.length) {
-      completed = await runProcess(shared);
+      completed = await runProcess(shared, claims);
       completed.forEach(checkFile);
       results.push(...completed);
     }
@@ -172,23 +171,13 @@ async function runAlone(waiting) {
 /** Writes the list of files for the shared processes. Returns the folder in which the processes claim them. */
 function shareFiles(files) {
   const claims = mkdtempSync(join(disk, "claims-"));
-  mkdirSync(`${claims}.cpu`);
-  sharedCpu = (file) => readCpu(join(`${claims}.cpu`, String(files.indexOf(file))));
   writeFileSync(`${claims}.json`, JSON.stringify({ files, claims, most: MOST_TOGETHER }));
   process.env["ASSENT_TEST_TOGETHER"] = `${claims}.json`;
   return claims;
 }
 
-const readCpu = (path) => {
-  try {
-    return Number(readFileSync(path, "utf8"));
-  } catch {
-    return null;
-  }
-};
-
-/** Runs one process, and returns the results of the files that it completed. */
-async function runProcess(files) {
+/** Runs one process, and returns the results of the files that it completed. Their claims contain their CPU time. */
+async function runProcess(files, claims) {
   let results = [];
   let result = emptyResult(TOGETHER);
   for await (const { type, data } of run({
@@ -200,12 +189,14 @@ async function runProcess(files) {
     if (type === "test:stdout" || type === "test:stderr") result.output += data.message;
     else if (type === "test:complete" && isProcess) {
       const { passed, error } = data.details;
+      countedCpu = cpuOfChildren();
       // An error outside of the tests can be any file's.
       if (!passed && error?.failureType !== "subtestsFailed") results = [];
     } else if ((type === "test:pass" || type === "test:fail") && !isProcess) {
       countTest(result, type, data);
       if (data.nesting > 0 || !files.includes(data.name)) continue;
-      result = { ...result, file: data.name, running: 0 };
+      const cpu = Number(readFileSync(join(claims, String(files.indexOf(data.name))), "utf8"));
+      result = { ...result, file: data.name, running: 0, cpu };
       endFile(result, { passed: type === "test:pass", error: null, duration_ms: data.details.duration_ms });
       results.push(result);
       result = emptyResult(TOGETHER);
@@ -226,10 +217,10 @@ async function runFile(file) {
     else if (type === "test:enqueue" && !isFile) result.running++;
     else if ((type === "test:pass" || type === "test:fail") && !isFile) countTest(result, type, data);
     else if (type === "test:complete" && isFile) {
-      // The kernel adds a child's time, and that of its descendants, when the child is reaped: the increase is this file's.
-      const cpu = cpuOfChildren();
-      result.cpu = cpu - counted;
-      counted = cpu;
+      // The time of a process counts when it has ended, so the increase is the time of this file.
+      const total = cpuOfChildren();
+      result.cpu = total - countedCpu;
+      countedCpu = total;
       endFile(result, data.details);
     }
   }
@@ -244,7 +235,8 @@ const emptyResult = (file) => ({
   output: "",
   error: null,
   seconds: 0,
-  cpu: null,
+  /** CPU seconds of the file's process and its children. Those of the shared Postgres and browser are not included. */
+  cpu: 0,
 });
 
 const isSet = (flag) => flag !== undefined && flag !== false;
@@ -265,8 +257,8 @@ function countTest(result, eventType, { name, skip, todo, details: { type, error
 function endFile(result, { passed, error, duration_ms }) {
   result.seconds = duration_ms / 1000;
   if (!passed) result.error = error;
-  const cpu = result.cpu === null ? "" : ` ${result.cpu.toFixed(1).padStart(6)} CPU`;
-  console.log(`${passed ? "ok    " : "FAILED"} ${result.seconds.toFixed(1).padStart(6)} s${cpu}  ${result.file}`);
+  const [wall, cpu] = [result.seconds, result.cpu].map((seconds) => `${seconds.toFixed(1).padStart(6)} s`);
+  console.log(`${passed ? "ok    " : "FAILED"} ${wall}, CPU ${cpu}  ${result.file}`);
 }
 
 function checkFile({ file, counts, running, failures, output, error }) {
@@ -333,6 +325,7 @@ function startCheck() {
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text));
   const closed = once(child, "close");
+  child.once("close", () => (countedCpu = cpuOfChildren()));
   process.once("exit", () => child.kill());
   return async () => {
     const [code] = await closed;
@@ -353,9 +346,9 @@ function folderOnDisk() {
   return folder;
 }
 
-let sharedCpu = () => null;
-let counted = 0;
 const begun = performance.now();
+/** CPU seconds of the processes that have ended, until the last one ended. */
+let countedCpu = 0;
 const names = process.argv.slice(2).filter((argument) => argument !== "--check");
 const files = select(names);
 const check = names.length < process.argv.length - 2 ? startCheck() : null;
@@ -379,7 +372,7 @@ const certificates = process.env["NODE_EXTRA_CA_CERTS"];
 delete process.env["NODE_EXTRA_CA_CERTS"];
 if (certificates !== undefined) process.env["ASSENT_TEST_CERTIFICATES"] = certificates;
 const shared = await startShared(files, memory ?? disk);
-counted = cpuOfChildren();
+countedCpu = cpuOfChildren();
 let results;
 try {
   results = await runAgain(await runFiles(files));
@@ -388,17 +381,13 @@ try {
 }
 if (coverage !== null) reportCoverage(coverage, join(ROOT, "build"));
 const isChecked = (await check?.()) ?? true;
-for (const result of results) result.cpu ??= sharedCpu(result.file);
-if (process.env["ASSENT_TEST_TIMES"] !== undefined)
-  writeFileSync(
-    process.env["ASSENT_TEST_TIMES"],
-    results
-      .map(({ file, seconds, cpu, counts }) => JSON.stringify({ file, seconds, cpu, tests: counts.tests }) + "\n")
-      .join(""),
-  );
-console.log(`CPU total ${(cpuOfChildren() + process.cpuUsage().user / 1e6).toFixed(0)} s`);
-const slowest = [...results].sort((a, b) => b.seconds - a.seconds).slice(0, 5);
-console.log(`\nslowest: ${slowest.map(({ file, seconds }) => `${file} ${seconds.toFixed(0)} s`).join(", ")}`);
+const top = (measure) =>
+  [...results]
+    .sort((a, b) => b[measure] - a[measure])
+    .slice(0, 5)
+    .map((result) => `${result.file} ${result[measure].toFixed(0)} s`)
+    .join(", ");
+console.log(`\nslowest: ${top("seconds")}\nmost CPU: ${top("cpu")}`);
 for (const result of results) {
   // Once more and in brief, because a log may show only its end.
   if (!isGood(result)) {
@@ -410,6 +399,10 @@ for (const result of results) {
 if (!isChecked) console.log("failed: npm run check");
 const sum = (name) => results.reduce((total, { counts }) => total + counts[name], 0);
 for (const name of COUNTS) console.log(`# ${name} ${sum(name)}`);
-console.log(`# ${files.length} files in ${((performance.now() - begun) / 1000).toFixed(0)} s`);
+const { user, system } = process.cpuUsage();
+const cpuSeconds = cpuOfChildren() + (user + system) / 1e6;
+console.log(
+  `# ${files.length} files in ${((performance.now() - begun) / 1000).toFixed(0)} s, CPU ${cpuSeconds.toFixed(0)} s`,
+);
 console.log(`${sum("pass")} passed, ${sum("fail")} failed`);
 process.exitCode = results.every(isGood) && isChecked ? 0 : 1;

@@ -4,7 +4,7 @@
  */
 import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe } from "node:test";
+import { after, describe } from "node:test";
 import { cpuOfChildren } from "./cpu.mjs";
 
 const { files, claims, most } = JSON.parse(readFileSync(process.env["ASSENT_TEST_TOGETHER"], "utf8"));
@@ -36,9 +36,11 @@ for (const [index, file] of files.entries()) {
   if (count === most) break;
   if (!claim(index)) continue;
   count++;
-  const start = cpuSeconds();
+  const begun = cpuSeconds();
   // A file that ends the process early loses only its own result: the runner runs it once more, alone.
-  await describe(file, () => import(new URL(`../${file.replace(/\.ts$/, ".js")}`, import.meta.url).href));
-  writeFileSync(join(`${claims}.cpu`, String(index)), String(cpuSeconds() - start));
+  await describe(file, () => {
+    after(() => writeFileSync(join(claims, String(index)), String(cpuSeconds() - begun)));
+    return import(new URL(`../${file.replace(/\.ts$/, ".js")}`, import.meta.url).href);
+  });
   restoreEnvironment();
 }
