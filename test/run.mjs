@@ -19,6 +19,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { inspect } from "node:util";
 import { build } from "./build.mjs";
 import { reportCoverage } from "./coverage.mjs";
+import { cpuOfChildren } from "./cpu.mjs";
 import { folderInMemory } from "./in-memory.mjs";
 import { missingNeeds } from "./needs.mjs";
 
@@ -55,28 +56,40 @@ const KEEP = process.env["ASSENT_TEST_KEEP"] === "1";
 /** Long files start first: a long file that started last would run alone at the end. */
 const LONG = [
   "cli/cli",
-  "policies/packs",
-  "conformance/storage-sqlite",
   "http/openapi",
-  "plugins/events/events",
+  "conformance/storage-sqlite",
   "browser/console-pictures",
-  "browser/console-access",
+  "browser/sign-in",
   "browser/docs",
+  "browser/console-access",
   "browser/console-queue",
-  "package/package",
-  "faults/audit-columns",
   "conformance/storage-postgres",
   "conformance/storage-postgres-plain",
+  "deploy/ci",
+  "package/package",
   "cli/store",
+  "e2e/hook-hosts",
+  "clients/hook/coding-day",
+  "deploy/deploy",
+  "faults/audit-columns",
+  "faults/audit-columns-postgres",
+  "faults/forged-rows",
+  "faults/replicas",
+  "faults/storage-bundles",
+  "runtimes/service",
+  "e2e/hook-matrix",
+  "clients/mcp/conformance",
+  "clients/mcp/fail-closed",
+  "clients/hook/setup",
+  "clients/hook/hookd",
+  "clients/hook/shell-differences",
+  "cli/first-start",
+  "faults/fleet",
+  "faults/work-kills",
+  "faults/storage-cut",
+  "plugins/policy-git/git",
   "runtimes/core-bun",
   "runtimes/core-deno",
-  "runtimes/service",
-  "e2e/hook-hosts",
-  "deploy/ci",
-  "faults/audit-columns-postgres",
-  "faults/fleet",
-  "e2e/hook-matrix",
-  "faults/replicas",
 ];
 /** With more failed files than this, the failures are not accidents of timing, and none of them is run again. */
 const MAX_FLAKY = 4;
@@ -127,7 +140,7 @@ async function runFiles(files) {
   const runShared = async () => {
     let completed = shared;
     while (completed.length > 0 && readdirSync(claims).length < shared.length) {
-      completed = await runProcess(shared);
+      completed = await runProcess(shared, claims);
       completed.forEach(checkFile);
       results.push(...completed);
     }
@@ -163,8 +176,8 @@ function shareFiles(files) {
   return claims;
 }
 
-/** Runs one process, and returns the results of the files that it completed. */
-async function runProcess(files) {
+/** Runs one process, and returns the results of the files that it completed. Their claims contain their CPU time. */
+async function runProcess(files, claims) {
   let results = [];
   let result = emptyResult(TOGETHER);
   for await (const { type, data } of run({
@@ -176,12 +189,14 @@ async function runProcess(files) {
     if (type === "test:stdout" || type === "test:stderr") result.output += data.message;
     else if (type === "test:complete" && isProcess) {
       const { passed, error } = data.details;
+      countedCpu = cpuOfChildren();
       // An error outside of the tests can be any file's.
       if (!passed && error?.failureType !== "subtestsFailed") results = [];
     } else if ((type === "test:pass" || type === "test:fail") && !isProcess) {
       countTest(result, type, data);
       if (data.nesting > 0 || !files.includes(data.name)) continue;
-      result = { ...result, file: data.name, running: 0 };
+      const cpu = Number(readFileSync(join(claims, String(files.indexOf(data.name))), "utf8"));
+      result = { ...result, file: data.name, running: 0, cpu };
       endFile(result, { passed: type === "test:pass", error: null, duration_ms: data.details.duration_ms });
       results.push(result);
       result = emptyResult(TOGETHER);
@@ -201,7 +216,13 @@ async function runFile(file) {
     if (type === "test:stdout" || type === "test:stderr") result.output += data.message;
     else if (type === "test:enqueue" && !isFile) result.running++;
     else if ((type === "test:pass" || type === "test:fail") && !isFile) countTest(result, type, data);
-    else if (type === "test:complete" && isFile) endFile(result, data.details);
+    else if (type === "test:complete" && isFile) {
+      // The time of a process counts when it has ended, so the increase is the time of this file.
+      const total = cpuOfChildren();
+      result.cpu = total - countedCpu;
+      countedCpu = total;
+      endFile(result, data.details);
+    }
   }
   return result;
 }
@@ -214,6 +235,8 @@ const emptyResult = (file) => ({
   output: "",
   error: null,
   seconds: 0,
+  /** CPU seconds of the file's process and its children. Those of the shared Postgres and browser are not included. */
+  cpu: 0,
 });
 
 const isSet = (flag) => flag !== undefined && flag !== false;
@@ -234,7 +257,8 @@ function countTest(result, eventType, { name, skip, todo, details: { type, error
 function endFile(result, { passed, error, duration_ms }) {
   result.seconds = duration_ms / 1000;
   if (!passed) result.error = error;
-  console.log(`${passed ? "ok    " : "FAILED"} ${result.seconds.toFixed(1).padStart(6)} s  ${result.file}`);
+  const [wall, cpu] = [result.seconds, result.cpu].map((seconds) => `${seconds.toFixed(1).padStart(6)} s`);
+  console.log(`${passed ? "ok    " : "FAILED"} ${wall}, CPU ${cpu}  ${result.file}`);
 }
 
 function checkFile({ file, counts, running, failures, output, error }) {
@@ -301,6 +325,7 @@ function startCheck() {
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text));
   const closed = once(child, "close");
+  child.once("close", () => (countedCpu = cpuOfChildren()));
   process.once("exit", () => child.kill());
   return async () => {
     const [code] = await closed;
@@ -322,6 +347,8 @@ function folderOnDisk() {
 }
 
 const begun = performance.now();
+/** CPU seconds of the processes that have ended, until the last one ended. */
+let countedCpu = 0;
 const names = process.argv.slice(2).filter((argument) => argument !== "--check");
 const files = select(names);
 const check = names.length < process.argv.length - 2 ? startCheck() : null;
@@ -345,6 +372,7 @@ const certificates = process.env["NODE_EXTRA_CA_CERTS"];
 delete process.env["NODE_EXTRA_CA_CERTS"];
 if (certificates !== undefined) process.env["ASSENT_TEST_CERTIFICATES"] = certificates;
 const shared = await startShared(files, memory ?? disk);
+countedCpu = cpuOfChildren();
 let results;
 try {
   results = await runAgain(await runFiles(files));
@@ -353,8 +381,13 @@ try {
 }
 if (coverage !== null) reportCoverage(coverage, join(ROOT, "build"));
 const isChecked = (await check?.()) ?? true;
-const slowest = [...results].sort((a, b) => b.seconds - a.seconds).slice(0, 5);
-console.log(`\nslowest: ${slowest.map(({ file, seconds }) => `${file} ${seconds.toFixed(0)} s`).join(", ")}`);
+const top = (measure) =>
+  [...results]
+    .sort((a, b) => b[measure] - a[measure])
+    .slice(0, 5)
+    .map((result) => `${result.file} ${result[measure].toFixed(0)} s`)
+    .join(", ");
+console.log(`\nslowest: ${top("seconds")}\nmost CPU: ${top("cpu")}`);
 for (const result of results) {
   // Once more and in brief, because a log may show only its end.
   if (!isGood(result)) {
@@ -366,6 +399,10 @@ for (const result of results) {
 if (!isChecked) console.log("failed: npm run check");
 const sum = (name) => results.reduce((total, { counts }) => total + counts[name], 0);
 for (const name of COUNTS) console.log(`# ${name} ${sum(name)}`);
-console.log(`# ${files.length} files in ${((performance.now() - begun) / 1000).toFixed(0)} s`);
+const { user, system } = process.cpuUsage();
+const cpuSeconds = cpuOfChildren() + (user + system) / 1e6;
+console.log(
+  `# ${files.length} files in ${((performance.now() - begun) / 1000).toFixed(0)} s, CPU ${cpuSeconds.toFixed(0)} s`,
+);
 console.log(`${sum("pass")} passed, ${sum("fail")} failed`);
 process.exitCode = results.every(isGood) && isChecked ? 0 : 1;

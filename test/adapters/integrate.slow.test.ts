@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { execFile } from "node:child_process";
-import { readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { transformSync } from "esbuild";
@@ -106,36 +106,56 @@ export const agent = new LlmAgent({ name: "support", model: "gemini", tools: [re
   },
 ];
 
-for (const { name, versions, text } of PROGRAMS) {
-  const { skip, folder } = await packages(versions);
-  test(`${name}: the example compiles with the package's types`, { skip }, async () => {
-    const place = temporaryFolder("assent-integrate-");
-    try {
-      symlinkSync(join(folder, "node_modules"), join(place, "node_modules"));
-      writeFileSync(join(place, "program.ts"), text);
-      writeFileSync(join(place, "package.json"), '{"type":"module"}');
-      const tsconfig = {
-        extends: join(ROOT, "tsconfig.json"),
-        compilerOptions: {
-          noEmit: true,
-          skipLibCheck: true,
-          rootDir: "/",
-          typeRoots: [join(ROOT, "node_modules/@types")],
-          paths: {
-            "assent/client": [join(ROOT, "clients/typescript/index.ts")],
-            "assent/adapters/*": [join(ROOT, "clients/typescript/adapters/*.ts")],
-          },
-        },
-        // The sources take the types of responses from the plugins' routes.
-        include: ["program.ts", join(ROOT, "plugins/*/index.ts")],
-      };
-      writeFileSync(join(place, "tsconfig.json"), JSON.stringify(tsconfig));
-      const compiler = join(ROOT, "node_modules/typescript/bin/tsc");
-      await promisify(execFile)(process.execPath, [compiler, "-p", place]).catch((failure: { stdout: string }) =>
-        assert.fail(failure.stdout),
-      );
-    } finally {
-      rmSync(place, { recursive: true, force: true });
-    }
-  });
+const installed = await Promise.all(
+  PROGRAMS.map(async ({ versions, ...program }) => ({ ...program, ...(await packages(versions)) })),
+);
+/** Contains a folder for each program, because frameworks need different versions of the same packages. */
+const workplace = temporaryFolder("assent-integrate-");
+after(() => rmSync(workplace, { recursive: true, force: true }));
+
+/** Compiles all programs at once, because the sources take longer than the programs. Returns the compiler's output. */
+async function compilePrograms(): Promise<string> {
+  for (const [i, { folder, text, skip }] of installed.entries()) {
+    if (skip !== false) continue;
+    const place = join(workplace, `program-${i}`);
+    mkdirSync(place);
+    symlinkSync(join(folder, "node_modules"), join(place, "node_modules"));
+    writeFileSync(join(place, "program.ts"), text);
+  }
+  const tsconfig = {
+    extends: join(ROOT, "tsconfig.json"),
+    compilerOptions: {
+      noEmit: true,
+      skipLibCheck: true,
+      rootDir: "/",
+      typeRoots: [join(ROOT, "node_modules/@types")],
+      paths: {
+        "assent/client": [join(ROOT, "clients/typescript/index.ts")],
+        "assent/adapters/*": [join(ROOT, "clients/typescript/adapters/*.ts")],
+      },
+    },
+    // The sources take the types of responses from the plugins' routes.
+    include: ["program-*/program.ts", join(ROOT, "plugins/*/index.ts")],
+  };
+  writeFileSync(join(workplace, "package.json"), '{"type":"module"}');
+  writeFileSync(join(workplace, "tsconfig.json"), JSON.stringify(tsconfig));
+  const compiler = join(ROOT, "node_modules/typescript/bin/tsc");
+  return promisify(execFile)(process.execPath, [compiler, "-p", workplace, "--pretty", "false"]).then(
+    () => "",
+    ({ stdout, message }: { stdout: string; message: string }) => stdout || message,
+  );
 }
+
+let compiled: Promise<string> | null = null;
+for (const [i, { name, skip }] of installed.entries())
+  test(`${name}: the example compiles with the package's types`, { skip }, async () => {
+    const output = await (compiled ??= compilePrograms());
+    const programs = /(?:^|\/)program-(\d+)\//;
+    // An error outside of the programs fails each of them.
+    // The further lines of an error are indented.
+    const errors = output.split(/\n(?=\S)/).filter((error) => (programs.exec(error)?.[1] ?? `${i}`) === `${i}`);
+    assert.deepEqual(
+      errors.filter((error) => error.trim() !== ""),
+      [],
+    );
+  });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
-import { assent, folderWith, type Run } from "../support/cli.ts";
+import { assentInProcessWith, folderWith, type Run } from "../support/cli.ts";
 import { GIT_ENV, repository } from "../support/git.ts";
 
 const rule = (name: string, effect: string, when?: string): string =>
@@ -11,7 +11,7 @@ const rule = (name: string, effect: string, when?: string): string =>
 const policy = (name: string, ...rules: string[]): string => `policy: ${name}\nrules:\n${rules.join("")}`;
 
 const diff = (cwd: string, ...args: string[]): Promise<Run> =>
-  assent(["policy", "diff", ...args], { cwd, env: GIT_ENV });
+  assentInProcessWith({ cwd, env: GIT_ENV }, "policy", "diff", ...args);
 
 function project(t: TestContext) {
   const made = repository(t);
@@ -139,10 +139,8 @@ describe("diff", () => {
     const broken = await diff(folder, "HEAD~2", "HEAD");
     assert.deepEqual([broken.code, broken.err.includes(`git does not have the object ${blob}`)], [1, true], broken.err);
     const alone = folderWith(t, { "p/a.yaml": policy("a", rule("r", "allow")) });
-    const run = await assent(["policy", "diff", "main", "p"], {
-      cwd: alone,
-      env: { ...GIT_ENV, GIT_CEILING_DIRECTORIES: join(alone, "..") },
-    });
+    const env = { ...GIT_ENV, GIT_CEILING_DIRECTORIES: join(alone, "..") };
+    const run = await assentInProcessWith({ cwd: alone, env }, "policy", "diff", "main", "p");
     assert.deepEqual(
       [run.code, /cannot be a revision because the working folder is not in a git repository/.test(run.err)],
       [2, true],

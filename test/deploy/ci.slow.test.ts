@@ -178,6 +178,7 @@ describe("check-policies.sh", () => {
     let comments: unknown[] = [];
     const api = await receiver(t, ({ method }) => (method === "GET" ? [200, comments] : [201, {}]));
     const env = {
+      ...NO_CHECKER,
       ASSENT_BASE: base,
       GITHUB_TOKEN: TOKEN,
       GITHUB_REPOSITORY: "o/r",
@@ -199,7 +200,7 @@ describe("check-policies.sh", () => {
       { id: 3, user: { login: "github-actions[bot]" }, body },
     ];
     api.received.length = 0;
-    await check(folder, { ...env, ...NO_CHECKER });
+    await check(folder, env);
     assert.deepEqual(
       api.received.slice(1).map(({ method, url }) => `${method} ${url}`),
       ["PATCH /repos/o/r/issues/comments/3"],
@@ -304,13 +305,12 @@ describe("check-policies.sh", () => {
 
   test("cuts a report that is too long for a comment", async (t) => {
     const { folder, base } = project(t);
-    const rules = Array.from(
-      { length: 900 },
-      (_, i) => `  - name: r${i} ${"\ud83d\ude00".repeat(20)}\n    tool: t${i}\n    effect: deny\n`,
-    ).join("");
-    writeFiles(folder, { "policies/long.yaml": `policy: long\nrules:\n${rules}` });
+    const line = `a rule is new: ${"\ud83d\ude00".repeat(20)}\n`;
+    writeFiles(folder, { "long.txt": line.repeat(900), "checker.sh": '#!/bin/sh\nexec cat "${0%/*}/long.txt"\n' });
+    chmodSync(join(folder, "checker.sh"), 0o755);
     const api = await receiver(t, ({ method }) => (method === "GET" ? [200, []] : [201, {}]));
     const run = await check(folder, {
+      ASSENT_BIN: join(folder, "checker.sh"),
       ASSENT_BASE: base,
       GITHUB_TOKEN: TOKEN,
       GITHUB_REPOSITORY: "o/r",

@@ -40,34 +40,32 @@ export async function assentInProcess(...args: string[]): Promise<Run> {
 }
 
 /**
- * Runs `assent` inside this process with environment variables set. Nothing else in this process may depend on those
- * variables during the call.
+ * Runs `assent` inside this process, in another working folder and with environment variables set. Nothing else in this
+ * process may depend on them during the call, so calls cannot overlap.
  */
-export async function assentInProcessWithEnv(env: Record<string, string>, ...args: string[]): Promise<Run> {
+export async function assentInProcessWith(
+  { cwd, env = {} }: Omit<RunOptions, "input">,
+  ...args: string[]
+): Promise<Run> {
+  const folder = process.cwd();
   const before = Object.keys(env).map((name) => [name, process.env[name]] as const);
   Object.assign(process.env, env);
+  if (cwd !== undefined) process.chdir(cwd);
   try {
     return await assentInProcess(...args);
   } finally {
+    process.chdir(folder);
     for (const [name, value] of before)
       if (value === undefined) delete process.env[name];
       else process.env[name] = value;
   }
 }
 
-/**
- * Runs `assent` inside this process in another working folder. Nothing else in this process may depend on the working
- * folder during the call.
- */
-export async function assentInProcessInFolder(folder: string, ...args: string[]): Promise<Run> {
-  const before = process.cwd();
-  process.chdir(folder);
-  try {
-    return await assentInProcess(...args);
-  } finally {
-    process.chdir(before);
-  }
-}
+export const assentInProcessWithEnv = (env: Record<string, string>, ...args: string[]): Promise<Run> =>
+  assentInProcessWith({ env }, ...args);
+
+export const assentInProcessInFolder = (cwd: string, ...args: string[]): Promise<Run> =>
+  assentInProcessWith({ cwd }, ...args);
 
 export function runProgram(
   name: string,

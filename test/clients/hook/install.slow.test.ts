@@ -27,9 +27,12 @@ import {
   addHook,
   removeHook,
 } from "../../../clients/hook/install/host-settings.ts";
-import { assent, folderWith, writeFiles } from "../../support/cli.ts";
+import { assentInProcessWith, folderWith, writeFiles, type Run, type RunOptions } from "../../support/cli.ts";
 import { allows } from "./payloads.ts";
 import { HOOK, runHook, startHookService, type HookService } from "../../support/hook.ts";
+
+/** Runs in this process, because these tests depend only on arguments, environment and folder, and there are many. */
+const assent = (args: string[], options: RunOptions): Promise<Run> => assentInProcessWith(options, ...args);
 
 const PLACE = { home: "/home/ada", project: "/work/app" };
 const COMMAND = "/usr/bin/node /opt/assent/dist/clients/hook/bin.js";
