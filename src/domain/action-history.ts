@@ -414,17 +414,6 @@ export function findHistoryTime({ action, edit, confirmedAt }: ActionHistory): n
 }
 
 /**
- * Returns the columns in which `row` differs from `recorded`. Skips columns that are undefined in `recorded`, because
- * the entries do not determine them.
- */
-export function findDifferingColumns(recorded: object, row: object): string[] {
-  const stored = row as Record<string, unknown>;
-  return Object.entries(recorded)
-    .filter(([column, value]) => value !== undefined && stored[column] !== value)
-    .map(([column]) => column);
-}
-
-/**
  * Returns an action's row as the stored entries record it, and the time under which histories list the action. Returns
  * null if the first entry is not a decision.
  * @param row the stored row, which can be newer than the entries
