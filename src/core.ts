@@ -78,10 +78,10 @@ export {
   type RecordedApproval,
   type RecordedEdit,
   findApprovalTerms,
-  findDifferingColumns,
   isRequestForApproval,
   readActionHistory,
 } from "./domain/action-history.ts";
+export { findDifferingColumns } from "./domain/differing-columns.ts";
 export {
   CHANGED_BY_POLICIES,
   effectiveCommitment,
@@ -276,7 +276,7 @@ export type {
   ResultEffect,
   SessionFact,
 } from "./domain/policy/policy-types.ts";
-export type { PolicyActivation } from "./contract/policies.ts";
+export type { PolicyActivation, PolicyUpdate } from "./contract/policies.ts";
 export type { PolicyState } from "./contract/policy-source.ts";
 export type { CandidatePolicies, ParsedPolicy, SerializedPolicySet, TrialContext } from "./contract/trials.ts";
 export { siblingModule } from "./policies/worker-thread.ts";
@@ -301,7 +301,8 @@ export {
 export { assertAgentUnaltered } from "./identity/agents.ts";
 export { registeredAgentState } from "./domain/registered-agents.ts";
 export { SCOPE_PRESETS, canCreateApprovers, hasScope } from "./domain/scopes.ts";
-export { buildKeyEntry, toPolicyChange } from "./domain/change-entries.ts";
+export { keyState } from "./domain/recorded-keys.ts";
+export { type ChangedPolicy, newPolicy } from "./domain/recorded-policies.ts";
 export {
   findAssertionFault,
   type VoteSignature,

@@ -67,7 +67,7 @@ export {
 export { createGatewayFacade, GATEWAY_OPTIONS } from "./gateway/gateway-facade.ts";
 export { raiseToReports, releaseLimitUses, writeLimitUses } from "./limit-usage.ts";
 export { decodeMeta } from "./meta.ts";
-export { writePastAction } from "./past-actions.ts";
+export { writePastActions } from "./past-actions.ts";
 export { factsChangedError, findPinChanges } from "./pins.ts";
 export { prefetchRedecision, readRequest } from "./prefetch-redecision.ts";
 export { createFactReadingHost } from "./read-inputs.ts";
@@ -104,7 +104,7 @@ export {
   recordSubmission,
 } from "./submit.ts";
 export {
-  matchesLedger,
+  findMatchingHistory,
   readVerifiedHistory,
   recordAlteredError,
   type VerifiedHistory,

@@ -39,7 +39,7 @@ import { assertMeetsOversightMode, toCountedVotes } from "./approver-plans.ts";
 import { releaseLimitUses } from "./limit-usage.ts";
 import { assertNotEarlierPins, factsChangedError, findPinChanges } from "./pins.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
-import { matchesLedger, type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
+import { findMatchingHistory, type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, isOverdue, isStartable, visibleAction } from "./visible-action.ts";
 import { coversChain, isSubmitter } from "./self-approval.ts";
 import {
@@ -536,7 +536,7 @@ export function expireUnstarted(host: CoreHost, from: ApprovedCursor, limit: num
     const overdue = rows.filter(({ approved_until }) => (approved_until ?? tx.now) <= tx.now);
     for (const row of overdue)
       // It keeps counting against limits, because a tool that verifies permits itself may have run it.
-      if (row.erased_at === null && (await matchesLedger(host, tx, row))) await recordExpiry(tx, row);
+      if (row.erased_at === null && (await findMatchingHistory(host, tx, row)) !== null) await recordExpiry(tx, row);
     const last = overdue.at(-1);
     return last === undefined ? null : { approved_until: last.approved_until ?? 0, decision_seq: last.decision_seq };
   });

@@ -79,17 +79,21 @@ export const limitSpan = ({ policy, limit, subject, since }: MatchedLimit): Limi
 /** Transaction objects that have already removed outdated uses. The jobs of a batch usually share one object. */
 const pruned = new WeakSet<LedgerTransaction>();
 
+/**
+ * Removes outdated uses, once for the jobs of a batch. Call it before the first insert of a job, so that all inserts of
+ * the batch are sent together.
+ */
+export async function pruneLimitUses(tx: LedgerTransaction): Promise<void> {
+  if (pruned.has(tx)) return;
+  pruned.add(tx);
+  await tx.pruneLimitUses(tx.now - USE_RETENTION_MS, PRUNE_LIMIT);
+}
+
 export async function writeLimitUses(
   tx: LedgerTransaction,
   needs: readonly MatchedLimit[],
   actionId: string,
 ): Promise<void> {
-  if (needs.length === 0) return;
-  // Prune before the first insert of the batch, so that all inserts of the batch are sent together.
-  if (!pruned.has(tx)) {
-    pruned.add(tx);
-    await tx.pruneLimitUses(tx.now - USE_RETENTION_MS, PRUNE_LIMIT);
-  }
   for (const { policy, limit, subject, amount, until } of needs)
     await tx.insertLimitUse({ policy, limit_name: limit, subject, action_id: actionId, at: tx.now, amount, until });
 }

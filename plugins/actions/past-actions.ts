@@ -1,6 +1,5 @@
 /** Reads the histories that conditions need and adds actions to histories, within the transaction of the decision. */
 import {
-  type Effect,
   type Evaluation,
   type Facts,
   type EffectFact,
@@ -71,20 +70,19 @@ export function listHistorySpans(evaluation: Evaluation): HistorySpan[] {
 /** Transaction objects that have already removed outdated rows. The jobs of a batch usually share one object. */
 const pruned = new WeakSet<LedgerTransaction>();
 
+/** Removes outdated rows. Like `pruneLimitUses`, call it before the first insert of a job. */
+export async function prunePastActions(tx: LedgerTransaction): Promise<void> {
+  if (pruned.has(tx)) return;
+  pruned.add(tx);
+  await tx.prunePastActions(tx.now - USE_RETENTION_MS, PRUNE_LIMIT);
+}
+
 /** Adds an action to the histories that it belongs to. */
-export async function writePastAction(
+export async function writePastActions(
   tx: LedgerTransaction,
-  evaluation: Evaluation,
-  effect: Effect,
+  memberships: ReturnType<typeof findMemberships>,
   actionId: string,
 ): Promise<void> {
-  const memberships = findMemberships(evaluation, effect);
-  if (memberships.length === 0) return;
-  // Prune before the first insert of the batch, so that all inserts of the batch are sent together.
-  if (!pruned.has(tx)) {
-    pruned.add(tx);
-    await tx.prunePastActions(tx.now - USE_RETENTION_MS, PRUNE_LIMIT);
-  }
   for (const { policy, basis, subject, until } of memberships)
     await tx.insertPastAction({ policy, basis, subject, action_id: actionId, at: tx.now, until });
 }

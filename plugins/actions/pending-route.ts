@@ -29,7 +29,6 @@ import {
   compareSortKeys,
   findMatchingActions,
   formatSortKey,
-  inSlices,
   needsFullScan,
   parseSortKey,
   PendingFilter,
@@ -156,9 +155,7 @@ export function pendingGroupsRoute(host: CoreHost, readPending: PendingIndex, ta
     responses: { 200: { description: "The groups.", schema: Groups } },
     async handle({ query, credential }) {
       const { matches, isComplete } = await findMatchingActions(host, readPending, credential, query);
-      const byId = new Map<string, PendingGroup>();
-      for await (const slice of inSlices(host, credential, matches)) collectGroups(slice, byId);
-      const groups = [...byId.values()];
+      const groups = collectGroups(matches);
       return {
         status: 200,
         json: {

@@ -16,6 +16,7 @@ import {
   findCreatedResource,
   findDeniedBy,
   findMatchedLimits,
+  findMemberships,
   idempotencyConflict,
   listUses,
   toIdempotencyLookup,
@@ -35,8 +36,8 @@ import { type DecidedAction, decideAction } from "./decide-action.ts";
 import { commitMeta, countMetaBytes, MAX_META_BYTES } from "./meta.ts";
 import { recordResubmission } from "./wait-tracker.ts";
 import { findJoinableAction } from "./find-joinable-action.ts";
-import { limitSpan, writeLimitUses } from "./limit-usage.ts";
-import { listHistorySpans, writePastAction } from "./past-actions.ts";
+import { limitSpan, pruneLimitUses, writeLimitUses } from "./limit-usage.ts";
+import { listHistorySpans, prunePastActions, writePastActions } from "./past-actions.ts";
 import { pinsForEntry } from "./pins.ts";
 import { prefetchFacts } from "./read-inputs.ts";
 import { assertNotErased, rereadAction } from "./visible-action.ts";
@@ -240,12 +241,14 @@ export async function recordSubmission(
   const { decision, facts, evaluation, needs } = decided;
   const records =
     decision.effect === "require_approval" ? await assertMayWait(host, tx, credential, submission, facts) : [];
-  const store = recordDecision(host, tx, credential, submission, decided);
-  for (const record of records) record();
   const uses = listUses(evaluation, decided, needs);
-  if (uses.length > 0) await writeLimitUses(tx, uses, id);
-  await writePastAction(tx, evaluation, decision.effect, id);
-  const row = store();
+  const memberships = findMemberships(evaluation, decision.effect);
+  if (uses.length > 0) await pruneLimitUses(tx);
+  if (memberships.length > 0) await prunePastActions(tx);
+  const row = recordDecision(host, tx, credential, submission, decided);
+  for (const record of records) record();
+  await writeLimitUses(tx, uses, id);
+  await writePastActions(tx, memberships, id);
   await recordCreatedResource(tx, credential, call, id);
   return { row, origin: "created", decided };
 }
@@ -325,14 +328,13 @@ export async function prefetchSubmissionFacts(
   await prefetchFacts(host, await Promise.all(evaluations));
 }
 
-/** Records the decision. Returns a function that stores the action's row. */
 function recordDecision(
   host: CoreHost,
   tx: LedgerTransaction,
   credential: Credential,
   { id, salt, request, sealed, sealedMeta, plan }: PreparedSubmission,
   decided: DecidedAction,
-): () => ActionRow {
+): ActionRow {
   const { decision, obliged } = decided;
   const { facts, past } = commitFacts(decided.facts, newSalt);
   const status = STATUS_OF[decision.effect];
@@ -363,16 +365,14 @@ function recordDecision(
     type: "decision",
     v: 1,
   };
-  const recorded = Object.assign(entry, tx.record(entry, credential.key.id));
-  return () =>
-    tx.storeDecision(recorded, {
-      // Keep the member order of the client for requests that approvers see.
-      request: decision.approval === null ? sealed.text : JSON.stringify(request),
-      request_hash: sealed.hash,
-      salt,
-      past,
-      meta: sealedMeta.text,
-      effective: edit && encodeEdit(edit),
-      effective_hash: effectiveHash,
-    });
+  return tx.recordDecision(entry, {
+    // Keep the member order of the client for requests that approvers see.
+    request: decision.approval === null ? sealed.text : JSON.stringify(request),
+    request_hash: sealed.hash,
+    salt,
+    past,
+    meta: sealedMeta.text,
+    effective: edit && encodeEdit(edit),
+    effective_hash: effectiveHash,
+  });
 }

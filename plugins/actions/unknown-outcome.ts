@@ -20,7 +20,7 @@ import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { reactToResult } from "./result.ts";
 import { assertNotErased, visibleAction } from "./visible-action.ts";
-import { matchesLedger, readVerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
+import { findMatchingHistory, verifyAgainstLedger } from "./verify-record.ts";
 
 const PAGE_SIZE = 100;
 const MAX_INTERVAL_MS = 60_000;
@@ -98,8 +98,8 @@ async function markUnknown(
     const row = await tx.action(id);
     // A result may have been recorded since the scan, and the ledger's clock may be behind this process's clock.
     if (row === null || row.status !== "executing" || row.erased_at !== null) continue;
-    if ((row.started_at ?? Infinity) > tx.now - afterMs || !(await matchesLedger(host, tx, row))) continue;
-    const history = await readVerifiedHistory(tx, row);
+    if ((row.started_at ?? Infinity) > tx.now - afterMs) continue;
+    const history = await findMatchingHistory(host, tx, row);
     if (history === null) continue;
     tx.recordChange(row, null, {
       type: "execution",

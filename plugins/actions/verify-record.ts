@@ -108,15 +108,18 @@ export function verifyStoredContent(row: ActionRow, history: VerifiedHistory): v
 }
 
 /**
- * Returns true if the columns of the row match its ledger entries. Background tasks skip a row that does not match,
- * because an altered row is evidence.
+ * Returns the state of the action according to its entries; null if a column of the row differs from them. Background
+ * tasks skip such a row, because an altered row is evidence.
  */
-export async function matchesLedger(host: Pick<CoreHost, "log">, tx: Reader, row: ActionRow): Promise<boolean> {
+export async function findMatchingHistory(
+  host: Pick<CoreHost, "log">,
+  tx: Reader,
+  row: ActionRow,
+): Promise<VerifiedHistory | null> {
   try {
-    await verifyAgainstLedger(host, tx, row);
-    return true;
+    return await verifyAgainstLedger(host, tx, row);
   } catch (error) {
-    if (error instanceof Refusal) return false;
+    if (error instanceof Refusal) return null;
     throw error;
   }
 }

@@ -9,17 +9,15 @@ import {
   findCreatedResource,
   foldName,
   type IdempotentCall,
-  type JsonObject,
   type JsonValue,
   type LedgerTransaction,
   recordCreatedResource,
   registeredAgentState,
-  sha256Hex,
   toActor,
   utf8,
 } from "../../src/core.ts";
-import { assertIfMatch, type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
-import type { AgentChange, AgentRow } from "../../src/storage/index.ts";
+import { assertIfMatch, type Credential, Refusal } from "../../src/plugin.ts";
+import type { AgentRow } from "../../src/storage/index.ts";
 import type { AgentBody } from "./schemas.ts";
 
 const MAX_METADATA = 16 * 1024;
@@ -53,7 +51,7 @@ export function registerAgent(
           ? `the agent "${taken}" is registered; change it with PATCH /v1/agents/${encodeURIComponent(taken)}`
           : `the agent "${agentBody.id}" is registered as "${taken}"; names are compared without regard to case`,
       );
-    const row: AgentRow = {
+    const agent = {
       id: agentBody.id,
       name: agentBody.name ?? agentBody.id,
       description: agentBody.description ?? null,
@@ -62,13 +60,8 @@ export function registerAgent(
       suspended_at: null,
       suspended_reason: null,
       version: 1,
-      registered_seq: 0,
-      created_by: caller.key.id,
-      created_at: tx.now,
-      updated_at: tx.now,
     };
-    const { seq } = record(tx, "registered", row, caller);
-    await tx.insertAgent({ ...row, registered_seq: seq });
+    const row = tx.recordAgent("registered", agent, toActor(caller.key, caller.principal));
     await recordCreatedResource(tx, caller, call, row.id);
     return { row, replayed: false };
   });
@@ -90,7 +83,7 @@ interface ChangeRequest {
 }
 
 /** Returns the change, or null if there is none. */
-type Plan = (row: AgentRow, now: number) => Omit<AgentChange, "updated_at"> | null;
+type Plan = (row: AgentRow, now: number) => Partial<AgentRow> | null;
 
 async function change(
   tx: LedgerTransaction,
@@ -105,10 +98,8 @@ async function change(
   assertIfMatch(headers, agentEtag(before));
   const planned = plan(before, tx.now);
   if (planned === null) return { row: before, caller };
-  const after: AgentRow = { ...before, ...planned, version: before.version + 1, updated_at: tx.now };
-  await tx.updateAgent(params.id, before.version, { ...planned, updated_at: tx.now });
-  record(tx, kind, after, caller);
-  return { row: after, caller };
+  const after = { ...before, ...planned, version: before.version + 1 };
+  return { row: tx.recordAgent(kind, after, toActor(caller.key, caller.principal)), caller };
 }
 
 /**
@@ -175,34 +166,6 @@ async function confirmWriter(tx: LedgerTransaction, credential: Credential): Pro
 /** Returns the agent; null if there is none, or if it is outside the limits of the caller's groups. */
 async function findAgent(tx: LedgerTransaction, caller: Credential, id: string): Promise<AgentRow | null> {
   return canAdministerAgent(caller, id) ? tx.agent(id) : null;
-}
-
-function record(
-  tx: LedgerTransaction,
-  change: AgentEntry["change"],
-  row: AgentRow,
-  caller: Credential,
-): { seq: number } {
-  const { id, name, description, allowed_tools, suspended_reason, version } = row;
-  const agent: JsonObject = {
-    id,
-    name,
-    description,
-    allowed_tools,
-    metadata: sha256Hex(utf8(row.metadata)),
-    suspended: row.suspended_at !== null,
-    suspended_reason,
-    version,
-  };
-  const appended = tx.record({
-    type: "agent",
-    v: 1,
-    at: toRfc3339(tx.now),
-    change,
-    agent,
-    by: toActor(caller.key, caller.principal),
-  });
-  return appended;
 }
 
 export function serializeMetadata(metadata: Record<string, unknown> | undefined): string {

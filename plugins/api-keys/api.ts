@@ -1,5 +1,5 @@
 /** What this feature exports to features that name `api-keys` in `needs`. */
-import { type Actor, buildKeyEntry, type CoreHost, type LedgerTransaction } from "../../src/core.ts";
+import { type Actor, type CoreHost, type LedgerTransaction } from "../../src/core.ts";
 import type { KeyRow } from "../../src/storage/index.ts";
 
 /**
@@ -12,8 +12,7 @@ export async function revokeKey(
   key: KeyRow,
   by: Actor,
 ): Promise<() => Promise<void>> {
-  await tx.revokeKey(key.id, tx.now);
-  tx.record(buildKeyEntry("revoked", key, tx.now, by));
+  tx.recordKey("revoked", key, by);
   const reason = { by, comment: `the key "${key.name}", which submitted it, was revoked` };
   const ofKey = { key_id: key.id };
   const hasMore = await host.openActionCanceller.cancelPage(tx, ofKey, reason);

@@ -1,7 +1,6 @@
 /** API keys: creates, lists and revokes them. A change applies from the next request. */
 import {
   userState,
-  buildKeyEntry,
   canCreateApprovers,
   canAdministerAgent,
   confirmCredential,
@@ -170,9 +169,7 @@ async function create(
     scopes,
     agent_id: requestedKey.agent_id ?? null,
     owner,
-    created_by: credential.key.id,
     expires_at: expiresAt,
-    now: host.clock(),
   });
   const call = readIdempotentCall(headers, "POST /v1/api-keys", requestedKey);
   const { row, replayed } = await host.ledger.transact(async (tx) => {
@@ -200,11 +197,10 @@ async function create(
           ? `the live key ${namesake.id} is named "${requestedKey.name}"; choose another name, or revoke that key first`
           : `another live key is named "${requestedKey.name}"; choose another name`,
       );
-    const newKey = { ...minted.row, owner: findOwner(host, tx, owner, requestedKey, scopes), created_at: tx.now };
-    await tx.insertKey(newKey);
-    tx.record(buildKeyEntry("created", newKey, tx.now, toActor(caller.key, caller.principal)));
-    await recordCreatedResource(tx, caller, call, newKey.id);
-    return { row: newKey, replayed: false };
+    const newKey = { ...minted.key, owner: findOwner(host, tx, owner, requestedKey, scopes) };
+    const created = tx.recordKey("created", newKey, toActor(caller.key, caller.principal));
+    await recordCreatedResource(tx, caller, call, created.id);
+    return { row: created, replayed: false };
   });
   return {
     status: replayed ? 200 : 201,

@@ -3,9 +3,9 @@
  * it. The reviewer is another person.
  */
 import {
-  type ApiKeyEntry,
   type ApprovalEntry,
   hasScope,
+  keyState,
   listKeyMakers,
   type RecordedKey,
   scopesOfRoles,
@@ -13,24 +13,18 @@ import {
   type Users,
   userState,
 } from "../../src/core.ts";
-import type { FeatureAuditor } from "../../src/plugin.ts";
+import type { AuditStates, FeatureAuditor } from "../../src/plugin.ts";
 import { principalsOfKeys } from "../actions/api.ts";
 import { type BreakGlassEntry, breakGlassState } from "./state.ts";
 
 export function createBreakGlassAuditor(): FeatureAuditor {
-  const keys = new Map<string, RecordedKey>();
   /** The emergency approval that the next entry must record; null if none is due. */
   let expected: ApprovalEntry | null = null;
 
-  function foldKey({ change, key, by }: ApiKeyEntry): void {
-    if (change !== "created" || keys.has(key.id)) return;
-    keys.set(key.id, { ...key, created_by: by?.key_id ?? null, expires_at: null, revoked: false });
-  }
-
-  function assertReviewedByOther({ use, by }: BreakGlassEntry, approver: typeof by, users: Users): void {
+  function assertReviewedByOther({ use, by }: BreakGlassEntry, approver: typeof by, state: AuditStates["state"]): void {
     const keyOf = (id: string): RecordedKey | null => {
-      const user = users.get(id);
-      return keys.get(id) ?? (user === undefined ? null : toRecordedKey(user));
+      const user = state(userState).get(id);
+      return state(keyState).get(id) ?? (user === undefined ? null : toRecordedKey(user));
     };
     const people = ({ principal, key_id }: typeof by): string[] => [
       principal,
@@ -46,13 +40,12 @@ export function createBreakGlassAuditor(): FeatureAuditor {
       expected = null;
       if (vote !== null && (entry.type !== "break_glass" || entry.change !== "used"))
         throw new RangeError(`the entry before is an emergency approval of ${vote.action_id}, which nothing records`);
-      if (entry.type === "api_key") foldKey(entry);
       if (entry.type === "approval" && entry.break_glass) expected = entry;
       if (entry.type !== "break_glass") return;
       if (entry.change === "used") assertUse(entry, vote, state(userState));
       else {
         const approver = state(breakGlassState).all.get(entry.use.id)?.by;
-        if (approver !== undefined) assertReviewedByOther(entry, approver, state(userState));
+        if (approver !== undefined) assertReviewedByOther(entry, approver, state);
       }
     },
   };

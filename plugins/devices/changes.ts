@@ -1,7 +1,6 @@
 /** Enrols devices, records their reports, ends them, and finds those that no longer report. */
 import {
   type Actor,
-  buildKeyEntry,
   canAdministerAgent,
   confirmCredential,
   type CoreHost,
@@ -143,13 +142,11 @@ export async function enrolDevice(
       scopes: SCOPE_PRESETS.agent,
       agent_id: agentOf(options, user_id),
       owner: principal,
-      now: tx.now,
     });
-    await tx.insertKey(minted.row);
     const by = toActor(person.key, principal);
     // Record no creator: a key has at most its creator's rights, but the configuration permits this enrolment.
-    tx.record(buildKeyEntry("created", minted.row, tx.now, null));
-    record(tx, { id, key_id: minted.row.id, owner: principal, machine }, { change: "enrolled" }, by);
+    tx.recordKey("created", minted.key, null);
+    record(tx, { id, key_id: minted.key.id, owner: principal, machine }, { change: "enrolled" }, by);
     const ended = [];
     for (const each of earlier) ended.push(await end(host, tx, each, by));
     return { device: tx.state(deviceState).get(id) as Device, key: minted.value, endings: ended };

@@ -13,6 +13,7 @@ import {
   countApproversNeeded,
   effectiveRequest,
   encodeEdit,
+  findMemberships,
   type LedgerTransaction,
   hasEnrolled,
   listUses,
@@ -55,7 +56,7 @@ import {
   visibleAction,
   type Voter,
   writeLimitUses,
-  writePastAction,
+  writePastActions,
 } from "../actions/api.ts";
 import { ERRORS } from "./errors.ts";
 import { type EditedValue, editRequest } from "./parameters.ts";
@@ -212,7 +213,7 @@ async function changeRequest(
   });
   await writeLimitUses(tx, listUses(evaluation, { decision, facts: decidedOn }, needs), row.id);
   await tx.removePastAction(row.id);
-  await writePastAction(tx, evaluation, decision.effect, row.id);
+  await writePastActions(tx, findMemberships(evaluation, decision.effect), row.id);
   return changed;
 }
 

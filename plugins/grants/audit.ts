@@ -4,7 +4,6 @@
  */
 import {
   type Actor,
-  type ApiKeyEntry,
   type ApprovalEntry,
   canonicalText,
   computeGrantUse,
@@ -17,11 +16,12 @@ import {
   type GrantFact,
   hasScope,
   type JsonValue,
+  keyState,
   parseEntryTime,
   readUsageName,
   type RedecisionEntry,
   scopesOfRoles,
-  type UserEntry,
+  userState,
 } from "../../src/core.ts";
 import type {
   AuditedDecision,
@@ -58,59 +58,21 @@ interface Use {
   sum: { amount: number; used: number } | null;
 }
 
-interface Grantor {
-  scopes: readonly string[];
-  isBound: boolean;
-  expires_at: number;
-  hasEnded: boolean;
-  /** Credential ids of the passkeys. */
-  passkeys: readonly string[];
+/** Throws RangeError unless the credential can vote and create grants at this time. */
+function assertMayGrant(state: AuditStates["state"], { key_id, principal }: Actor, at: number): void {
+  const scopes = scopesOfGrantor(state, key_id, at);
+  if (scopes === null) throw new RangeError(`${principal} was not allowed to create grants at that time`);
+  for (const scope of ["approvals:decide", "grants:write"] as const)
+    if (!hasScope(scopes, scope)) throw new RangeError(`${principal} lacked the scope ${scope}`);
 }
 
-/** The credentials that could create grants, as of the entry that was applied last. */
-interface Grantors {
-  fold(entry: EntryBody): void;
-  /** Throws RangeError unless the credential could vote and create grants at this time. */
-  assertMayGrant(actor: Actor, at: number): void;
-  /** Returns true if the credential's user has the passkey. */
-  hasPasskey(actor: Actor, passkey: string): boolean;
-}
-
-function createGrantors(): Grantors {
-  const grantors = new Map<string, Grantor>();
-  return {
-    fold(entry) {
-      if (entry.type === "api_key") {
-        const { change, key }: ApiKeyEntry = entry;
-        const { scopes, agent_id } = key;
-        const expires_at = key.expires_at === null ? Infinity : parseEntryTime(key.expires_at);
-        grantors.set(key.id, {
-          scopes,
-          isBound: agent_id !== null,
-          expires_at,
-          hasEnded: change === "revoked",
-          passkeys: [],
-        });
-      } else if (entry.type === "user") {
-        const { id, roles, ended_at, passkeys }: UserEntry["user"] = entry.user;
-        const user = {
-          scopes: scopesOfRoles(roles),
-          isBound: false,
-          expires_at: Infinity,
-          hasEnded: ended_at !== null,
-        };
-        grantors.set(id, { ...user, passkeys: passkeys.map((passkey) => passkey.id) });
-      }
-    },
-    assertMayGrant({ key_id, principal }, at) {
-      const grantor = grantors.get(key_id);
-      if (grantor === undefined || grantor.hasEnded || grantor.isBound || grantor.expires_at <= at)
-        throw new RangeError(`${principal} was not allowed to create grants at that time`);
-      for (const scope of ["approvals:decide", "grants:write"] as const)
-        if (!hasScope(grantor.scopes, scope)) throw new RangeError(`${principal} lacked the scope ${scope}`);
-    },
-    hasPasskey: ({ key_id }, passkey) => grantors.get(key_id)?.passkeys.includes(passkey) === true,
-  };
+/** Returns null if the key is bound to an agent, or if the key or user does not exist or has ended. */
+function scopesOfGrantor(state: AuditStates["state"], id: string, at: number): readonly string[] | null {
+  const user = state(userState).get(id);
+  if (user !== undefined) return user.ended_at === null ? scopesOfRoles(user.roles) : null;
+  const key = state(keyState).get(id);
+  if (key === undefined || key.agent_id !== null || key.revoked_at !== null) return null;
+  return (key.expires_at ?? Infinity) > at ? key.scopes : null;
 }
 
 /** Throws RangeError unless the terms in a decision equal those of the grant's entry. */
@@ -137,7 +99,8 @@ class GrantAuditor implements FeatureAuditor {
   private grants = NO_GRANTS;
   /** All grants with their original terms, keyed by id. Includes those that the service has evicted. */
   private readonly everyGrant = new Map<string, Grant>();
-  private readonly grantors = createGrantors();
+  /** Returns states before the entry that is being checked. */
+  private state: AuditStates["state"] = (fold) => fold.initial;
   /** Grants that were created with a vote whose entry has not been applied yet, keyed by action id. */
   private readonly awaited = new Map<string, Grant>();
   private readonly uses = new Map<string, Use>();
@@ -150,12 +113,12 @@ class GrantAuditor implements FeatureAuditor {
   };
 
   check(entry: EntryBody & { seq: number }, { state, placedBar }: AuditStates): void {
+    this.state = state;
     this.grants = state(grantState);
     if (entry.type === "grant") this.foldGrant(entry);
     if (entry.type === "approval") this.foldVote(entry);
     if (entry.type === "decision" || entry.type === "redecision") this.foldDecision(entry, placedBar);
     if (entry.type === "redecision" || entry.type === "approval" || entry.type === "execution") this.foldStatus(entry);
-    this.grantors.fold(entry);
   }
 
   /** Checks that a grant that was created with a vote is for the agent, tool and operation of the approved action. */
@@ -204,7 +167,7 @@ class GrantAuditor implements FeatureAuditor {
   private foldGrant(entry: GrantEntry & { seq: number }): void {
     this.grants = applyGrantEntry(this.grants, entry);
     if (entry.change !== "granted") return;
-    this.grantors.assertMayGrant(entry.by, parseEntryTime(entry.at));
+    assertMayGrant(this.state, entry.by, parseEntryTime(entry.at));
     const grant = this.grants.all.get(entry.grant.id) as Grant;
     this.everyGrant.set(grant.id, grant);
     if (entry.related_action !== null) {
@@ -255,8 +218,9 @@ class GrantAuditor implements FeatureAuditor {
     const end = findGrantEnd(grant, findBar, at);
     if (end !== null) throw new RangeError(`the grant ${fact.id} had ended (${end.cause})`);
     assertTerms(grant, fact);
-    this.grantors.assertMayGrant(grant.by, at);
-    if (fact.self && (grant.passkey === null || !this.grantors.hasPasskey(grant.by, grant.passkey)))
+    assertMayGrant(this.state, grant.by, at);
+    const passkeys = this.state(userState).get(grant.by.key_id)?.passkeys ?? [];
+    if (fact.self && !passkeys.some((passkey) => passkey.id === grant.passkey))
       throw new RangeError(
         `the grant ${fact.id} covers the grantor's own agent, and no passkey that the grantor has signed it`,
       );

@@ -10,10 +10,8 @@ import {
   isBaselinePolicy,
   type LedgerTransaction,
   type ParsedPolicy,
-  type RecordedPolicyChange,
   type PolicyActivation,
   recordCreatedResource,
-  toPolicyChange,
 } from "../../src/core.ts";
 import { assertIfMatch, type Credential, type ErrorKind, Refusal } from "../../src/plugin.ts";
 import type { PolicyRow } from "../../src/storage/index.ts";
@@ -23,7 +21,7 @@ import {
   findPolicy,
   findVersion,
   planPolicySave,
-  savePolicy,
+  toPolicyUpdate,
   type PlannedPolicySave,
 } from "./stored-policies.ts";
 
@@ -113,7 +111,7 @@ export function createPolicy(
       );
     await saveAll(host, tx, [plan], caller, activate, { change: "create", policy: plan.name });
     await recordCreatedResource(tx, caller, call, plan.id);
-    return { row: await readSaved(tx, plan), replayed: false };
+    return { row: await readChanged(tx, plan), replayed: false };
   });
 }
 
@@ -138,14 +136,14 @@ export function updatePolicy(
     }
     const plan = await planPolicySave(tx, read, host);
     await saveAll(host, tx, [plan], caller, activate, { change: "update", policy: row.name });
-    return readSaved(tx, plan);
+    return readChanged(tx, plan);
   });
 }
 
 /** Reads the policy in the batch that wrote it, because it could be deleted before the response is sent. */
-async function readSaved(tx: LedgerTransaction, plan: PlannedPolicySave): Promise<PolicyRow> {
-  const row = await tx.policy(plan.id);
-  if (row === null) throw new Error(`the policy ${plan.id} is missing in the batch that wrote it`);
+async function readChanged(tx: LedgerTransaction, { id }: Pick<PolicyRow, "id">): Promise<PolicyRow> {
+  const row = await tx.policy(id);
+  if (row === null) throw new Error(`the policy ${id} is missing in the batch that wrote it`);
   return row;
 }
 
@@ -177,15 +175,7 @@ async function saveAll(
   );
   await assertMayActivate(host, tx, edits);
   const set = await host.policies.plan(tx, edits);
-  const changes: RecordedPolicyChange[] = [];
-  for (const plan of plans) {
-    const outcome = await savePolicy(tx, plan, caller);
-    const activated = activate && plan.row?.active_version !== plan.version;
-    if (activated)
-      await tx.updatePolicy(plan.id, { managed_by: null, active_version: plan.version, updated_at: tx.now });
-    if (outcome !== "nothing" || activated)
-      changes.push(toPolicyChange(await readSaved(tx, plan), outcome === "version" ? plan.read.digest : null));
-  }
+  const changes = plans.flatMap((plan) => toPolicyUpdate(plan, activate) ?? []);
   await host.policies.commit(tx, set, { kind: "api", ...source }, caller, changes);
   return set.digest;
 }
@@ -210,13 +200,10 @@ export function activatePolicy(
     const set = await host.policies.plan(tx, edits);
     if (row.active_version === targetVersion.version) return row;
     await assertMayActivate(host, tx, edits);
-    const change = { managed_by: null, active_version: targetVersion.version, updated_at: tx.now };
-    const after = { ...row, ...change };
-    await tx.updatePolicy(row.id, change);
-    await host.policies.commit(tx, set, { kind: "api", change: "activate", policy: row.name }, caller, [
-      toPolicyChange(after, null),
-    ]);
-    return after;
+    const policy = { ...row, managed_by: null, active_version: targetVersion.version };
+    const source = { kind: "api", change: "activate", policy: row.name };
+    await host.policies.commit(tx, set, source, caller, [{ policy, text: null }]);
+    return readChanged(tx, row);
   });
 }
 
@@ -259,10 +246,8 @@ async function deactivate(
   caller: Credential,
 ): Promise<PolicyRow> {
   const set = await host.policies.plan(tx, new Map(row.active_version === null ? [] : [[row.name, null]]));
-  const change = { active_version: null, deleted_at, updated_at: tx.now };
-  await tx.updatePolicy(row.id, change);
-  const after = { ...row, ...change };
+  const policy = { ...row, active_version: null, deleted_at };
   const source = { kind: "api", change: deleted_at === null ? "deactivate" : "delete", policy: row.name };
-  await host.policies.commit(tx, set, source, caller, [toPolicyChange(after, null)]);
-  return after;
+  await host.policies.commit(tx, set, source, caller, [{ policy, text: null }]);
+  return readChanged(tx, row);
 }

@@ -1,6 +1,14 @@
-/** Finds policies and versions, plans changes to them and saves them, within a transaction. */
-import type { CoreHost, LedgerTransaction, ParsedPolicy, PolicyDocument } from "../../src/core.ts";
-import { type Credential, Refusal } from "../../src/plugin.ts";
+/** Finds policies and versions, and plans changes to them, within a transaction. */
+import {
+  type ChangedPolicy,
+  type CoreHost,
+  type LedgerTransaction,
+  newPolicy,
+  type ParsedPolicy,
+  type PolicyDocument,
+  type PolicyUpdate,
+} from "../../src/core.ts";
+import { Refusal } from "../../src/plugin.ts";
 import type { PolicyRow, PolicyVersionRow, StorageReader } from "../../src/storage/index.ts";
 
 type Reader = Pick<StorageReader, "policy" | "policyByName" | "policyVersion">;
@@ -65,42 +73,22 @@ export async function planPolicySave(
   return { id: row.id, name, version: row.latest_version + (same ? 0 : 1), outcome, read, row };
 }
 
-/**
- * Saves the policy. Resolves to what was written: a new version, only the policy's row (a deleted policy was restored
- * with its version), or nothing.
- */
-export async function savePolicy(
-  tx: LedgerTransaction,
-  plan: PlannedPolicySave,
-  caller: Credential,
-): Promise<"version" | "row" | "nothing"> {
-  const { id, name, version, row, read } = plan;
-  const isNew = row === null || version !== row.latest_version;
-  if (row === null) {
-    await tx.insertPolicy({
-      id,
-      name,
-      managed_by: null,
-      latest_version: version,
-      active_version: null,
-      deleted_at: null,
-      created_at: tx.now,
-      updated_at: tx.now,
-    });
-  } else if (plan.outcome !== "unchanged") {
-    await tx.updatePolicy(id, { managed_by: null, latest_version: version, deleted_at: null, updated_at: tx.now });
-  }
-  if (!isNew) return plan.outcome === "unchanged" ? "nothing" : "row";
-  await tx.insertPolicyVersion({
-    policy_id: id,
-    version,
-    definition: read.text,
-    yaml: read.yaml,
-    digest: read.digest,
-    created_by: caller.key.id,
-    created_at: tx.now,
-  });
-  return "version";
+/** Returns the policy after the save; null if the save changes nothing. */
+export function toPolicyUpdate(
+  { id, name, version, outcome, row, read }: PlannedPolicySave,
+  activate: boolean,
+): PolicyUpdate | null {
+  const activates = activate && row?.active_version !== version;
+  if (outcome === "unchanged" && !activates) return null;
+  const policy: ChangedPolicy = {
+    ...(row ?? newPolicy(id, name)),
+    managed_by: null,
+    latest_version: version,
+    deleted_at: null,
+  };
+  if (activates) policy.active_version = version;
+  const isNewVersion = row?.latest_version !== version;
+  return { policy, text: isNewVersion ? { definition: read.text, yaml: read.yaml } : null };
 }
 
 export function parseStoredDocument(row: PolicyVersionRow): PolicyDocument {

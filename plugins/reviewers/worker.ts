@@ -16,7 +16,7 @@ import {
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow, EntryRow } from "../../src/storage/index.ts";
-import { createFactReadingHost, isOverdue, matchesLedger, readVerifiedHistory } from "../actions/api.ts";
+import { createFactReadingHost, findMatchingHistory, isOverdue } from "../actions/api.ts";
 import { createReviewCalls } from "./calls.ts";
 import { recordReview } from "./record.ts";
 import { buildReviewRequest, readReviewedAction, type ReviewedAction } from "./request.ts";
@@ -139,11 +139,12 @@ export class ReviewWorker {
     if (row === null || row.erased_at !== null || row.status !== "pending_approval" || isOverdue(row, host.clock()))
       return;
     // A reviewer must judge the request that the ledger recorded, not a request that someone wrote into the store.
-    if (!hasRecordedRequest(row) || !(await matchesLedger(host, host.storage, row)))
+    const history = hasRecordedRequest(row) ? await findMatchingHistory(host, host.storage, row) : null;
+    if (history === null)
       return host.log.error("an action in the store differs from the ledger, so machine reviewers do not see it", {
         action: id,
       });
-    const requestForReview = (await readVerifiedHistory(host.storage, row))?.asked ?? null;
+    const requestForReview = history.asked;
     if (requestForReview === null) return;
     const outstanding = findOutstandingReviewers(requestForReview.reviewers, requestForReview.reviews);
     if (outstanding.length === 0) return;

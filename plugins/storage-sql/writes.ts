@@ -1,12 +1,6 @@
 /** SQL statements for the contract's writes, for any executor that runs them within one transaction. */
 import { sql, type Kysely } from "kysely";
-import {
-  StorageError,
-  type AgentChange,
-  type LedgerHead,
-  type PolicyChange,
-  type StorageTransaction,
-} from "../../src/storage/index.ts";
+import { StorageError, type LedgerHead, type StorageTransaction } from "../../src/storage/index.ts";
 import { prepareActionWrites, createActionWriter } from "./action-writes.ts";
 import { prepareBundleWrites, type BundleReader } from "./bundles.ts";
 import { prepareDeliveryWrites, createDeliveryWriter } from "./deliveries.ts";
@@ -19,7 +13,7 @@ import { createPastActionWriter, preparePastActionWrites } from "./past-actions.
 import { createReader, HASH_BYTES, type ReadStatements } from "./queries.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
+import { param, params, prepare, prepareInsert, type SqlExecutor } from "./statement.ts";
 import { createStatusChangeCollector, type StatusChangeCollector } from "./sums.ts";
 
 export type WriteStatements = ReturnType<typeof prepareWrites>;
@@ -70,9 +64,17 @@ export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "typ
         .where((eb) => eb.or([eb("last_used_at", "is", null), eb("last_used_at", "<", param<number>("at"))])),
     ),
     insertAgent: prepareInsert(db, "agents", schema.AGENT_COLUMNS),
-    updateAgent: agentUpdates(db),
+    updateAgent: prepare(() =>
+      db
+        .updateTable("agents")
+        .set(params<object>(AGENT_CHANGES))
+        .where("id", "=", param("id"))
+        .where("version", "=", param("if_version")),
+    ),
     insertPolicy: prepareInsert(db, "policies", schema.POLICY_COLUMNS),
-    updatePolicy: policyUpdates(db),
+    updatePolicy: prepare(() =>
+      db.updateTable("policies").set(params<object>(POLICY_CHANGES)).where("id", "=", param("id")),
+    ),
     insertPolicyVersion: prepareInsert(db, "policy_versions", schema.POLICY_VERSION_COLUMNS),
     putPolicySet: prepare(() =>
       db
@@ -101,42 +103,10 @@ const AGENT_CHANGES = [
   "metadata",
   "suspended_at",
   "suspended_reason",
+  "version",
   "updated_at",
 ] as const;
-
-function agentUpdates(db: Kysely<Tables>): (change: AgentChange) => Statement {
-  const statements = new Map<string, Statement>();
-  return (change) => {
-    const changed = AGENT_CHANGES.filter((name) => change[name] !== undefined);
-    const shape = changed.join(" ");
-    const statement =
-      statements.get(shape) ??
-      prepare(() =>
-        db
-          .updateTable("agents")
-          .set({ ...params<object>(changed), version: sql`version + 1` })
-          .where("id", "=", param("id"))
-          .where("version", "=", param("if_version")),
-      );
-    statements.set(shape, statement);
-    return statement;
-  };
-}
-
-function policyUpdates(db: Kysely<Tables>): (change: PolicyChange) => Statement {
-  const statements = new Map<string, Statement>();
-  return (change) => {
-    const changed = (["managed_by", "latest_version", "active_version", "deleted_at", "updated_at"] as const).filter(
-      (name) => change[name] !== undefined,
-    );
-    const shape = changed.join(" ");
-    const statement =
-      statements.get(shape) ??
-      prepare(() => db.updateTable("policies").set(params<object>(changed)).where("id", "=", param("id")));
-    statements.set(shape, statement);
-    return statement;
-  };
-}
+const POLICY_CHANGES = ["managed_by", "latest_version", "active_version", "deleted_at", "updated_at"] as const;
 
 type Parts = ReturnType<typeof createReader> &
   ReturnType<typeof createActionWriter> &
@@ -191,16 +161,15 @@ export function createTransaction(
     async insertAgent(row) {
       await db.run(writes.insertAgent, { ...row, allowed_tools: jsonOrNull(row.allowed_tools) });
     },
-    async updateAgent(id, version, change) {
-      const stored =
-        change.allowed_tools === undefined ? change : { ...change, allowed_tools: jsonOrNull(change.allowed_tools) };
-      return (await db.run(writes.updateAgent(change), { ...stored, id, if_version: version })) === 1;
+    async updateAgent(row) {
+      const stored = { ...row, allowed_tools: jsonOrNull(row.allowed_tools), if_version: row.version - 1 };
+      return (await db.run(writes.updateAgent, stored)) === 1;
     },
     async insertPolicy(row) {
       await db.run(writes.insertPolicy, row);
     },
-    async updatePolicy(id, change) {
-      return (await db.run(writes.updatePolicy(change), { ...change, id })) === 1;
+    async updatePolicy(row) {
+      return (await db.run(writes.updatePolicy, row)) === 1;
     },
     async insertPolicyVersion(row) {
       await db.run(writes.insertPolicyVersion, row);

@@ -5,12 +5,12 @@ import {
   userState,
   confirmCredential,
   type CoreHost,
+  keyState,
   type LedgerTransaction,
   sha256Hex,
   toActor,
   utf8,
   type Actor,
-  buildKeyEntry,
   findUser,
   hasEnrolled,
   hasScope,
@@ -170,9 +170,10 @@ export async function deactivateUserWithin(
   const keys = await tx.keys();
   const isTheirs = keysOf(host, before, keys);
   for (const key of keys) {
-    if (key.revoked_at !== null || !isTheirs(key)) continue;
-    await tx.revokeKey(key.id, tx.now);
-    tx.record(buildKeyEntry("revoked", key, tx.now, by));
+    // A key that no entry created has no rights, and must not prevent the deactivation.
+    const isRecorded = tx.state(keyState).has(key.id);
+    if (key.revoked_at !== null || !isRecorded || !isTheirs(key)) continue;
+    tx.recordKey("revoked", key, by);
     revoked_keys.push(key.id);
   }
   await sessions.endAll(tx, before.id, by, "the user was deactivated");

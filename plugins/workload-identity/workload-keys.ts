@@ -3,7 +3,6 @@
  * revocation, rate limits, permits, audits and access reviews work as they do for every other key.
  */
 import {
-  buildKeyEntry,
   type CoreHost,
   findReferredUser,
   type LedgerTransaction,
@@ -48,14 +47,12 @@ export class WorkloadKeys {
       // Ignore keys with the same name that another key created. They do not belong to the workload.
       .filter((key) => key.created_by === null && key.agent_id === agent);
     // Do not compare owners, because the configured reference may refer to another user by now.
-    if (existing.some((key) => key.revoked))
+    if (existing.some((key) => key.revoked_at !== null))
       throw invalidToken(`the key "${name}" was revoked, and with it the workload`);
     const current = existing.find((key) => key.owner === owner);
     if (current !== undefined) return current.id;
-    const { row } = this.host.keys.mint({ name, scopes: SCOPE_PRESETS.agent, agent_id: agent, owner, now: tx.now });
-    await tx.insertKey(row);
-    tx.record(buildKeyEntry("created", row, tx.now, null));
-    return row.id;
+    const { key } = this.host.keys.mint({ name, scopes: SCOPE_PRESETS.agent, agent_id: agent, owner });
+    return tx.recordKey("created", key, null).id;
   }
 }
 

@@ -4,15 +4,18 @@
  * policy set. Memory grows with the number of actions only for actions of plans, and for actions that a grant or a
  * suggested rule allowed.
  */
-import type { AuditedFeatures } from "../contract/audit.ts";
+import type { AuditedFeatures, AuditStates } from "../contract/audit.ts";
 import type { Vault } from "../contract/core-host.ts";
 import type { RowSeals } from "../contract/row-seals.ts";
 import type { StorageCopying } from "../contract/storage.ts";
 import type { LogKeys } from "../domain/log-keys.ts";
 import { tilesBetween } from "../domain/tiles.ts";
+import { keyState } from "../domain/recorded-keys.ts";
+import { registeredAgentState } from "../domain/registered-agents.ts";
 import { userState } from "../domain/users.ts";
 import { auditActions } from "./actions.ts";
 import { auditRows, type Created } from "./audit-rows.ts";
+import { auditDirectory, listKeyWarnings } from "./directory.ts";
 import { ExpectedRows } from "./expected-rows.ts";
 import { auditLedger, type AuditReport } from "./ledger.ts";
 import { createKeysAuditor } from "./log-keys.ts";
@@ -79,17 +82,18 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     (await store.inspect?.())?.forEach(fault),
   );
   if (store.copying !== undefined) await checkCopiedTables(audit, store.copying, ledger.entries);
-  const { directory, policies, auditors, totals, erased } = entries;
+  const { policies, auditors, totals, erased } = entries;
   const now = Math.max(Date.now(), totals.latest);
+  const states = entries.statesAt(now);
   return {
     ...ledger,
     actions,
     erased,
     policySets: policies.sets.size,
-    keys: directory.keys(),
-    agents: directory.agents(),
-    users: entries.statesAt(now).state(userState).size,
-    warnings: [directory.warnings(), ...auditors.map((auditor) => auditor.warnings?.(now) ?? [])].flatMap((list) =>
+    keys: states.state(keyState).size,
+    agents: states.state(registeredAgentState).size,
+    users: states.state(userState).size,
+    warnings: [listKeyWarnings(states), ...auditors.map((auditor) => auditor.warnings?.(now) ?? [])].flatMap((list) =>
       list.slice(0, MAX_WARNINGS),
     ),
     logKeys: signing.logKeys(),
@@ -142,11 +146,12 @@ async function checkActions({ store, entries, options, faults }: TablesAudit): P
 }
 
 async function checkDirectory(audit: TablesAudit): Promise<void> {
-  const { directory, signing, auditors } = audit.entries;
-  await checkCurrent(audit, "the API keys and agents", (fault) => directory.check(fault));
+  const { signing, auditors } = audit.entries;
+  const currentStates = (): AuditStates => audit.entries.statesAt(audit.entries.totals.latest);
+  await checkCurrent(audit, "the API keys and agents", (fault) => auditDirectory(audit.store, currentStates(), fault));
   for (const auditor of auditors)
     await checkCurrent(audit, "the data of features", async (fault) =>
-      auditor.compare?.(audit.store, fault, audit.entries.statesAt(audit.entries.totals.latest)),
+      auditor.compare?.(audit.store, fault, currentStates()),
     );
   await checkCurrent(audit, "the keys that sign", (fault) => signing.check(fault));
 }
@@ -155,7 +160,9 @@ async function checkPolicies(audit: TablesAudit): Promise<void> {
   const { options } = audit;
   const { policies } = audit.entries;
   await checkCurrent(audit, "the policies", (fault) =>
-    policies.check(fault, (done, total) => options.progress?.("policy sets", done, total)),
+    policies.check(audit.entries.statesAt(audit.entries.totals.latest), fault, (done, total) =>
+      options.progress?.("policy sets", done, total),
+    ),
   );
 }
 

@@ -7,13 +7,9 @@ import type {
   PastActionRef,
   StorageCopying,
 } from "../contract/storage.ts";
-import {
-  type ActionHistory,
-  findHistoryTime,
-  findDifferingColumns,
-  readActionHistory,
-} from "../domain/action-history.ts";
+import { type ActionHistory, findHistoryTime, readActionHistory } from "../domain/action-history.ts";
 import type { RecordedAction } from "../domain/action-columns.ts";
+import { findDifferingColumns } from "../domain/differing-columns.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { effectiveRequest } from "../domain/edited-request.ts";
 import type { DecisionEntry } from "../domain/entries.ts";

@@ -8,7 +8,6 @@ import type { StatesReader } from "../contract/states.ts";
 import { DIRECTORY_FOLDS } from "../identity/directory.ts";
 import { States } from "../ledger/states.ts";
 import type { LedgerTotals } from "./actions.ts";
-import { DirectoryAuditor } from "./directory.ts";
 import type { KeysAuditor } from "./log-keys.ts";
 import { PoliciesAuditor } from "./policies.ts";
 import type { AuditedStore, EntryBody, ReportFault } from "./report.ts";
@@ -16,7 +15,6 @@ import type { AuditedStore, EntryBody, ReportFault } from "./report.ts";
 const PAGE_SIZE = 256;
 
 export class ExpectedRows {
-  readonly directory: DirectoryAuditor;
   readonly policies: PoliciesAuditor;
   readonly signing: KeysAuditor;
   readonly totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
@@ -51,7 +49,6 @@ export class ExpectedRows {
     this.store = store;
     this.signing = signing;
     this.fault = reportFault;
-    this.directory = new DirectoryAuditor(store);
     this.policies = new PoliciesAuditor(store);
     this.origin = origin;
   }
@@ -87,7 +84,6 @@ export class ExpectedRows {
     this.next = row.seq + 1;
     try {
       this.checkColumns(row, body);
-      this.directory.fold(row, body);
       this.policies.fold(row, body);
       this.checkFeatures(row, body);
       this.signing.fold(row, body);

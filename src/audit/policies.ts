@@ -1,13 +1,15 @@
 /** Compares policies, their versions and policy sets with the entries that created, changed and activated them. */
-import type { EntryRow, PolicyRow, PolicyVersionRow } from "../contract/storage.ts";
+import type { StatesReader } from "../contract/states.ts";
+import type { EntryRow, PolicyRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/time.ts";
 import { canonicalText } from "../domain/canonical.ts";
-import type { RecordedPolicyChange, PolicySetEntry } from "../domain/entries.ts";
+import type { PolicySetEntry } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { JsonValue } from "../domain/json.ts";
 import { compilePolicySet, emptyPolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { parsePolicies } from "../domain/policy/parse/parse.ts";
 import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
+import { findActivatedSet, type RecordedPolicy, recordedPolicyState } from "../domain/recorded-policies.ts";
 import {
   prefixFaults,
   reportDifferences,
@@ -20,13 +22,6 @@ import {
 /** Number of cached compiled sets. */
 const MAX_CACHED_SETS = 16;
 
-interface KnownPolicy {
-  last: RecordedPolicyChange;
-  created_at: number;
-  updated_at: number;
-  versions: Map<number, Pick<PolicyVersionRow, "digest" | "created_by" | "created_at">>;
-}
-
 interface KnownSet {
   created_at: number;
   /** Canonical JSON of the set; null if an entry contains only the digest of the set. */
@@ -36,7 +31,6 @@ interface KnownSet {
 export class PoliciesAuditor {
   private readonly store: AuditedStore;
   readonly sets = new Map<string, KnownSet>();
-  private readonly policies = new Map<string, KnownPolicy>();
   private readonly storedBy = new Set<string>();
   private readonly compiledSets = new Map<string, Promise<CompiledPolicySet | null>>();
 
@@ -50,30 +44,44 @@ export class PoliciesAuditor {
     if (digest !== null && !this.sets.has(digest))
       this.sets.set(digest, { created_at: parseEntryTime(at), source: null });
     if (type === "decision") return;
-    const { changes, source, previous, by } = body as unknown as PolicySetEntry;
-    const set = digest === null ? undefined : this.sets.get(digest);
-    if (set !== undefined && previous !== digest) set.source = canonicalText(source);
-    for (const change of changes) this.applyChange(change, parseEntryTime(at), by?.key_id ?? null);
+    const entry = body as unknown as PolicySetEntry;
+    const activated = findActivatedSet(entry);
+    if (activated !== null) Object.assign(this.sets.get(activated.digest) as KnownSet, { source: activated.source });
+    for (const { id } of entry.changes)
+      if (entry.by !== null) this.storedBy.add(JSON.stringify([id, entry.by.key_id, parseEntryTime(at)]));
   }
 
-  async check(reportFault: ReportFault, progress: (done: number, total: number) => void): Promise<void> {
+  /** @param states the states after the newest entry */
+  async check(
+    { state }: Pick<StatesReader, "state">,
+    reportFault: ReportFault,
+    progress: (done: number, total: number) => void,
+  ): Promise<void> {
     const members = await this.checkSets(reportFault, progress);
     const { policy_set } = await this.store.head();
     const document = policy_set === null ? null : await this.documentOf(policy_set);
     if (policy_set !== null && document === null) return;
     const active = new Map((document?.policies ?? []).map(({ policy, version }) => [policy, version]));
+    const recorded = state(recordedPolicyState);
     const rows = await this.store.policies();
     for (const row of rows) {
       const subject = `the policy ${row.name}`;
       await reportUnreadableData(subject, reportFault, () =>
-        this.checkPolicy(row, active.get(row.name) ?? null, members, prefixFaults(subject, reportFault)),
+        this.checkPolicy(row, recorded.get(row.id), members, prefixFaults(subject, reportFault)),
       );
     }
-    const [ids, names] = [new Set(rows.map(({ id }) => id)), new Set(rows.map(({ name }) => name))];
-    for (const [id, { last }] of this.policies)
-      if (!ids.has(id)) reportFault(`the policy ${last.name} is in the ledger but not in the store`);
-    for (const name of active.keys())
-      if (!names.has(name)) reportFault(`the policy ${name} is active but not in the store`);
+    const ids = new Set(rows.map(({ id }) => id));
+    for (const [id, { row }] of recorded) {
+      const report = prefixFaults(`the policy ${row.name}`, reportFault);
+      if (!ids.has(id)) report("it is in the ledger but not in the store");
+      const version = active.get(row.name) ?? null;
+      if (row.active_version !== version)
+        report(
+          `its version ${version} is in the active set, and ${row.active_version} in the entries about the policy`,
+        );
+      active.delete(row.name);
+    }
+    for (const name of active.keys()) reportFault(`the policy ${name} is active but not in the ledger`);
   }
 
   /** Returns null if the stored set is missing or altered. */
@@ -92,21 +100,6 @@ export class PoliciesAuditor {
   /** Returns true if this key stored the policy at this time. */
   wasStoredBy(id: string, keyId: string, at: number): boolean {
     return this.storedBy.has(JSON.stringify([id, keyId, at]));
-  }
-
-  private applyChange(change: RecordedPolicyChange, at: number, by: string | null): void {
-    let history = this.policies.get(change.id);
-    if (history === undefined) {
-      if (change.version !== 1 || change.digest === null)
-        throw new RangeError(`it changes the policy ${change.name}, which no entry stored`);
-      history = { last: change, created_at: at, updated_at: at, versions: new Map() };
-      this.policies.set(change.id, history);
-    }
-    history.last = change;
-    history.updated_at = at;
-    if (change.digest !== null)
-      history.versions.set(change.version, { digest: change.digest, created_by: by, created_at: at });
-    if (by !== null) this.storedBy.add(JSON.stringify([change.id, by, at]));
   }
 
   private async documentOf(digest: string): Promise<PolicySetDocument | null> {
@@ -146,23 +139,18 @@ export class PoliciesAuditor {
 
   private async checkPolicy(
     row: PolicyRow,
-    active: number | null,
+    recorded: RecordedPolicy | undefined,
     members: ReadonlyMap<string, string>,
     reportFault: ReportFault,
   ): Promise<void> {
-    const history = this.policies.get(row.id);
-    if (history === undefined) return reportFault("it is in the store but not in the ledger");
-    const { last, created_at, updated_at } = history;
-    const { name, managed_by, version: latest_version, deleted } = last;
-    const deleted_at = deleted ? updated_at : null;
-    const recorded = { name, managed_by, latest_version, active_version: active, created_at, updated_at, deleted_at };
-    reportDifferences(recorded, row, reportFault);
+    if (recorded === undefined) return reportFault("it is in the store but not in the ledger");
+    reportDifferences(recorded.row, row, reportFault);
     const versions = await this.store.policyVersions(row.id);
     if (versions.length !== row.latest_version)
       reportFault(`it has ${versions.length} versions, but its latest version is ${row.latest_version}`);
     for (const version of versions) {
       const report = prefixFaults(`version ${version.version}`, reportFault);
-      const entry = history.versions.get(version.version);
+      const entry = recorded.versions.get(version.version);
       if (entry === undefined) report("it is in the store but not in the ledger");
       else reportDifferences(entry, version, report);
       const member = members.get(memberKey(row.name, version.version));
@@ -171,7 +159,7 @@ export class PoliciesAuditor {
       if (version.yaml !== null && digestOfYaml(version.yaml) !== version.digest)
         report("its YAML states a different policy");
     }
-    for (const version of history.versions.keys())
+    for (const version of recorded.versions.keys())
       if (!versions.some((stored) => stored.version === version))
         reportFault(`its version ${version} is not in the store`);
   }

@@ -6,6 +6,7 @@ import {
   type StorageCopying,
   type StorageReader,
 } from "../contract/storage.ts";
+import { findDifferingColumns } from "../domain/differing-columns.ts";
 
 /** A store to audit. Without `copying`, the audit skips the tables that only `copying` can read. */
 export type AuditedStore = StorageReader & { readonly copying?: StorageCopying; inspect?(): Promise<string[]> };
@@ -120,15 +121,31 @@ export function prefixFaults(prefix: string, reportFault: ReportFault): ReportFa
 
 /** Reports each column of `recorded` that differs in `row`. Skips columns that are undefined in `recorded`. */
 export function reportDifferences(recorded: object, row: object, reportFault: ReportFault): void {
-  for (const [column, value] of Object.entries(recorded)) {
-    const stored = (row as EntryBody)[column];
-    if (value === undefined || isSameValue(value, stored)) continue;
-    reportFault(`its ${column} is ${clipValue(stored)} in the store and ${clipValue(value)} in the ledger`);
-  }
+  const [expected, stored] = [recorded as EntryBody, row as EntryBody];
+  for (const column of findDifferingColumns(recorded, row))
+    reportFault(
+      `its ${column} is ${clipValue(stored[column])} in the store and ${clipValue(expected[column])} in the ledger`,
+    );
 }
 
-function isSameValue(a: unknown, b: unknown): boolean {
-  return a === b || (typeof a === "object" && a !== null && JSON.stringify(a) === JSON.stringify(b));
+/**
+ * Compares the row of each recorded id with the columns that entries determine. Does not notice other rows.
+ * @param noun precedes the id in faults
+ */
+export function compareRows(
+  noun: string,
+  recorded: ReadonlyMap<string, object>,
+  find: (id: string) => Promise<object | null>,
+  reportFault: ReportFault,
+): Promise<void> {
+  return forEachConcurrently(recorded, async ([id, columns]) => {
+    const report = prefixFaults(`${noun} ${id}`, reportFault);
+    await reportUnreadableData(`${noun} ${id}`, reportFault, async () => {
+      const row = await find(id);
+      if (row === null) report("it is in the ledger but not in the store");
+      else reportDifferences(columns, row, report);
+    });
+  });
 }
 
 function clipValue(value: unknown): string {

@@ -8,6 +8,7 @@ import type { JsonObject } from "../domain/json.ts";
 import type { Rota } from "../domain/rota.ts";
 import type { Scope } from "../domain/scopes.ts";
 import type { GroupDefinition, GroupSubject } from "../domain/groups.ts";
+import type { KeyColumns } from "../domain/recorded-keys.ts";
 import type { RecordedKey } from "../domain/vote-people.ts";
 import type { OpenActionCanceller } from "./open-action-canceller.ts";
 import type { FactResult, FactCall } from "../domain/policy/decide/fact-reads.ts";
@@ -23,12 +24,12 @@ import type { Gauge } from "./gauge.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
 import type { ErrorKind } from "./errors.ts";
 import type { Credential, ApprovalDelegator, Host, WorkloadIdentity } from "./host.ts";
-import type { AgentFacts, Ledger, LedgerTransaction, Snapshot } from "./ledger.ts";
+import type { AgentFacts, Ledger, LedgerTransaction, NewKey, Snapshot } from "./ledger.ts";
 import type { Channels } from "./messenger.ts";
 import type { Permits } from "./permits.ts";
 import type { Policies } from "./policies.ts";
 import type { Reviewer } from "./reviewer.ts";
-import type { DocumentReads, KeyRow, Storage, StorageReader } from "./storage.ts";
+import type { DocumentReads, Storage, StorageReader } from "./storage.ts";
 import type { RequestTrace } from "./tracer.ts";
 import type { User, Users } from "../domain/users.ts";
 import type { GroupVisibility } from "../domain/visibility.ts";
@@ -46,7 +47,7 @@ export interface Keys {
    */
   recordedKey(id: string): RecordedKey | null;
   /** Returns all keys with this name as recorded in the ledger. As current as `recordedKey`. */
-  recordedKeysNamed(name: string): RecordedKey[];
+  recordedKeysNamed(name: string): KeyColumns[];
   /**
    * Returns true if no user owns the key. Returns false until the first user has enrolled, because until then each key
    * stands for a person. As current as `recordedKey`.
@@ -69,16 +70,14 @@ export interface Keys {
    * @param tx a ledger transaction, or a reader of one snapshot
    */
   rightsOf(tx: RightsReader, id: string): Promise<Rights | null>;
-  /** Creates a key's row and its secret value. The value is stored nowhere else. */
+  /** Creates a key, to be recorded, and its secret value. The value is stored nowhere else. */
   mint(input: {
     name: string;
     scopes: readonly Scope[];
     agent_id?: string | null;
     owner?: string | null;
-    created_by?: string | null;
     expires_at?: number | null;
-    now: number;
-  }): { row: KeyRow; value: string };
+  }): { key: NewKey; value: string };
 }
 
 /** The rights of a key or a user. */

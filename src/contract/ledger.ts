@@ -1,7 +1,17 @@
 /** The ledger's interface for plugins and the rest of the core. */
 import type { voidsVotes } from "../domain/action-columns.ts";
-import type { ChangeEntry, DecisionEntry, EntryBody, ErasingEntry } from "../domain/entries.ts";
+import type {
+  Actor,
+  AgentEntry,
+  ApiKeyEntry,
+  ChangeEntry,
+  DecisionEntry,
+  EntryBody,
+  ErasingEntry,
+  PolicySetEntry,
+} from "../domain/entries.ts";
 import type { Fold } from "../domain/fold.ts";
+import type { PolicyText } from "../domain/recorded-policies.ts";
 import type { LogKeyProof } from "../domain/log-keys.ts";
 import type { Attributes, Facts } from "../domain/policy/policy-types.ts";
 import type { BarTarget, PlacedBar } from "./bar.ts";
@@ -12,21 +22,28 @@ import type { ActivePolicies } from "./active-policies.ts";
 import type {
   ActionRow,
   ActionWrites,
+  AgentRow,
   ApprovalRow,
   ChangedContent,
   DecidedContent,
+  DirectoryWrites,
   DocumentReads,
   DocumentWrites,
   EntryRow,
   IdempotencyLookup,
+  KeyRow,
   LedgerHead,
   HistorySpan,
   LimitSpan,
+  PolicyWrites,
   StorageTransaction,
 } from "./storage.ts";
 
-/** Every entry except those that change an action, which an `ActionRecorder` records. */
-export type RecordableEntry = Exclude<EntryBody, ChangeEntry | ErasingEntry>;
+/** An entry that a `RegistryRecorder` records. */
+export type RegistryEntry = ApiKeyEntry | AgentEntry | PolicySetEntry;
+
+/** Every entry except those that determine rows, which an `ActionRecorder` or a `RegistryRecorder` records. */
+export type RecordableEntry = Exclude<EntryBody, DecisionEntry | ChangeEntry | ErasingEntry | RegistryEntry>;
 
 /** An entry as it was recorded, before it was encoded. */
 export interface RecordedEntry {
@@ -42,20 +59,23 @@ export interface AgentFacts extends Pick<Facts, "agent" | "require_registered_ag
 /** The states of folds and the bars at one size of the ledger, and the time. */
 export type Snapshot = Pick<LedgerTransaction, keyof StatesReader | "barFacts" | "placedBar">;
 
-/** The writes of actions and votes, which only an `ActionRecorder` calls. */
-export type RecordedWrites = Omit<ActionWrites, "noteAsked" | "insertIdempotency" | "deleteIdempotency">;
+/** The writes of rows that entries determine. Only an `ActionRecorder` and a `RegistryRecorder` call them. */
+export type RecordedWrites = Omit<
+  ActionWrites & DirectoryWrites & PolicyWrites,
+  "noteAsked" | "insertIdempotency" | "deleteIdempotency" | "touchKey" | "updateAction"
+>;
 
 /** Writes the rows of actions and votes. The columns that an entry determines always follow from it. */
 export interface ActionRecorder {
   /**
-   * Stores the row of a new action. Call it after the action's uses of limits were written. Returns the row.
-   * @param decision the recorded decision
+   * Records the decision on a submission, and stores the action's row. Call it before the rows of the action's limits and
+   * histories are written. Returns the row.
    * @param content the columns for which the entry contains only commitments
    */
-  storeDecision(decision: DecisionEntry & AppendedEntry, content: DecidedContent): ActionRow;
+  recordDecision(entry: DecisionEntry, content: DecidedContent): ActionRow;
   /**
-   * Records an entry about an action, and changes the action's row and votes accordingly. Like `expectChange`, does not
-   * wait for the writes. If the stored row has another status, or its deadline has passed, the batch runs again without
+   * Records an entry about an action, and changes the action's row and votes accordingly. Does not wait for
+   * the writes. If the stored row has another status, or its deadline has passed, the batch runs again without
    * this job. Returns the row after the change, and the new vote, if the entry is one.
    * @param row the action before the entry
    * @param history what earlier entries say about the action's votes; null if the entry cannot make votes void
@@ -78,14 +98,54 @@ export interface ActionRecorder {
   ): Promise<void>;
 }
 
+/** A key before it is recorded. */
+export type NewKey = Omit<KeyRow, "created_by" | "created_at" | "revoked_at" | "last_used_at">;
+
+/** An agent before the change is recorded. */
+export type ChangedAgent = Omit<AgentRow, "registered_seq" | "created_by" | "created_at" | "updated_at">;
+
+/**
+ * Records changes of API keys, agents and policies, and writes their rows accordingly. Does not wait for the
+ * writes, but later statements of the transaction see them.
+ */
+export interface RegistryRecorder {
+  /**
+   * Records that a key was created or revoked. Returns its row after the change. If the stored key was already revoked,
+   * the batch runs again without this job.
+   * @param by the creator or revoker; null if the first start of the service, a command or a configured enrolment
+   *   created the key
+   */
+  recordKey(change: ApiKeyEntry["change"], key: NewKey, by: Actor | null): KeyRow;
+  /**
+   * Records a change of an agent. Returns its row after the change. If the stored row does not have the version before
+   * `agent.version`, the batch runs again without this job.
+   * @param agent the agent after the change
+   */
+  recordAgent(change: AgentEntry["change"], agent: ChangedAgent, by: Actor | null): AgentRow;
+  /**
+   * Records changes of policies or of the active policy set. A set that differs from `entry.previous` becomes active
+   * when the batch commits.
+   * @param texts the texts of the versions that the entry creates, keyed by the id of the policy
+   * @param document canonical JSON of the set; not used if the active set stays
+   */
+  recordPolicies(entry: PolicySetEntry, texts: ReadonlyMap<string, PolicyText>, document: string): void;
+}
+
 /** The transaction that a job uses. Reads return the writes of all earlier jobs in the batch. */
 export interface LedgerTransaction
   extends
     Omit<
       StorageTransaction,
-      "append" | "putCheckpoint" | "head" | keyof DocumentReads | keyof DocumentWrites | keyof RecordedWrites
+      | "append"
+      | "putCheckpoint"
+      | "head"
+      | "updateAction"
+      | keyof DocumentReads
+      | keyof DocumentWrites
+      | keyof RecordedWrites
     >,
-    ActionRecorder {
+    ActionRecorder,
+    RegistryRecorder {
   /** The service's time in milliseconds, read once per batch. Not earlier than the time of the last ledger entry. */
   readonly now: number;
   /** The active policy set, read under the ledger's lock. */
@@ -95,17 +155,11 @@ export interface LedgerTransaction
   /**
    * Canonicalises, numbers and hashes an entry, and adds it to the batch. If a fold reads entries of this type, the
    * epoch increases, so that every process applies the entry and discards its caches. `submittedBy` is the key that submitted the
-   * entry's action. `recordChange` records the entries that change an action. Throws TypeError if no plugin declares the
+   * entry's action. The recorders record entries that determine rows. Throws TypeError if no plugin declares the
    * entry type, if the data does not match the declared schema, or if a plugin's entry contains an action without its
    * submitter.
    */
   record(entry: RecordableEntry, submittedBy?: string): AppendedEntry;
-  /**
-   * Registers a write that must change a row. The job and later jobs do not wait for the write; the batch awaits it
-   * before it commits. If the write resolves to false, the batch runs again without this job. Later statements of the
-   * transaction see the write. Return the row with the change instead of reading it again.
-   */
-  expectChange(write: Promise<boolean>): void;
   /**
    * Reads the credential again under the lock. Rejects with INVALID_CREDENTIAL if the key was revoked or expired after
    * the request was authenticated, with MISSING_CREDENTIAL if the session has ended, and with KEY_ALTERED if the key in
@@ -127,8 +181,6 @@ export interface LedgerTransaction
   barFacts(target: BarTarget): Pick<Facts, "bars">;
   /** Returns the first bar that was placed after the entry `seq` and covers the target; null if there is none. */
   placedBar(target: BarTarget, seq: number): PlacedBar | null;
-  /** Activates this policy set when the batch commits. The job must also record an entry. */
-  activatePolicySet(digest: string): Promise<void>;
   /**
    * Increases the epoch, so that every process re-reads the credentials of its open streams and waiting requests. Use
    * it for a change that no fold reads, such as the end of a session. The job must also record an entry.

@@ -1,6 +1,6 @@
 /** Policies for plugins: read, change and test the active policy set. */
-import type { RecordedPolicyChange } from "../domain/entries.ts";
 import type { PolicyDocument, PolicySetDocument } from "../domain/policy/policy-types.ts";
+import type { ChangedPolicy, PolicyText } from "../domain/recorded-policies.ts";
 import type { ActivePolicies } from "./active-policies.ts";
 import type { Credential } from "./host.ts";
 import type { LedgerTransaction } from "./ledger.ts";
@@ -48,7 +48,7 @@ export interface Policies {
     planned: PlannedPolicySet,
     source: Record<string, string>,
     by: Credential | null,
-    changes: readonly RecordedPolicyChange[],
+    changes: readonly PolicyUpdate[],
   ): Promise<void>;
   /** Returns the state at the committed head, which includes commits of other processes. */
   state(): Promise<PolicyState>;
@@ -60,6 +60,13 @@ export interface Policies {
 export interface PolicyActivation {
   version: number;
   definition: PolicyDocument;
+}
+
+/** A policy after a change. */
+export interface PolicyUpdate {
+  policy: ChangedPolicy;
+  /** The text of the newest version if the change creates that version; else null. */
+  text: PolicyText | null;
 }
 
 export interface PlannedPolicySet {

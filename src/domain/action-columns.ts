@@ -79,9 +79,9 @@ export interface RecordedVote {
 
 /**
  * Returns the columns after the decision on the submission.
- * @param hash the leaf hash of the entry, in hex
+ * @param place the sequence number of the entry, and its leaf hash in hex
  */
-export function decidedColumns(entry: DecisionEntry & { seq: number }, hash: string): RecordedAction {
+export function decidedColumns(entry: DecisionEntry, place: { seq: number; hash: string }): RecordedAction {
   const { decision, submitted_by: submitter } = entry;
   const created_at = parseEntryTime(entry.at);
   return {
@@ -98,8 +98,8 @@ export function decidedColumns(entry: DecisionEntry & { seq: number }, hash: str
     rule: decision.rule,
     policy_version: decision.policy_version,
     policy_hash: entry.policy_set,
-    decision_seq: entry.seq,
-    decision_hash: hash,
+    decision_seq: place.seq,
+    decision_hash: place.hash,
     submitted_by: submitter.key_id,
     submitted_agent: submitter.agent_id,
     submitted_owner: submitter.owner,

@@ -153,7 +153,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
   const first = entries[0];
   if (first?.type !== "decision") return null;
   const { decision } = first;
-  const action = decidedColumns(first, decisionHash);
+  const action = decidedColumns(first, { seq: first.seq, hash: decisionHash });
   const history: ActionHistory = {
     action,
     first,
@@ -411,17 +411,6 @@ function mayStart(status: ActionStatus): boolean {
 export function findHistoryTime({ action, edit, confirmedAt }: ActionHistory): number {
   const decidedAt = edit?.at ?? action.created_at;
   return Math.max(decidedAt, confirmedAt ?? decidedAt);
-}
-
-/**
- * Returns the columns in which `row` differs from `recorded`. Skips columns that are undefined in `recorded`, because
- * the entries do not determine them.
- */
-export function findDifferingColumns(recorded: object, row: object): string[] {
-  const stored = row as Record<string, unknown>;
-  return Object.entries(recorded)
-    .filter(([column, value]) => value !== undefined && stored[column] !== value)
-    .map(([column]) => column);
 }
 
 /**

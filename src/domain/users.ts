@@ -151,7 +151,6 @@ export function toRecordedKey(user: User): RecordedKey {
     owner: principalOfUser(user.id),
     created_by: null,
     expires_at: null,
-    revoked: user.ended_at !== null,
     isUser: true,
   };
 }

@@ -17,7 +17,6 @@ export interface RecordedKey {
   /** Id of the key that created this key; null if the operator created it on the host. */
   created_by: string | null;
   expires_at: number | null;
-  revoked: boolean;
   /** Present if this is a user, who created keys in a session. */
   isUser?: true;
 }

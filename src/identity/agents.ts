@@ -9,12 +9,13 @@ import { Refusal } from "../contract/errors.ts";
 import type { AgentFacts } from "../contract/ledger.ts";
 import type { StatesReader } from "../contract/states.ts";
 import type { AgentRow, LedgerHead, StorageReader } from "../contract/storage.ts";
+import { findDifferingColumns } from "../domain/differing-columns.ts";
 import { principalOfAgent } from "../domain/groups.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { foldName } from "../domain/names.ts";
 import { DEFAULT_REJECTION_HOLDS_MS } from "../domain/policy/parse/bounds.ts";
-import { findAlteredColumns, registeredAgentState, type RegisteredAgent } from "../domain/registered-agents.ts";
+import { digestMetadata, registeredAgentState, type RegisteredAgent } from "../domain/registered-agents.ts";
 import { NO_USERS } from "../domain/users.ts";
 import type { Directory } from "./directory.ts";
 
@@ -63,7 +64,7 @@ export function createAgentService(options: {
       },
       ...(agent === null
         ? {}
-        : { agent: { suspended: agent.suspended, allowed_tools: agent.allowed_tools?.slice() ?? null } }),
+        : { agent: { suspended: agent.suspended_at !== null, allowed_tools: agent.allowed_tools?.slice() ?? null } }),
       ...(options.requireRegistered ? { require_registered_agents: true } : {}),
       ...(rejectionHoldsMs === DEFAULT_REJECTION_HOLDS_MS ? {} : { rejection_holds_ms: rejectionHoldsMs }),
     };
@@ -128,7 +129,8 @@ async function readMetadata(reader: Pick<StorageReader, "agent">, agent: Registe
 
 /** Throws STORE_ALTERED unless the row of an agent matches its entries. */
 export function assertAgentUnaltered(states: AgentStates, row: AgentRow): void {
-  const altered = findAlteredColumns(row, find(states, row.id) ?? undefined);
+  const agent = find(states, row.id);
+  const altered = agent === null ? ["id"] : findDifferingColumns(agent, digestMetadata(row));
   if (altered.length > 0) throw alteredRefusal(row.id, altered);
 }
 

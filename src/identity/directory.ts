@@ -5,18 +5,13 @@
  */
 import type { AuditedFeatures } from "../contract/audit.ts";
 import { StorageError, type EntryRow, type KeyRow, type LedgerHead, type StorageReader } from "../contract/storage.ts";
-import {
-  decodeEntry,
-  type ApiKeyEntry,
-  type EntryBody,
-  type PermitKeyEntry,
-  type UserEntry,
-} from "../domain/entries.ts";
+import { findDifferingColumns } from "../domain/differing-columns.ts";
+import { decodeEntry, type EntryBody, type PermitKeyEntry, type UserEntry } from "../domain/entries.ts";
 import type { Fold } from "../domain/fold.ts";
 import { addFollowedEntry, NO_FOLLOWED_ENTRIES } from "../domain/followed-digest.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { hashLeaf } from "../domain/merkle.ts";
-import { PersistentMap } from "../domain/persistent-map.ts";
+import { type KeyColumns, keyState } from "../domain/recorded-keys.ts";
 import { registeredAgentState } from "../domain/registered-agents.ts";
 import type { RecordedKey } from "../domain/vote-people.ts";
 import { userOfPrincipal } from "../domain/principals.ts";
@@ -32,21 +27,6 @@ interface RecordedPermitKey {
   /** Expiry of the previous permit key. Milliseconds since the epoch. */
   previous_until: number;
 }
-
-const keyState: Fold<PersistentMap<string, RecordedKey>> = {
-  name: "keys",
-  initial: PersistentMap.of(),
-  on: {
-    api_key(keys, { change, key, by }: ApiKeyEntry) {
-      const earlier = keys.get(key.id);
-      // If several entries have the same id, the first entry created the key.
-      if (change === "revoked") return earlier === undefined ? keys : keys.with(key.id, { ...earlier, revoked: true });
-      if (earlier !== undefined) return keys;
-      const expires_at = key.expires_at === null ? null : parseRfc3339(key.expires_at);
-      return keys.with(key.id, { ...key, expires_at, created_by: by?.key_id ?? null, revoked: false });
-    },
-  },
-};
 
 const permitKeyState: Fold<readonly RecordedPermitKey[]> = {
   name: "permit_keys",
@@ -74,7 +54,7 @@ export class Directory {
   private digest = NO_FOLLOWED_ENTRIES;
   private followed = -1;
   /** The recorded key that each compared row equals. Such a row does not have to be compared again. */
-  private readonly unaltered = new WeakMap<KeyRow, RecordedKey>();
+  private readonly unaltered = new WeakMap<KeyRow, KeyColumns>();
 
   /** Types of entries whose features are loaded. */
   private readonly declared: ReadonlySet<string>;
@@ -139,7 +119,7 @@ export class Directory {
   }
 
   /** Returns the keys with this name, including revoked keys. */
-  keysNamed(name: string): RecordedKey[] {
+  keysNamed(name: string): KeyColumns[] {
     return [...this.states.state(keyState).values()].filter((key) => key.name === name);
   }
 
@@ -164,13 +144,10 @@ export class Directory {
     if (recorded === undefined) return ["id"];
     // Cache the result, because every request of a credential checks the same row.
     if (this.unaltered.get(row) === recorded) return [];
-    const { scopes, revoked, ...columns } = recorded;
-    const altered = Object.entries(columns)
-      .filter(([column, value]) => row[column as keyof KeyRow] !== value)
-      .map(([column]) => column);
-    if (scopes.length !== row.scopes.length || scopes.some((scope, i) => scope !== row.scopes[i]))
-      altered.push("scopes");
-    if (revoked && row.revoked_at === null) altered.push("revoked_at");
+    const altered = findDifferingColumns(recorded, row).filter(
+      // The row can be newer than the entries that were read. A key that was revoked in either has no rights.
+      (column) => column !== "revoked_at" || row.revoked_at === null,
+    );
     if (altered.length === 0) this.unaltered.set(row, recorded);
     return altered;
   }

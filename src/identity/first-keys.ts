@@ -2,14 +2,13 @@
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
-import type { Ledger, LedgerTransaction } from "../contract/ledger.ts";
+import type { Ledger } from "../contract/ledger.ts";
 import type { KeyRow, StorageReader } from "../contract/storage.ts";
-import { buildKeyEntry } from "../domain/change-entries.ts";
 import { SCOPE_PRESETS } from "../domain/scopes.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { createEnrolmentLinkRecord, newUser } from "../domain/users.ts";
-import { createKeyRow, type KeyService } from "./keys.ts";
+import { createKey, type KeyService } from "./keys.ts";
 
 /** The agent that the first agent key is bound to. */
 export const FIRST_AGENT = "support-bot";
@@ -34,7 +33,6 @@ export async function ensureAdminKey(
   ledger: Ledger,
   adminKey: string,
   newId: () => string,
-  clock: () => number,
 ): Promise<void> {
   const hash = sha256Hex(utf8(adminKey));
   // Check before the transaction, so that most starts do not write. Check again under the ledger's lock, because
@@ -43,14 +41,8 @@ export async function ensureAdminKey(
   await ledger.transact(async (tx) => {
     if ((await tx.keyByHash(hash)) !== null) return;
     const isNameTaken = (await tx.keys()).some((key) => key.name === "admin" && key.revoked_at === null);
-    await createKey(
-      tx,
-      createKeyRow(newId(), adminKey, {
-        name: isNameTaken ? `admin-${newId().slice(-12)}` : "admin",
-        scopes: SCOPE_PRESETS.admin,
-        now: clock(),
-      }),
-    );
+    const name = isNameTaken ? `admin-${newId().slice(-12)}` : "admin";
+    tx.recordKey("created", createKey(newId(), adminKey, { name, scopes: SCOPE_PRESETS.admin }), null);
   });
 }
 
@@ -64,7 +56,6 @@ export async function createFirstKeys(
   storage: StorageReader,
   ledger: Ledger,
   keys: KeyService,
-  clock: () => number,
   /** The agent that the agent key is bound to; null for an unbound key. */
   agent_id: string | null,
   /** The first user, who gets an enrolment link. Null if signing in is not configured. */
@@ -72,8 +63,8 @@ export async function createFirstKeys(
   show: (keys: FirstKeys) => void,
 ): Promise<void> {
   if ((await storage.keys()).length > 0) return;
-  const admin = keys.mint({ name: "admin", scopes: SCOPE_PRESETS.admin, now: clock() });
-  const agent = keys.mint({ name: "agent", scopes: SCOPE_PRESETS.agent, agent_id, now: clock() });
+  const admin = keys.mint({ name: "admin", scopes: SCOPE_PRESETS.admin });
+  const agent = keys.mint({ name: "agent", scopes: SCOPE_PRESETS.agent, agent_id });
   const link = firstUser === null ? null : randomBytes(32).toString("base64url");
   let wereDisplayed = false;
   await ledger.transact(async (tx) => {
@@ -87,8 +78,8 @@ export async function createFirstKeys(
     }
     if (!wereDisplayed) show({ admin: admin.value, agent: agent.value, link });
     wereDisplayed = true;
-    await createKey(tx, admin.row);
-    await createKey(tx, agent.row);
+    tx.recordKey("created", admin.key, null);
+    tx.recordKey("created", agent.key, null);
     if (firstUser === null || link === null) return;
     const profile = { name: FIRST_ADMIN, roles: ["admin"], groups: [], link: createEnrolmentLinkRecord(link, tx.now) };
     const user = newUser(firstUser.id, tx.now, profile);
@@ -130,20 +121,13 @@ export async function addAdminKey(
   ledger: Ledger,
   keys: KeyService,
   name: string,
-  clock: () => number,
 ): Promise<{ row: KeyRow; value: string }> {
-  const minted = keys.mint({ name, scopes: SCOPE_PRESETS.admin, now: clock() });
-  await ledger.transact(async (tx) => {
-    const namesake = (await tx.keys()).find((key) => key.name === name && key.revoked_at === null);
+  const { key, value } = keys.mint({ name, scopes: SCOPE_PRESETS.admin });
+  const row = await ledger.transact(async (tx) => {
+    const namesake = (await tx.keys()).find((other) => other.name === name && other.revoked_at === null);
     if (namesake !== undefined)
       throw new Refusal("KEY_NAME_TAKEN", `an active key already has the name "${name}"; choose another name`);
-    await createKey(tx, minted.row);
+    return tx.recordKey("created", key, null);
   });
-  return minted;
-}
-
-async function createKey(tx: LedgerTransaction, key: KeyRow): Promise<void> {
-  const row = { ...key, created_at: tx.now };
-  await tx.insertKey(row);
-  tx.record(buildKeyEntry("created", row, tx.now, null));
+  return { row, value };
 }

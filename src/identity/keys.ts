@@ -9,10 +9,12 @@ import { randomBytes } from "node:crypto";
 import { Refusal } from "../contract/errors.ts";
 import type { Groups, Keys, Rights, RightsReader } from "../contract/core-host.ts";
 import type { Credential, Logger, WorkloadIdentity } from "../contract/host.ts";
+import type { NewKey } from "../contract/ledger.ts";
 import type { KeyRow, LedgerHead, StorageReader } from "../contract/storage.ts";
 import { formatKey, checkKeyFormat } from "../domain/api-key.ts";
 import { equalBytes, fromHex, sha256, toHex, utf8 } from "../domain/hash.ts";
 import { principalOfKey, userOfPrincipal } from "../domain/principals.ts";
+import type { KeyColumns } from "../domain/recorded-keys.ts";
 import { ownerAllows } from "../domain/roles.ts";
 import { hasScope, type Scope } from "../domain/scopes.ts";
 import { listKeyMakers } from "../domain/vote-people.ts";
@@ -150,7 +152,7 @@ export class KeyService implements Keys {
     return this.options.directory.key(id);
   }
 
-  recordedKeysNamed(name: string): RecordedKey[] {
+  recordedKeysNamed(name: string): KeyColumns[] {
     return this.options.directory.keysNamed(name);
   }
 
@@ -167,12 +169,10 @@ export class KeyService implements Keys {
     scopes: readonly Scope[];
     agent_id?: string | null;
     owner?: string | null;
-    created_by?: string | null;
     expires_at?: number | null;
-    now: number;
-  }): { row: KeyRow; value: string } {
+  }): { key: NewKey; value: string } {
     const value = formatKey(randomBytes(32));
-    return { value, row: createKeyRow(this.options.newId(), value, input) };
+    return { value, key: createKey(this.options.newId(), value, input) };
   }
 
   async workload(
@@ -316,8 +316,8 @@ function makerLimits({ created_by }: KeyRow, directory: Directory, groups: Group
   });
 }
 
-/** Creates the row of a key with the given value. */
-export function createKeyRow(id: string, value: string, input: Parameters<Keys["mint"]>[0]): KeyRow {
+/** Creates a key with the given value. */
+export function createKey(id: string, value: string, input: Parameters<Keys["mint"]>[0]): NewKey {
   return {
     id,
     name: input.name,
@@ -326,11 +326,7 @@ export function createKeyRow(id: string, value: string, input: Parameters<Keys["
     scopes: [...input.scopes],
     agent_id: input.agent_id ?? null,
     owner: input.owner ?? null,
-    created_by: input.created_by ?? null,
-    created_at: input.now,
     expires_at: input.expires_at ?? null,
-    revoked_at: null,
-    last_used_at: null,
   };
 }
 

@@ -5,14 +5,13 @@
 import { Refusal } from "../contract/errors.ts";
 import type { Credential } from "../contract/host.ts";
 import { PreparationRequired, type LedgerTransaction } from "../contract/ledger.ts";
-import type { PlannedPolicySet, PolicyActivation } from "../contract/policies.ts";
+import type { PlannedPolicySet, PolicyActivation, PolicyUpdate } from "../contract/policies.ts";
 import type { Reaction } from "../contract/reaction.ts";
 import type { PolicyBundle } from "../contract/policy-source.ts";
 import type { PolicyRow, StorageReader } from "../contract/storage.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import { toActor } from "../domain/actor.ts";
-import { toPolicyChange } from "../domain/change-entries.ts";
-import type { RecordedPolicyChange } from "../domain/entries.ts";
+import type { PolicySetEntry } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { JsonValue } from "../domain/json.ts";
 import {
@@ -24,6 +23,7 @@ import {
   precompilePolicySet,
 } from "../domain/policy/compile/compile.ts";
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
+import { type ChangedPolicy, newPolicy, policySetSourceMeta } from "../domain/recorded-policies.ts";
 import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import {
@@ -91,22 +91,19 @@ export async function planPolicySetOrRefuse(
   }
 }
 
-/** Stores, records and activates a planned set. Records nothing if neither the set nor a policy changes. */
+/** Records, stores and activates a planned set. Records nothing if neither the set nor a policy changes. */
 export async function commitPolicySet(
   tx: LedgerTransaction,
   planned: PlannedPolicySet,
   source: Record<string, string>,
   by: Credential | null,
-  changes: readonly RecordedPolicyChange[],
+  changes: readonly PolicyUpdate[],
   reactions: readonly Reaction[],
 ): Promise<void> {
-  const { digest, document, text } = planned;
+  const { digest, document } = planned;
   const isNewSet = digest !== null && digest !== tx.activePolicies.digest;
-  if (isNewSet || changes.length > 0) recordPolicySet(tx, { digest, document, source, by }, changes);
+  if (isNewSet || changes.length > 0) recordPolicySet(tx, { planned, source, by }, changes);
   if (!isNewSet) return;
-  await tx.putPolicySet({ digest, document: text, created_at: tx.now });
-  await tx.putMeta(`policy_set_source:${digest}`, canonicalText(source));
-  await tx.activatePolicySet(digest);
   const actor = by === null ? null : toActor(by.key, by.principal);
   for (const reaction of reactions) await reaction.policiesActivated?.(tx, document, actor);
 }
@@ -116,7 +113,7 @@ export async function findSetSource(
   reader: Pick<StorageReader, "meta">,
   digest: string,
 ): Promise<Record<string, string> | null> {
-  const text = await reader.meta(`policy_set_source:${digest}`);
+  const text = await reader.meta(policySetSourceMeta(digest));
   return text === null ? null : (JSON.parse(text) as Record<string, string>);
 }
 
@@ -155,7 +152,7 @@ export async function recordRefusal(
   if ((await tx.meta(refusedMeta(sourceName))) === refusal) return false;
   await tx.putMeta(refusedMeta(sourceName), refusal);
   const { digest, compiled } = tx.activePolicies;
-  tx.record({
+  const entry: PolicySetEntry = {
     type: "policy_set",
     v: 1,
     at: toRfc3339(tx.now),
@@ -171,7 +168,8 @@ export async function recordRefusal(
     },
     changes: [],
     by: null,
-  });
+  };
+  tx.recordPolicies(entry, new Map(), "");
   return true;
 }
 
@@ -205,7 +203,7 @@ export async function activateBundle(
   const wasRefused = (await readRefusedSource(tx, sourceName)) !== null;
   await assertBaselineLoaded(tx, sourceName, names.baselines);
   assertNoNameConflicts(sourceName, names, bundle, stored);
-  const plan = await planVersions(tx, newId, sourceName, bundle, stored);
+  const plan = await planVersions(tx, newId, bundle, stored);
   const edits = new Map<string, PolicyActivation | null>(
     plan.map(({ row, document }) => [row.name, { version: row.latest_version, definition: document }]),
   );
@@ -227,7 +225,7 @@ export async function activateBundle(
   // An empty folder is also a policy set, which denies everything, and is recorded like any other.
   if (planned.digest === null) planned.text = canonicalText(planned.document as unknown as JsonValue);
   const digest = planned.digest ?? sha256Hex(utf8(planned.text));
-  const changes: RecordedPolicyChange[] = [];
+  const changes: PolicyUpdate[] = [];
   const result: BundleActivation = {
     digest,
     previous: tx.activePolicies.digest,
@@ -241,54 +239,32 @@ export async function activateBundle(
     // The policies have not changed; only the source that manages them has.
     for (const { row } of plan) {
       if (row.managed_by === sourceName) continue;
-      await tx.updatePolicy(row.id, { managed_by: sourceName, updated_at: tx.now });
-      changes.push(toPolicyChange({ ...row, managed_by: sourceName }, null));
+      changes.push({ policy: { ...row, managed_by: sourceName }, text: null });
     }
     await commitPolicySet(tx, { ...planned, digest }, bundle.source, confirmed, changes, reactions);
     return result;
   }
 
-  for (const { row, isNew, changed, document, digest: definitionDigest } of plan) {
-    const now = tx.now;
-    const after = {
-      managed_by: sourceName,
-      latest_version: row.latest_version,
-      active_version: row.latest_version,
-      deleted_at: null,
-      updated_at: now,
-    };
+  for (const { row, newDefinition } of plan) {
     const isUnchanged =
-      !isNew && !changed && row.managed_by === sourceName && row.active_version === row.latest_version;
+      newDefinition === null && row.managed_by === sourceName && row.active_version === row.latest_version;
     if (isUnchanged) continue;
-    if (isNew) await tx.insertPolicy({ ...row, ...after, created_at: now });
-    else await tx.updatePolicy(row.id, after);
-    changes.push(toPolicyChange({ ...row, ...after }, changed ? definitionDigest : null));
-    if (changed) {
-      await tx.insertPolicyVersion({
-        policy_id: row.id,
-        version: row.latest_version,
-        definition: canonicalText(document as unknown as JsonValue),
-        yaml: null,
-        digest: definitionDigest,
-        created_by: confirmed?.key.id ?? null,
-        created_at: now,
-      });
-    }
+    changes.push({
+      policy: { ...row, managed_by: sourceName, active_version: row.latest_version, deleted_at: null },
+      text: newDefinition === null ? null : { definition: newDefinition, yaml: null },
+    });
   }
-  for (const row of dropped) {
-    await tx.updatePolicy(row.id, { active_version: null, updated_at: tx.now });
-    changes.push(toPolicyChange({ ...row, active_version: null }, null));
-  }
+  for (const row of dropped) changes.push({ policy: { ...row, active_version: null }, text: null });
   await commitPolicySet(tx, { ...planned, digest }, bundle.source, confirmed, changes, reactions);
   return result;
 }
 
 interface PlannedVersion {
-  row: PolicyRow;
+  /** The policy with its version in the bundle. */
+  row: ChangedPolicy;
   document: PolicyDocument;
-  digest: string;
-  isNew: boolean;
-  changed: boolean;
+  /** The document as canonical JSON if it becomes a new version; else null. */
+  newDefinition: string | null;
 }
 
 /**
@@ -297,40 +273,18 @@ interface PlannedVersion {
 async function planVersions(
   tx: LedgerTransaction,
   newId: () => string,
-  sourceName: string,
   bundle: PolicyBundle,
   stored: ReadonlyMap<string, PolicyRow>,
 ): Promise<PlannedVersion[]> {
   const plan: PlannedVersion[] = [];
   for (const { document } of bundle.policies) {
-    const digest = sha256Hex(utf8(canonicalText(document as unknown as JsonValue)));
-    const row = stored.get(document.policy);
-    if (row === undefined) {
-      plan.push({
-        document,
-        digest,
-        isNew: true,
-        changed: true,
-        row: {
-          id: newId(),
-          name: document.policy,
-          managed_by: sourceName,
-          latest_version: 1,
-          active_version: null,
-          deleted_at: null,
-          created_at: 0,
-          updated_at: 0,
-        },
-      });
-      continue;
-    }
-    const latest = await tx.policyVersion(row.id, row.latest_version);
-    const changed = latest?.digest !== digest;
+    const definition = canonicalText(document as unknown as JsonValue);
+    const row: ChangedPolicy = stored.get(document.policy) ?? newPolicy(newId(), document.policy);
+    const latest = row.latest_version === 0 ? null : await tx.policyVersion(row.id, row.latest_version);
+    const changed = latest?.digest !== sha256Hex(utf8(definition));
     plan.push({
       document,
-      digest,
-      isNew: false,
-      changed,
+      newDefinition: changed ? definition : null,
       row: { ...row, latest_version: row.latest_version + (changed ? 1 : 0) },
     });
   }

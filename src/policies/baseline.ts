@@ -121,7 +121,7 @@ export function assertNoNameConflicts(
 
 /** Returns true if the policy is active and belongs to the API or to another configured source. */
 export function isOwnedByOther(
-  { active_version, managed_by }: PolicyRow,
+  { active_version, managed_by }: Pick<PolicyRow, "active_version" | "managed_by">,
   sourceName: string,
   sources: readonly string[],
 ): boolean {

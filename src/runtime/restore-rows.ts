@@ -15,7 +15,7 @@ import type { Logger } from "../contract/host.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
 import type { ActionRow, Storage, StorageReader } from "../contract/storage.ts";
 import type { RecordedAction } from "../domain/action-columns.ts";
-import { findDifferingColumns } from "../domain/action-history.ts";
+import { findDifferingColumns } from "../domain/differing-columns.ts";
 import { decodeEntry, type DecisionEntry, type EntryBody } from "../domain/entries.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { JobTransaction } from "../ledger/commit/job-transaction.ts";
@@ -143,8 +143,8 @@ async function restoreUnderLock(
   if (!isChanged && (await areStored(storage, expected))) return false;
   if (isChanged) {
     const { status, updated_at, expires_at, rejection_until } = recorded;
-    await (tx as JobTransaction).updateAction(
-      id,
+    await (tx as JobTransaction).changeAction(
+      row,
       { status: row.status },
       { status, updated_at, expires_at, rejection_until },
     );

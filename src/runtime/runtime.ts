@@ -183,8 +183,7 @@ class ServiceRuntime implements Runtime {
     state.parts = parts;
     checkReferences(config, await parts.users.refreshed(), log);
     if (config.agents === "bound") await warnAboutUnboundKeys(parts.storage, log, clock.now());
-    if (config.admin_key !== null)
-      await ensureAdminKey(parts.storage, parts.ledger, config.admin_key, newId, clock.now);
+    if (config.admin_key !== null) await ensureAdminKey(parts.storage, parts.ledger, config.admin_key, newId);
     return parts;
   }
 
@@ -255,14 +254,13 @@ class ServiceRuntime implements Runtime {
   }
 
   async createFirstKeys(show: (keys: FirstKeys) => void): Promise<void> {
-    const { config, clock, newId } = this.assembly;
+    const { config, newId } = this.assembly;
     const { part } = this.assembly.hosts;
     if (config.admin_key !== null) return;
     await createFirstKeys(
       part("storage"),
       part("ledger"),
       part("keys"),
-      clock.now,
       config.agents === "any" ? null : FIRST_AGENT,
       this.hasPage(SIGN_IN_PATH) ? { id: newId() } : null,
       show,
@@ -270,8 +268,8 @@ class ServiceRuntime implements Runtime {
   }
 
   async createAdminKey(name: string): ReturnType<Runtime["createAdminKey"]> {
-    const { hosts, clock } = this.assembly;
-    const { row, value } = await addAdminKey(hosts.part("ledger"), hosts.part("keys"), name, clock.now);
+    const { hosts } = this.assembly;
+    const { row, value } = await addAdminKey(hosts.part("ledger"), hosts.part("keys"), name);
     return {
       id: row.id,
       name,

@@ -142,8 +142,8 @@ describe("query plans", () => {
     );
     assert.deepEqual(planOf(guarded), ["SEARCH actions USING INDEX actions_by_id (id=?)"]);
     assert.deepEqual(planOf(erasePart.result), ["SEARCH actions USING INDEX actions_by_id (id=?)"]);
-    assert.match(planOf(updatePolicy({ updated_at: 1 })).join(), /^SEARCH policies USING INDEX/);
-    assert.match(planOf(updateAgent({ updated_at: 1 })).join(), /^SEARCH agents USING INDEX/);
+    assert.match(planOf(updatePolicy).join(), /^SEARCH policies USING INDEX/);
+    assert.match(planOf(updateAgent).join(), /^SEARCH agents USING INDEX/);
   });
 
   it("waiting deliveries are found with an index that contains only them, and lists with an index for their filter", () => {

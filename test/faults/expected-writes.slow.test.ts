@@ -11,7 +11,7 @@ import type { ApprovalEntry } from "../../src/domain/entries.ts";
 import { actionEntryFields, NON_VOTE_FIELDS } from "../../src/domain/open-actions.ts";
 import type { JobTransaction } from "../../src/ledger/commit/job-transaction.ts";
 import { actionRow, BASE_TIME } from "../../src/testing/suite/rows.ts";
-import { entry, openLedgerOn } from "../support/ledger.ts";
+import { entry, expectChange, openLedgerOn } from "../support/ledger.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 
 let server: PostgresServer | null = null;
@@ -21,8 +21,8 @@ before(async () => {
 after(() => server?.stop());
 
 const begin = (tx: LedgerTransaction, id: string, started_at = BASE_TIME): Promise<boolean> =>
-  (tx as JobTransaction).updateAction(
-    id,
+  (tx as JobTransaction).changeAction(
+    { id } as ActionRow,
     { status: "allowed" },
     { status: "executing", started_at, updated_at: BASE_TIME },
   );
@@ -59,7 +59,7 @@ async function behind(
       ledger.transact(async (tx) => first(tx).then(() => "answered")),
       ledger.transact(async (tx) => {
         await tx.action("action-2");
-        tx.expectChange(begin(tx, "action-2"));
+        expectChange(tx, begin(tx, "action-2"));
         return "answered";
       }),
     ]);
@@ -75,7 +75,7 @@ async function behind(
 
 test("a write that the store rejects makes only its own job fail", { skip: withoutPostgres }, async () => {
   const { answers, statuses } = await behind(
-    async (tx) => Promise.resolve(tx.expectChange(begin(tx, "action-1", BAD))),
+    async (tx) => Promise.resolve(expectChange(tx, begin(tx, "action-1", BAD))),
     {},
   );
   assert.match(answers[0] ?? "", /it fails/);
@@ -84,7 +84,7 @@ test("a write that the store rejects makes only its own job fail", { skip: witho
 
 test("a conflict is retried, whichever job waits after it", { skip: withoutPostgres }, async () => {
   const { answers, statuses } = await behind(
-    async (tx) => Promise.resolve(tx.expectChange(begin(tx, "action-1", BAD))),
+    async (tx) => Promise.resolve(expectChange(tx, begin(tx, "action-1", BAD))),
     {
       state: "40001",
       failures: 2,
@@ -106,7 +106,7 @@ test(
     const { answers, statuses } = await behind(
       async (tx) => {
         const hangs = new Promise<boolean>(() => undefined);
-        tx.expectChange(hangs);
+        expectChange(tx, hangs);
         // Sends a read after a statement that waits for a row lock.
         const { action } = tx;
         Object.assign(tx, { action: async (id: string) => (await hangs, action(id)) });

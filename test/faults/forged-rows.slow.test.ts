@@ -288,6 +288,8 @@ for (const engine of ENGINES)
           await service.restart();
           assert.equal(await read(), "KEY_ALTERED");
         }
+        const revoked = await service.call("DELETE", `/v1/api-keys/${String(stored["id"])}`, { key: service.admin });
+        assert.equal(revoked.body.code, "KEY_ALTERED");
       }),
     );
 

@@ -114,9 +114,9 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   await tx.revokeKey("key-1", BASE_TIME);
   await tx.touchKey("key-1", BASE_TIME);
   await tx.insertAgent(agentRow(1));
-  await tx.updateAgent("agent-1", 1, { updated_at: BASE_TIME });
+  await tx.updateAgent(agentRow(1, { version: 2 }));
   await tx.insertPolicy(policyRow(1));
-  await tx.updatePolicy("policy-1", { updated_at: BASE_TIME });
+  await tx.updatePolicy(policyRow(1));
   await tx.insertPolicyVersion(policyVersionRow("policy-1", 1));
   await tx.putPolicySet(policySetRow(1));
   const { position: _, ...delivery } = deliveryRow(1);

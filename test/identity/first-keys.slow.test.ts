@@ -2,16 +2,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
-import { SCOPE_PRESETS } from "../../src/domain/scopes.ts";
 import { createFirstKeys, type FirstKeys } from "../../src/identity/first-keys.ts";
-import { createKeyRow, type KeyService } from "../../src/identity/keys.ts";
+import { createKey, type KeyService } from "../../src/identity/keys.ts";
+import { keyState } from "../../src/domain/recorded-keys.ts";
+import { States } from "../../src/ledger/states.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
+import { keyRow } from "../../src/testing/suite/rows.ts";
 import { openLedgerOn } from "../support/ledger.ts";
 
 const keys = {
   mint: (input) => ({
     value: `value of ${input.name}`,
-    row: createKeyRow(input.name, `value of ${input.name}`, input),
+    key: createKey(input.name, `value of ${input.name}`, input),
   }),
 } as Pick<KeyService, "mint"> as KeyService;
 
@@ -35,11 +37,11 @@ async function firstKeysOf(meanwhile: (storage: Storage) => Promise<unknown>): P
       throw new StorageError("conflict", "another was first");
     },
   };
-  const ledger = await openLedgerOn(storage);
+  const ledger = await openLedgerOn(storage, { states: () => States.initial([keyState]) });
   const shown: FirstKeys[] = [];
   const create = async (): Promise<void> => {
     try {
-      await createFirstKeys(storage, ledger, keys, Date.now, null, null, (first) => shown.push(first));
+      await createFirstKeys(storage, ledger, keys, null, null, (first) => shown.push(first));
     } finally {
       await ledger.close();
     }
@@ -54,11 +56,7 @@ test("they are displayed once", async () => {
 });
 
 test("if another process stored its own keys meanwhile, the displayed keys are reported as useless", async () => {
-  const [shown, done] = await firstKeysOf((storage) =>
-    storage.write((tx) =>
-      tx.insertKey(createKeyRow("another", "another value", { name: "another", scopes: SCOPE_PRESETS.admin, now: 0 })),
-    ),
-  );
+  const [shown, done] = await firstKeysOf((storage) => storage.write((tx) => tx.insertKey(keyRow(1))));
   await assert.rejects(done, /the keys displayed here are invalid/);
   assert.equal(shown.length, 1);
 });

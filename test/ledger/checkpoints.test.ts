@@ -61,14 +61,15 @@ async function opened(): Promise<Storage> {
   return storage;
 }
 
-const entry = (name: string): RecordableEntry => ({
-  type: "agent",
-  v: 1,
-  at: "2026-01-01T00:00:00.000Z",
-  change: "updated",
-  agent: { name },
-  by: null,
-});
+const entry = (name: string): RecordableEntry =>
+  ({
+    type: "agent",
+    v: 1,
+    at: "2026-01-01T00:00:00.000Z",
+    change: "updated",
+    agent: { name },
+    by: null,
+  }) as never;
 const add = (ledger: OpenLedger, name: string): Promise<number> =>
   ledger.transact(async (tx) => tx.record(entry(name)).seq);
 

@@ -5,10 +5,10 @@ import { setImmediate } from "node:timers/promises";
 import { Refusal } from "../../src/contract/errors.ts";
 import type { LedgerTransaction } from "../../src/contract/ledger.ts";
 import type { JobTransaction } from "../../src/ledger/commit/job-transaction.ts";
-import { StorageError, nullIfCorrupt } from "../../src/contract/storage.ts";
+import { type ActionRow, StorageError, nullIfCorrupt } from "../../src/contract/storage.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { actionRow, keyRow, BASE_TIME } from "../../src/testing/suite/rows.ts";
-import { entry, openLedgerOn } from "../support/ledger.ts";
+import { entry, expectChange, openLedgerOn } from "../support/ledger.ts";
 
 const READS = ["actionsById", "entriesOfAction", "key"] as const;
 
@@ -46,8 +46,8 @@ const aboutOne = (at: number) => ({
 });
 
 const begin = (tx: LedgerTransaction, id: string): Promise<boolean> =>
-  (tx as JobTransaction).updateAction(
-    id,
+  (tx as JobTransaction).changeAction(
+    { id } as ActionRow,
     { status: "allowed" },
     { status: "executing", started_at: BASE_TIME, updated_at: BASE_TIME },
   );
@@ -80,7 +80,7 @@ test("a job sees what earlier jobs of the batch wrote about the action, its entr
     const row = await tx.action("action-1");
     assert.ok(row?.status === "allowed");
     tx.recordChange(row, null, aboutOne(tx.now));
-    await tx.revokeKey("key-1", BASE_TIME + 5);
+    await (tx as JobTransaction).revokeKey("key-1", BASE_TIME + 5);
     // A job's changes to its own copy of the row have no effect.
     Object.assign(row, { status: "denied" });
   }, history("action-1"));
@@ -144,7 +144,7 @@ test("if the store cannot be read, the batch is refused and none of it is stored
   for (const name of READS) {
     const { storage, ledger, history, statusOf } = await opened();
     storage.faults.failNext(`tx.${name}`, "not-persisted");
-    const start = ledger.transact(async (tx) => tx.expectChange(begin(tx, "action-1")), history("action-1"));
+    const start = ledger.transact(async (tx) => expectChange(tx, begin(tx, "action-1")), history("action-1"));
     await assert.rejects(start, { name: "StorageError" });
     assert.equal(await statusOf("action-1"), "allowed");
     await ledger.close();
@@ -158,9 +158,10 @@ test("a write that changes nothing fails its own job only, whichever job ran aft
     ledger.transact(async (tx) => {
       runs.push("failing");
       // It is allowed, and does not wait.
-      tx.expectChange(
-        (tx as JobTransaction).updateAction(
-          "action-1",
+      expectChange(
+        tx,
+        (tx as JobTransaction).changeAction(
+          { id: "action-1" } as ActionRow,
           { status: "pending_approval" },
           { status: "executing", updated_at: BASE_TIME },
         ),
@@ -171,7 +172,7 @@ test("a write that changes nothing fails its own job only, whichever job ran aft
   );
   const good = ledger.transact(async (tx) => {
     runs.push("good");
-    tx.expectChange(begin(tx, "action-2"));
+    expectChange(tx, begin(tx, "action-2"));
     return Promise.resolve("answered");
   });
   await failing;
@@ -189,7 +190,7 @@ test("a write that is not awaited is stored before its job is answered, or the b
   const waiting = new Promise<void>((resolve) => (isWaiting = resolve));
   const job = ledger.transact(async (tx) => {
     await begin(tx, "action-1");
-    tx.expectChange(late);
+    expectChange(tx, late);
     isWaiting();
   });
   let ended = false;
@@ -203,7 +204,8 @@ test("a write that is not awaited is stored before its job is answered, or the b
   assert.equal(await statusOf("action-1"), "executing");
   const broken = ["action-2", "action-1"].map((id) =>
     ledger.transact(async (tx) => {
-      tx.expectChange(
+      expectChange(
+        tx,
         id === "action-2" ? begin(tx, id) : Promise.reject(new StorageError("unavailable", "it is gone")),
       );
       return Promise.resolve();
@@ -217,7 +219,7 @@ test("a write that is not awaited is stored before its job is answered, or the b
 test("a refusal after a pending write undoes the write", async () => {
   const { ledger, statusOf } = await opened();
   const job = ledger.transact(async (tx) => {
-    tx.expectChange(begin(tx, "action-1"));
+    expectChange(tx, begin(tx, "action-1"));
     return Promise.reject(new Refusal("ACTION_NOT_STARTABLE", "it changed its mind"));
   });
   await assert.rejects(job, /changed its mind/);
@@ -235,7 +237,7 @@ test("a write that is passed after its batch has ended is refused, without an un
   await ledger.transact((tx) => Promise.resolve(void (view = tx)));
   const tx = view as unknown as LedgerTransaction;
   assert.throws(
-    () => tx.expectChange(Promise.reject(new StorageError("unavailable", "the transaction is over"))),
+    () => expectChange(tx, Promise.reject(new StorageError("unavailable", "the transaction is over"))),
     /has ended/,
   );
   await setImmediate();

@@ -4,13 +4,12 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
-import type { RecordableEntry } from "../../src/contract/ledger.ts";
 import { ENTRY_TYPES } from "../../src/domain/entries.ts";
-import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import { createAgentService } from "../../src/identity/agents.ts";
 import { Directory } from "../../src/identity/directory.ts";
 import { type OpenLedger } from "../../src/ledger/index.ts";
 import { States } from "../../src/ledger/states.ts";
+import { agentRow } from "../../src/testing/suite/rows.ts";
 import { storeFolder } from "../faults/children/spawn.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
 
@@ -55,17 +54,17 @@ test("a record after its batch is refused, and returns no hash", async () => {
   await storage.close();
 });
 
-test("a job that moves the head without a record fails alone", async () => {
+test("a job that increases the epoch without a record fails alone", async () => {
   const { ledger, storage } = await opened();
   const done = await Promise.allSettled([
     ledger.transact(async (tx) => tx.record(entry(1)).seq),
-    ledger.transact(async (tx) => tx.activatePolicySet("ab".repeat(32))),
+    ledger.transact(async (tx) => tx.increaseEpoch()),
   ]);
   assert.deepEqual(
     done.map(({ status }) => status),
     ["fulfilled", "rejected"],
   );
-  assert.deepEqual([(await storage.head()).size, (await storage.head()).policy_set], [1, null]);
+  assert.deepEqual([(await storage.head()).size, (await storage.head()).epoch], [1, 1]);
   await ledger.close();
   await storage.close();
 });
@@ -87,18 +86,11 @@ test("an agent's changes by a failed job are not cached", async () => {
     states: () => directory.current(),
     follow: (tx, head) => directory.follow(tx, head),
   });
-  const change = (kind: "registered" | "suspended"): RecordableEntry => ({
-    type: "agent",
-    v: 1,
-    at: "2026-01-01T00:00:00.000Z",
-    by: null,
-    change: kind,
-    agent: { id: "agent-1", metadata: sha256Hex(utf8("{}")), suspended: kind === "suspended", allowed_tools: null },
-  });
-  await ledger.transact(async (tx) => tx.record(change("registered")));
+  const agent = agentRow(1, { metadata: "{}" });
+  await ledger.transact(async (tx) => tx.recordAgent("registered", agent, null));
   await assert.rejects(
     ledger.transact(async (tx) => {
-      tx.record(change("suspended"));
+      tx.recordAgent("suspended", { ...agent, version: 2, suspended_at: tx.now }, null);
       assert.equal((await tx.agentFacts("agent-1")).agent?.suspended, true, "inside it is");
       throw new Error("lost");
     }),

@@ -2,11 +2,12 @@
 import { randomUUID } from "node:crypto";
 import type { Vault } from "../../src/contract/core-host.ts";
 import type { Storage } from "../../src/contract/storage.ts";
-import type { RecordableEntry } from "../../src/contract/ledger.ts";
+import type { LedgerTransaction, RecordableEntry } from "../../src/contract/ledger.ts";
 import { formatVkey, type NoteSigner } from "../../src/domain/checkpoint.ts";
 import { equalBytes } from "../../src/domain/hash.ts";
 import { emptyPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
+import type { JobTransaction } from "../../src/ledger/commit/job-transaction.ts";
 import { createLedgerClock, type LedgerClock } from "../../src/ledger/commit/clock.ts";
 import { openLedger, type LedgerOptions, type OpenLedger } from "../../src/ledger/index.ts";
 import { HeadReader } from "../../src/ledger/head-reader.ts";
@@ -56,11 +57,17 @@ export async function openLedgerOn(storage: Storage, options: Partial<LedgerOpti
   });
 }
 
-export const entry = (i: number): RecordableEntry => ({
-  type: "agent",
-  v: 1,
-  at: "2026-01-01T00:00:00.000Z",
-  change: "updated",
-  agent: { i },
-  by: null,
-});
+export const entry = (i: number): RecordableEntry =>
+  ({
+    type: "agent",
+    v: 1,
+    at: "2026-01-01T00:00:00.000Z",
+    change: "updated",
+    agent: { i },
+    by: null,
+  }) as never;
+
+/** Registers a write that no job awaits, as the recorders do. */
+export function expectChange(tx: LedgerTransaction, write: Promise<boolean>): void {
+  (tx as JobTransaction).expectChange(write, "the action a-1");
+}

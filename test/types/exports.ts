@@ -5,6 +5,7 @@
 import { createRuntime, defaultConfig, type Config, type Runtime } from "assent";
 import { createAssent, govern, Pending, type ActionRecord, type Assent } from "assent/client";
 import { definePlugin, defineRoute, Type, type Credential, type Plugin } from "assent/plugin";
+import type { LedgerTransaction } from "assent/core";
 import { createLoggedStorage, type Storage, type StorageLog, type StorageTransaction } from "assent/storage";
 import { createSqlStorage, sqliteDialect, type SqlEngine } from "assent/storage-sql";
 import { memoryStorage, storageSuite, withFaults } from "assent/testing";
@@ -137,6 +138,12 @@ declare const engine: SqlEngine;
 export const levels: Storage[] = [createLoggedStorage(log), createSqlStorage(engine, sqliteDialect)];
 // @ts-expect-error: an engine says what its errors mean
 createSqlStorage({ ...engine, toStorageError: undefined }, sqliteDialect);
+
+// Rows of keys, agents and policies follow from their entries, so a job cannot write them in another way.
+declare const reachable: keyof LedgerTransaction &
+  ("insertKey" | "revokeKey" | "insertAgent" | "updateAgent" | "insertPolicy" | "updatePolicy" | "insertPolicyVersion");
+is<never>()(reachable);
+is<true>()({} as LedgerTransaction extends { recordKey: unknown; touchKey: unknown } ? true : false);
 
 // A storage, and the suite for it.
 export const storage: Storage = withFaults(memoryStorage());

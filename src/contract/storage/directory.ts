@@ -1,47 +1,19 @@
 /** API keys and registered agents. */
+import type { KeyColumns } from "../../domain/recorded-keys.ts";
+import type { RegisteredAgent } from "../../domain/registered-agents.ts";
 
-/** A stored API key. */
-export interface KeyRow {
-  id: string;
-  name: string;
-  /** SHA-256 of the key's value, hex. The value itself is never stored. */
-  hash: string;
+/** A stored API key. The key's value is never stored. */
+export interface KeyRow extends KeyColumns {
   /** First characters of the value, so that people can recognise the key. */
   prefix: string;
-  scopes: string[];
-  agent_id: string | null;
-  owner: string | null;
-  created_by: string | null;
-  created_at: number;
-  expires_at: number | null;
-  revoked_at: number | null;
   /** Time of the last use, accurate to a few minutes; null if the key was never used. */
   last_used_at: number | null;
 }
 
-/** A registered agent. `metadata` is canonical JSON. */
-export interface AgentRow {
-  /** The `agent_id` of the agent's actions. */
-  id: string;
-  name: string;
-  description: string | null;
-  /** Globs of the tools that the agent can use; null for every tool. */
-  allowed_tools: string[] | null;
+export interface AgentRow extends RegisteredAgent {
+  /** Canonical JSON, of which entries contain the digest. */
   metadata: string;
-  suspended_at: number | null;
-  suspended_reason: string | null;
-  /** Version of the row. Starts at 1 and increases with every change. */
-  version: number;
-  /** Sequence number of the entry that registered the agent, which determines the order of lists. Unique. */
-  registered_seq: number;
-  created_by: string | null;
-  created_at: number;
-  updated_at: number;
 }
-
-export type AgentChange = Partial<
-  Pick<AgentRow, "name" | "description" | "allowed_tools" | "metadata" | "suspended_at" | "suspended_reason">
-> & { updated_at: number };
 
 export interface AgentFilter {
   suspended?: boolean;
@@ -69,8 +41,8 @@ export interface DirectoryWrites {
   touchKey(id: string, at: number): Promise<void>;
   insertAgent(row: AgentRow): Promise<void>;
   /**
-   * Compare-and-set: resolves to false and changes nothing unless the stored version is `version`. The change increases
-   * the version by one.
+   * Compare-and-set: replaces the row with this id, except for the members that never change. Resolves to false and
+   * changes nothing unless the stored version is the one before `row.version`.
    */
-  updateAgent(id: string, version: number, change: AgentChange): Promise<boolean>;
+  updateAgent(row: AgentRow): Promise<boolean>;
 }

@@ -1,32 +1,13 @@
 /** Policies, their versions, and the sets of them that were ever active. */
 
-/** A policy of the API or of a policy source, without its definition. */
-export interface PolicyRow {
-  id: string;
-  name: string;
-  /** Name of the policy source that manages the policy; null if the API manages it. */
-  managed_by: string | null;
-  latest_version: number;
-  active_version: number | null;
-  /** Time of the deletion. A deleted policy keeps its name and versions, because recorded decisions refer to them. */
-  deleted_at: number | null;
-  created_at: number;
-  updated_at: number;
-}
+import type { PolicyColumns, PolicyText, PolicyVersionColumns } from "../../domain/recorded-policies.ts";
 
-/**
- * A version of a policy, which is immutable. `definition` is canonical JSON of a PolicyDocument; `digest` its SHA-256,
- * hex. `yaml` is the source that the author wrote, with its comments; null if the policy was sent as JSON, with other
- * policies, or by a policy source.
- */
-export interface PolicyVersionRow {
+export type PolicyRow = PolicyColumns;
+
+/** A version of a policy, which is immutable. */
+export interface PolicyVersionRow extends PolicyVersionColumns, PolicyText {
   policy_id: string;
   version: number;
-  definition: string;
-  yaml: string | null;
-  digest: string;
-  created_by: string | null;
-  created_at: number;
 }
 
 /** A policy set, which is immutable and never deleted. `document` is canonical JSON; `digest` its SHA-256, hex. */
@@ -35,10 +16,6 @@ export interface PolicySetRow {
   document: string;
   created_at: number;
 }
-
-export type PolicyChange = Partial<
-  Pick<PolicyRow, "managed_by" | "latest_version" | "active_version" | "deleted_at">
-> & { updated_at: number };
 
 export interface PolicyReads {
   policy(id: string): Promise<PolicyRow | null>;
@@ -53,7 +30,8 @@ export interface PolicyReads {
 
 export interface PolicyWrites {
   insertPolicy(row: PolicyRow): Promise<void>;
-  updatePolicy(id: string, change: PolicyChange): Promise<boolean>;
+  /** Replaces the row with this id, except for its name and the time of its creation. False if there is none. */
+  updatePolicy(row: PolicyRow): Promise<boolean>;
   insertPolicyVersion(row: PolicyVersionRow): Promise<void>;
   /** Stores a policy set. Does nothing if a row with this digest exists. */
   putPolicySet(row: PolicySetRow): Promise<void>;

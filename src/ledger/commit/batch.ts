@@ -185,13 +185,13 @@ class Batch {
   }
 
   /**
-   * Returns a function that returns true if the head has changed without a new entry. Other processes could not
+   * Returns a function that returns true if the epoch has changed without a new entry. Other processes could not
    * distinguish such a head from a forked history.
    */
   watchHead(): () => boolean {
-    const { policySet, epoch } = this;
+    const { epoch } = this;
     const { length } = this.rows;
-    return () => this.rows.length === length && (this.policySet !== policySet || this.epoch !== epoch);
+    return () => this.rows.length === length && this.epoch !== epoch;
   }
 
   /** Prefetches the rows that the jobs announced, for all jobs at once. */
@@ -248,17 +248,12 @@ class Batch {
         return context.countBounds.isBelow(name, limit, count, { base, size: base + this.rows.length });
       },
       agentFacts: (agentId) => context.agentFacts(tx, agentId, this.states, this.epoch, this.epoch === this.base.epoch),
-      expectChange: (write) => {
+      expectChange: (write, row) => {
         // Prevent an unhandled rejection: the write may fail before it is awaited, and is not awaited after the batch
         // has ended.
         write.catch(() => undefined);
         this.move();
-        this.expected.push(write);
-      },
-      activatePolicySet: (digest) => {
-        this.move();
-        this.policySet = digest;
-        return Promise.resolve();
+        this.expected.push({ write, row });
       },
       increaseEpoch: () => {
         this.move();
@@ -284,6 +279,7 @@ class Batch {
       // Other processes read followed entries when the epoch changes.
       this.epoch += 1;
     }
+    if (entry.type === "policy_set") this.policySet = entry.policy_set;
     this.edge = appendToEdge(this.edge, seq, leafHash);
     this.recorded.push({ seq, body: entry });
     this.rows.push({

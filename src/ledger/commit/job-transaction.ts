@@ -4,18 +4,17 @@
  * the compiler checks each of them.
  */
 import type { AppendedEntry } from "../../contract/host.ts";
-import type { ActionRecorder, LedgerTransaction, RecordedWrites } from "../../contract/ledger.ts";
+import type { ActionRecorder, LedgerTransaction, RecordedWrites, RegistryRecorder } from "../../contract/ledger.ts";
 import type {
   ActionChange,
-  ActionGuard,
-  ActionRow,
   DocumentReads,
   DocumentWrites,
   StorageReader,
   StorageTransaction,
   StorageWrites,
 } from "../../contract/storage.ts";
-import { createActionRecorder } from "./action-recorder.ts";
+import { type ActionChanger, createActionRecorder } from "./action-recorder.ts";
+import { createRegistryRecorder } from "./registry-recorder.ts";
 import type { EntryBody } from "../../domain/entries.ts";
 import type { BatchReads } from "./batch-reads.ts";
 import type { PrefetchedRows } from "./prefetch.ts";
@@ -23,19 +22,31 @@ import type { BatchRows } from "./written-rows.ts";
 
 /**
  * Transaction of a core job. Plugins access documents through their host, which sets the owner of the documents, and
- * write actions through the recorder.
+ * write rows that entries determine through the recorders.
  */
-export type JobTransaction = LedgerTransaction & DocumentReads & DocumentWrites & RecordedWrites;
+export type JobTransaction = LedgerTransaction &
+  DocumentReads &
+  DocumentWrites &
+  RecordedWrites &
+  ActionChanger &
+  Pick<BatchMembers, "expectChange">;
 
-type Withheld = "head" | "append" | "putCheckpoint";
+type Withheld = "head" | "append" | "putCheckpoint" | "updateAction";
 type JobReads = Omit<StorageReader, Withheld>;
-type JobWrites = Omit<StorageWrites, Withheld>;
+type JobWrites = Omit<StorageWrites, Withheld> & ActionChanger;
 /** Members of a job's transaction other than reads and writes of rows. */
 export interface BatchMembers extends Omit<
   LedgerTransaction,
-  keyof StorageReader | keyof StorageWrites | keyof ActionRecorder | "record"
+  keyof StorageReader | keyof StorageWrites | keyof ActionRecorder | keyof RegistryRecorder | "record"
 > {
   record(entry: EntryBody, submittedBy?: string): AppendedEntry;
+  /**
+   * Registers a write that must change a row. The job and later jobs do not wait for the write; the batch awaits it
+   * before it commits. If the write resolves to false, the batch runs again without this job. Later statements of the
+   * transaction see the write.
+   * @param row names the row in the error, such as `the action a-1`
+   */
+  expectChange(write: Promise<boolean>, row: string): void;
 }
 
 interface JobTransactionOptions {
@@ -56,18 +67,13 @@ interface JobTransactionOptions {
  */
 export function createJobTransaction(members: BatchMembers, options: JobTransactionOptions): JobTransaction {
   const writes = writesOf(options);
-  const { now, record, expectChange } = members;
+  const { now, state, record, expectChange } = members;
   return Object.assign(
     members,
     readsOf(options),
     writes,
-    createActionRecorder({
-      now,
-      record,
-      expectChange,
-      writes,
-      changeAction: (row, guard, change) => changeAction(options, row, guard, change),
-    }),
+    createActionRecorder({ now, record, expectChange, writes }),
+    createRegistryRecorder({ now, state, record, expectChange, writes }),
   );
 }
 
@@ -139,23 +145,6 @@ function writesOf(options: JobTransactionOptions): JobWrites {
   return Object.assign(actionWritesOf(options), registryWritesOf(options), otherWritesOf(options));
 }
 
-/**
- * Changes a known row. Remembers the change when the statement is sent, because a later job can read the row before the
- * result arrives. If the result is false, the batch runs again and forgets the change.
- */
-function changeAction(
-  { tx, prefetched, written, wrote }: JobTransactionOptions,
-  row: ActionRow,
-  guard: ActionGuard,
-  change: ActionChange,
-): Promise<boolean> {
-  wrote();
-  prefetched()?.updateAction(row.id);
-  written.touch(row.id);
-  written.updateAction(row.id, change, concernsRejection(change) ? { ...row, ...change } : null);
-  return tx.updateAction(row.id, guard, change);
-}
-
 const concernsRejection = (change: ActionChange): boolean => "rejection_until" in change || "request_hash" in change;
 
 /** Writes of actions, votes and idempotency keys. */
@@ -172,13 +161,14 @@ function actionWritesOf({ tx, prefetched, written, wrote }: JobTransactionOption
       prefetched()?.noteAsked(args[0]);
       return tx.noteAsked(...args);
     },
-    async updateAction(id, guard, change) {
+    // Remembers the change when the statement is sent, because a later job can read the row before the result arrives.
+    // If the result is false, the batch runs again and forgets the change.
+    changeAction(row, guard, change) {
       wrote();
-      prefetched()?.updateAction(id);
-      written.touch(id);
-      const isChanged = await tx.updateAction(id, guard, change);
-      if (isChanged) written.updateAction(id, change, concernsRejection(change) ? await tx.action(id) : null);
-      return isChanged;
+      prefetched()?.updateAction(row.id);
+      written.touch(row.id);
+      written.updateAction(row.id, change, concernsRejection(change) ? { ...row, ...change } : null);
+      return tx.updateAction(row.id, guard, change);
     },
     async eraseAction(id, at) {
       wrote();

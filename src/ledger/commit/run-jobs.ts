@@ -5,7 +5,11 @@ import { StorageError } from "../../contract/storage.ts";
 import { JobTimeoutError, JobFailedError, JobNotPreparedError, type JobOutcome, type QueuedJob } from "./job.ts";
 
 /** A write that the job does not await. */
-export type PendingWrite = Promise<boolean>;
+export interface PendingWrite {
+  write: Promise<boolean>;
+  /** Names the row that the write changes. */
+  row: string;
+}
 
 /** The batch that the jobs write to. */
 interface JobBatch {
@@ -33,34 +37,34 @@ interface JobsDone {
 /** @param late a promise that rejects with JobTimeoutError when the batch exceeds its time limit */
 export async function runJobs(batch: JobBatch, jobs: readonly QueuedJob[], late: Promise<never>): Promise<JobsDone> {
   const outcomes: JobOutcome[] = [];
-  const expecting: { pending: QueuedJob; write: PendingWrite }[] = [];
+  const expecting: ExpectedWrite[] = [];
   let touched = false;
-  /** Awaits the writes that jobs did not await, because a failed or hanging write makes later statements fail, too. */
+  /** Awaits the writes that jobs did not await, because a failed or hanging write makes later jobs fail, too. */
   const awaitWrites = async (): Promise<void> => {
-    for (const { pending, write } of expecting) await assertChanged(pending, write, late);
+    for (const expected of expecting) await assertChanged(expected, late);
   };
   for (const pending of jobs) {
     const view = batch.currentView() ?? (await batch.makeView());
     const unrecorded = batch.watchHead();
     const before = batch.expected.length;
     const expect = (): void => {
-      for (const write of batch.expected.slice(before)) expecting.push({ pending, write });
+      for (const write of batch.expected.slice(before)) expecting.push({ pending, ...write });
     };
     if (pending.timing !== null) pending.timing.startedAt = performance.now();
     try {
       outcomes.push({ pending, value: await Promise.race([pending.job(view), late]).finally(expect) });
-      if (unrecorded()) throw new TypeError("a job that changes the policy set, a key or an agent must record it");
+      if (unrecorded()) throw new TypeError("a job that increases the epoch must record an entry");
     } catch (error) {
-      if (error instanceof StorageError || error instanceof JobTimeoutError) await awaitWrites();
       if (error instanceof PreparationRequired && !batch.changed) {
         // Continue with the other jobs. If each unprepared job made the batch run again, the batch would hold the lock
         // for long.
         outcomes.push({ pending, missing: error });
         continue;
       }
-      const fault = batchError(pending, error);
-      if (fault !== null) throw fault;
-      if (!(error instanceof Refusal) || batch.changed) throw new JobFailedError(pending, error);
+      if (!(error instanceof Refusal) || batch.changed) {
+        await awaitWrites();
+        throw batchError(pending, error) ?? new JobFailedError(pending, error);
+      }
       outcomes.push({ pending, refusal: error });
     }
     if (pending.timing !== null) pending.timing.decidedAt = performance.now();
@@ -70,7 +74,12 @@ export async function runJobs(batch: JobBatch, jobs: readonly QueuedJob[], late:
   return { outcomes, touched, awaitWrites };
 }
 
-async function assertChanged(pending: QueuedJob, write: PendingWrite, late: Promise<never>): Promise<void> {
+interface ExpectedWrite extends PendingWrite {
+  /** The job that sent the write. */
+  pending: QueuedJob;
+}
+
+async function assertChanged({ pending, write, row }: ExpectedWrite, late: Promise<never>): Promise<void> {
   let changed: boolean;
   try {
     changed = await Promise.race([write, late]);
@@ -78,7 +87,7 @@ async function assertChanged(pending: QueuedJob, write: PendingWrite, late: Prom
     throw batchError(pending, error) ?? new JobFailedError(pending, error);
   }
   if (!changed)
-    throw new JobFailedError(pending, new Error("a row did not change although the ledger's lock was held"));
+    throw new JobFailedError(pending, new Error(`${row} did not change although the ledger's lock was held`));
 }
 
 /** Returns the error that ends the batch; null if only the job fails. */

@@ -304,8 +304,8 @@ export class BatchRows {
   private readonly changed = new Map<string, WrittenAction | null>();
   /** Actions with a write whose result is not known yet. */
   private readonly touched = new Set<string>();
-  /** Rows that this batch wrote for actions that it has not inserted yet. */
-  private readonly early = new Map<string, Pick<WrittenAction, "uses" | "places">>();
+  /** Actions of this batch of which nothing is remembered yet. */
+  private readonly inserted = new Map<string, ActionRow>();
 
   constructor(all: WrittenRows, reader: PastReader, now: number, base: number) {
     this.all = all;
@@ -327,16 +327,15 @@ export class BatchRows {
   }
 
   insertAction(row: ActionRow): void {
-    const rows = this.early.get(row.id) ?? { uses: [], places: [] };
-    this.early.delete(row.id);
     // Later decisions count pending actions and rows of uses and histories only.
-    if (row.status !== "pending_approval" && rows.uses.length + rows.places.length === 0) return;
-    this.changed.set(row.id, { ...withoutRows(row), shown: shownOf(row, rows.places), ...rows });
+    if (row.status !== "pending_approval") this.inserted.set(row.id, row);
+    else this.changed.set(row.id, { ...withoutRows(row), shown: copyShown(row) });
   }
 
   /** Excludes an action from later checks of this batch, before the result of a write is known. */
   touch(id: string): void {
     this.touched.add(id);
+    this.inserted.delete(id);
   }
 
   /** @param row the action after the change; needed if the change concerns a rejection or the request */
@@ -363,7 +362,7 @@ export class BatchRows {
   }
 
   insertLimitUse(row: LimitUseRow): void {
-    this.addRow(row.action_id, (rows) => ({ uses: rows.uses.concat(row) }));
+    this.addRow(row.action_id, ({ uses }) => ({ uses: uses.concat(row) }));
   }
 
   releaseLimitUses(id: string): void {
@@ -371,7 +370,11 @@ export class BatchRows {
   }
 
   insertPastAction(row: PastActionRef): void {
-    this.addRow(row.action_id, (rows) => ({ places: rows.places.concat(row) }));
+    const inserted = this.inserted.get(row.action_id);
+    this.addRow(row.action_id, ({ places, shown }) => ({
+      places: places.concat(row),
+      shown: shown ?? (inserted === undefined ? null : copyShown(inserted)),
+    }));
   }
 
   movePastAction(id: string, at: number): void {
@@ -541,17 +544,11 @@ export class BatchRows {
     if (remembered !== null) this.changed.set(id, { ...remembered, ...work(remembered) });
   }
 
-  /** Adds a row of an action, which the batch may insert later. */
-  private addRow(
-    id: string,
-    add: (rows: Pick<WrittenAction, "uses" | "places">) => Partial<Pick<WrittenAction, "uses" | "places">>,
-  ): void {
-    const remembered = this.find(id);
-    if (remembered !== null) this.changed.set(id, { ...remembered, ...add(remembered) });
-    else {
-      const rows = this.early.get(id) ?? { uses: [], places: [] };
-      this.early.set(id, { ...rows, ...add(rows) });
-    }
+  /** Adds a row of a remembered or inserted action. */
+  private addRow(id: string, add: (action: WrittenAction) => Partial<WrittenAction>): void {
+    const inserted = this.inserted.get(id);
+    if (inserted !== undefined && !this.changed.has(id)) this.changed.set(id, withoutRows(inserted));
+    this.change(id, add);
   }
 }
 

@@ -1,7 +1,6 @@
 /** The write methods of the storage contract, over tables in memory. */
 import type {
   ActionRow,
-  AgentChange,
   AgentRow,
   ApprovalRow,
   EntryRow,
@@ -168,10 +167,11 @@ function createIdentityWrites(t: Tables) {
     insertAgent(row: AgentRow) {
       insert(t.agents, row.id, row, (other) => other.registered_seq === row.registered_seq);
     },
-    updateAgent(id: string, version: number, change: AgentChange) {
-      const row = t.agents.get(id);
-      if (row === undefined || row.version !== version) return false;
-      t.agents.set(id, copyRow({ ...row, ...omitUndefined(change), version: version + 1 }));
+    updateAgent(row: AgentRow) {
+      const stored = t.agents.get(row.id);
+      if (stored?.version !== row.version - 1) return false;
+      const { registered_seq, created_by, created_at } = stored;
+      t.agents.set(row.id, copyRow({ ...row, registered_seq, created_by, created_at }));
       return true;
     },
   };
@@ -182,10 +182,11 @@ function createPolicyWrites(t: Tables) {
     insertPolicy(row: PolicyRow) {
       insert(t.policies, row.id, row, (other) => other.name === row.name);
     },
-    updatePolicy(id: string, change: Partial<PolicyRow>) {
-      const row = t.policies.get(id);
-      if (row !== undefined) t.policies.set(id, copyRow({ ...row, ...omitUndefined(change) }));
-      return row !== undefined;
+    updatePolicy(row: PolicyRow) {
+      const stored = t.policies.get(row.id);
+      if (stored === undefined) return false;
+      t.policies.set(row.id, copyRow({ ...row, name: stored.name, created_at: stored.created_at }));
+      return true;
     },
     insertPolicyVersion(row: PolicyVersionRow) {
       assertExists(t.policies.get(row.policy_id), `policy ${row.policy_id}`);

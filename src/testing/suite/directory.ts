@@ -157,12 +157,15 @@ export function directoryCases(test: DefineCase): void {
       },
     ];
     for (const change of steps) {
-      assert.equal(await storage.write((tx) => tx.updateAgent("agent-1", now.version - 1, change)), false);
-      assert.equal(await storage.write((tx) => tx.updateAgent("agent-1", now.version, change)), true);
-      now = { ...now, ...change, version: now.version + 1 };
+      const after = { ...now, ...change, version: now.version + 1 };
+      for (const version of [now.version, now.version + 2])
+        assert.equal(await storage.write((tx) => tx.updateAgent({ ...after, version })), false);
+      const unchangeable = { registered_seq: 99, created_by: "key-9", created_at: BASE_TIME + 9 };
+      assert.equal(await storage.write((tx) => tx.updateAgent({ ...after, ...unchangeable })), true);
+      now = after;
       assert.deepEqual(await storage.agent("agent-1"), now);
     }
-    assert.equal(await storage.write((tx) => tx.updateAgent("agent-9", 1, { updated_at: BASE_TIME })), false);
+    assert.equal(await storage.write((tx) => tx.updateAgent(agentRow(9, { version: 2 }))), false);
     const reopened = await reopen();
     assert.deepEqual(await reopened.agents({ limit: 9 }), [agentRow(2), now]);
   });
@@ -190,7 +193,7 @@ export function directoryCases(test: DefineCase): void {
     assert.deepEqual(await reopened.policies(), [policyRow(1), managed]);
   });
 
-  test("a change of a policy updates only the members that it contains", async ({ storage }) => {
+  test("a change of a policy replaces everything but its name and the time of its creation", async ({ storage }) => {
     await storage.write(async (tx) => {
       await tx.insertPolicy(policyRow(1));
       await tx.insertPolicy(policyRow(2));
@@ -207,10 +210,10 @@ export function directoryCases(test: DefineCase): void {
     let now = policyRow(1);
     for (const change of steps) {
       now = { ...now, ...change };
-      assert.equal(await storage.write((tx) => tx.updatePolicy("policy-1", change)), true);
+      assert.equal(await storage.write((tx) => tx.updatePolicy({ ...now, name: "another", created_at: 1 })), true);
       assert.deepEqual(await storage.policies(), [now, policyRow(2)]);
     }
-    assert.equal(await storage.write((tx) => tx.updatePolicy("policy-3", { updated_at: BASE_TIME })), false);
+    assert.equal(await storage.write((tx) => tx.updatePolicy(policyRow(3))), false);
   });
 
   test("a policy version never changes", async ({ storage, reopen }) => {

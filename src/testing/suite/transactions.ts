@@ -5,11 +5,13 @@ import { type StorageTransaction } from "../../contract/storage.ts";
 import { readEverything, EMPTY_STORE, writeEverything } from "./everything.ts";
 import {
   actionRow,
+  agentRow,
   appendEntries,
   entryRow,
   headRow,
   keyRow,
   BASE_TIME,
+  policyRow,
   tileRow,
   type DefineCase,
   isStorageError,
@@ -90,10 +92,10 @@ export function transactionCases(test: DefineCase): void {
         assert.equal(await tx.revokeKey("key-1", BASE_TIME), true);
         await tx.touchKey("key-1", BASE_TIME + 9);
         assert.equal(
-          await tx.updateAgent("agent-1", 1, { suspended_at: BASE_TIME + 9, updated_at: BASE_TIME + 9 }),
+          await tx.updateAgent(agentRow(1, { version: 2, suspended_at: BASE_TIME + 9, updated_at: BASE_TIME + 9 })),
           true,
         );
-        assert.equal(await tx.updatePolicy("policy-1", { active_version: 1, updated_at: BASE_TIME + 9 }), true);
+        assert.equal(await tx.updatePolicy(policyRow(1, { active_version: 1, updated_at: BASE_TIME + 9 })), true);
         const waiting = { state: "waiting", attempts: 0 } as const;
         assert.equal(
           await tx.updateDelivery("delivery-1", waiting, { state: "dead", updated_at: BASE_TIME - 1 }),
@@ -155,6 +157,32 @@ export function transactionCases(test: DefineCase): void {
     const steps = log.filter((line) => !line.startsWith("no"));
     assert.deepEqual(steps, Array.from({ length: 10 }, (_, i) => [`begin ${i}`, `end ${i}`]).flat());
     assert.equal(log.length - steps.length, 4);
+  });
+
+  test("statements of a transaction run in the order of their calls, even if none is awaited", async ({ storage }) => {
+    const change = (tx: StorageTransaction, status: "approved" | "denied"): Promise<boolean> =>
+      tx.updateAction("action-1", { status: "pending_approval" }, { status, updated_at: BASE_TIME });
+    const [, , , key, first, second, revocation, action, again, , , revoked] = await storage.write((tx) =>
+      Promise.all([
+        tx.key("key-1").then((key) => key?.revoked_at),
+        tx.insertKey(keyRow(1)),
+        tx.insertAction(actionRow(1, { status: "pending_approval" })),
+        tx.key("key-1").then((key) => key?.revoked_at),
+        change(tx, "approved"),
+        change(tx, "denied"),
+        tx.revokeKey("key-1", BASE_TIME),
+        tx.action("action-1").then((action) => action?.status),
+        tx.revokeKey("key-1", BASE_TIME + 1),
+        tx.putMeta("name", "first"),
+        tx.putMeta("name", "second"),
+        tx.key("key-1").then((key) => key?.revoked_at),
+      ]),
+    );
+    assert.deepEqual(
+      [key, first, second, revocation, action, again, revoked],
+      [null, true, false, true, "approved", false, BASE_TIME],
+    );
+    assert.equal(await storage.meta("name"), "second");
   });
 
   test("of several concurrent compare-and-sets, only one succeeds", async ({ storage }) => {

@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
+import type { AgentRow } from "../../../src/contract/storage.ts";
 import { needs } from "../../support/features.ts";
 import { startService, type Answer, type Service, makeKey as makeKeyOn } from "../../support/service.ts";
 
@@ -107,26 +108,8 @@ test("actions that a crashed service left open at a suspension do not reopen wit
   const [asked, allowed] = [await submit("ask"), await submit("go")];
   // The state after a crash between two jobs.
   await service.runtime.host.ledger.transact(async (tx) => {
-    const row = await tx.agent(bot);
-    await tx.updateAgent(bot, row?.version ?? 0, { suspended_at: tx.now, updated_at: tx.now });
-    const { name, description, allowed_tools, version } = row as NonNullable<typeof row>;
-    tx.record({
-      type: "agent",
-      v: 1,
-      at: new Date(tx.now).toISOString(),
-      change: "suspended",
-      agent: {
-        id: bot,
-        name,
-        description,
-        allowed_tools,
-        suspended: true,
-        suspended_reason: null,
-        metadata: "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
-        version: version + 1,
-      },
-      by: null,
-    });
+    const row = (await tx.agent(bot)) as AgentRow;
+    tx.recordAgent("suspended", { ...row, version: row.version + 1, suspended_at: tx.now }, null);
   });
   assert.equal((await look(asked.id)).status, "pending_approval");
   assert.deepEqual(said(await vote(asked.id)), [409, "NO_LONGER_ALLOWED"]);

@@ -4,7 +4,6 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { buildKeyEntry } from "../../../src/domain/change-entries.ts";
 import { digestEmail } from "../../../src/domain/person-reference.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
 import { auditStore } from "../../../src/testing/index.ts";
@@ -280,16 +279,12 @@ test("once people sign in, a key without an owner cannot approve a person's acti
 });
 
 test("a key whose owner is the name of a person, as in an earlier store, has no rights and is reported", async () => {
-  const { row, value } = service.runtime.host.keys.mint({
+  const { key, value } = service.runtime.host.keys.mint({
     name: "of the past",
     scopes: ["approvals:decide", "actions:read", "actions:submit"],
     owner: "ada",
-    now: service.runtime.host.clock(),
   });
-  await service.runtime.host.ledger.transact(async (tx) => {
-    await tx.insertKey({ ...row, created_at: tx.now });
-    tx.record(buildKeyEntry("created", row, tx.now, null));
-  });
+  await service.runtime.host.ledger.transact(async (tx) => tx.recordKey("created", key, null));
   const id = await submit(service.agent, "two");
   assert.deepEqual(said(await service.call("GET", `/v1/actions/${id}`, { key: value })), [403, "INSUFFICIENT_SCOPE"]);
   const { warnings } = await auditStore(service.storage);

@@ -3,8 +3,11 @@ import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { grantAuditor } from "../../../plugins/grants/audit.ts";
 import type { GrantEntry } from "../../../plugins/grants/entry.ts";
-import { applyGrantEntry, NO_GRANTS } from "../../../plugins/grants/state.ts";
+import { grantState } from "../../../plugins/grants/state.ts";
 import type { PlacedBar } from "../../../src/contract/bar.ts";
+import { keyState } from "../../../src/domain/recorded-keys.ts";
+import { userState } from "../../../src/domain/users.ts";
+import { States } from "../../../src/ledger/states.ts";
 import { person } from "../../support/service.ts";
 
 const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString();
@@ -35,13 +38,15 @@ const FACT = {
 const SCOPES = ["approvals:decide", "grants:write"];
 
 let audit: ReturnType<typeof grantAuditor>;
-let grants = NO_GRANTS;
+let states: States;
 /** A bar of the tool `ci`, and the entry that placed it. */
 let bar: { seq: number; placed: PlacedBar } | null;
 let seq: number;
 
 const key = (scopes: string[], more: object = {}, change = "created") => ({
   type: "api_key",
+  at: at(0),
+  by: null,
   change,
   key: { id: "k", scopes, agent_id: null, expires_at: null, ...more },
 });
@@ -80,9 +85,12 @@ const cancelled = (action_id: string) => ({ type: "approval", at: at(6), action_
 /** The vote that a grant was given with: 49 minutes, as `TERMS`. */
 const VOTED = { id: "g", count: 2, ends_on_failure: false, for_ms: 49 * 60_000, scope: null, sum: null };
 const user = { key_id: "u", principal: "user:u", agent_id: null, owner: person("ada") };
-const userEntry = (passkeys: string[]) => ({
+const userEntry = (passkeys: string[], change = "created") => ({
   type: "user",
-  user: { id: "u", roles: ["approver"], ended_at: null, passkeys: passkeys.map((id) => ({ id })) },
+  confirmed_by: null,
+  at: at(0),
+  change,
+  user: { id: "u", roles: ["approver"], ended_at: null, identities: [{}], passkeys: passkeys.map((id) => ({ id })) },
 });
 const signedVote = (more: object = {}) => ({
   type: "approval",
@@ -103,12 +111,12 @@ const fold = (...bodies: object[]): void => {
     const entry = { seq: seq++, ...body } as unknown as GrantEntry & { seq: number };
     audit.check?.(entry, {
       now: Date.parse(entry.at),
-      state: () => grants as never,
+      state: (state) => states.state(state),
       placedBar: ({ tool }, after) => (bar !== null && tool === "ci" && bar.seq > after ? bar.placed : null),
       coverageOf: () => null,
       origin: "log.example",
     });
-    if (entry.type === "grant") grants = applyGrantEntry(grants, entry);
+    states = states.after(entry);
   }
 };
 const refuses = (expected: RegExp, ...bodies: object[]): void => assert.throws(() => fold(...bodies), expected);
@@ -116,7 +124,7 @@ const refuses = (expected: RegExp, ...bodies: object[]): void => assert.throws((
 beforeEach(() => {
   bar = null;
   audit = grantAuditor();
-  grants = NO_GRANTS;
+  states = States.initial([grantState, keyState, userState]);
   seq = 0;
   fold(key(SCOPES));
 });
@@ -149,7 +157,7 @@ const forged: [string, RegExp, () => object[]][] = [
   [
     "after the key expired",
     /not allowed to create grants/,
-    () => [key(SCOPES, { expires_at: at(4) }), granted(), use("a")],
+    () => [key(SCOPES, { id: "e", expires_at: at(4) }), granted({ by: { ...by, key_id: "e" } }), use("a")],
   ],
   ["that the decision does not name", /does not name/, () => [granted(), use("a", {}, { facts: {} })]],
   [
@@ -165,7 +173,13 @@ const forged: [string, RegExp, () => object[]][] = [
   [
     "of the grantor's own agent after the passkey was removed",
     /no passkey that the grantor has signed it/,
-    () => [userEntry(["pk"]), signedGrant(), signedVote(), userEntry([]), use("a", { by: "user:u", self: true })],
+    () => [
+      userEntry(["pk"]),
+      signedGrant(),
+      signedVote(),
+      userEntry([], "passkey_removed"),
+      use("a", { by: "user:u", self: true }),
+    ],
   ],
   [
     "of the grantor's own agent as if it were another's",
@@ -220,11 +234,11 @@ test("finds a use after a bar that covers it was placed", () => {
 });
 
 test("finds a grant by a credential that could not grant, and a grant that is given or ended twice", () => {
-  fold(key(["approvals:decide"]));
-  refuses(/lacked the scope grants:write/, granted());
-  fold(key(SCOPES, { agent_id: "bot" }));
-  refuses(/not allowed to create grants/, granted({ grant: { ...TERMS, id: "h" } }));
-  fold(key(SCOPES), granted({ grant: { ...TERMS, id: "i" } }));
+  fold(key(["approvals:decide"], { id: "l" }));
+  refuses(/lacked the scope grants:write/, granted({ by: { ...by, key_id: "l" } }));
+  fold(key(SCOPES, { id: "b", agent_id: "bot" }));
+  refuses(/not allowed to create grants/, granted({ grant: { ...TERMS, id: "h" }, by: { ...by, key_id: "b" } }));
+  fold(granted({ grant: { ...TERMS, id: "i" } }));
   refuses(/granted twice/, granted({ grant: { ...TERMS, id: "i" } }));
   fold(granted({ change: "ended", cause: "flag", grant: { ...TERMS, id: "i" } }));
   refuses(/no grant i to end/, granted({ change: "ended", cause: "flag", grant: { ...TERMS, id: "i" } }));
