@@ -247,8 +247,8 @@ export async function recordSubmission(
   if (memberships.length > 0) await prunePastActions(tx);
   const row = recordDecision(host, tx, credential, submission, decided);
   for (const record of records) record();
-  await writeLimitUses(tx, uses, id);
-  await writePastActions(tx, memberships, id);
+  if (uses.length > 0) await writeLimitUses(tx, uses, id);
+  if (memberships.length > 0) await writePastActions(tx, memberships, id);
   await recordCreatedResource(tx, credential, call, id);
   return { row, origin: "created", decided };
 }
