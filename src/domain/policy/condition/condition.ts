@@ -162,14 +162,14 @@ export class Activation {
         context: toCelValue(context),
         // Always set `claims`, so that `has(principal.claims.repository)` is false for an API key instead of an error.
         // Omit unknown attributes, so that a read of them is an error.
-        principal: toCelValue({ claims: {}, ...principal, ...(groups && { groups }), ...(roles && { roles }) }),
-        ...(attributes !== undefined && {
-          agent_groups: toCelValue(attributes.agent_groups),
-          agent_metadata: toCelValue(attributes.agent_metadata),
-        }),
+        principal: toCelValue(Object.assign({ claims: {} }, principal, groups && { groups }, roles && { roles })),
         session: toCelValue({ labels }),
         now: reflect(TimestampSchema, timestampFromMs(this.now)),
       };
+      if (attributes !== undefined) {
+        this.variables["agent_groups"] = toCelValue(attributes.agent_groups);
+        this.variables["agent_metadata"] = toCelValue(attributes.agent_metadata);
+      }
     }
     return this.variables;
   }
