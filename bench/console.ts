@@ -1,7 +1,7 @@
 /**
  * The console's inbox with 10,000 pending requests and 1,000,000 actions, in six tabs at 50 decisions per second: the time to
  * the first list (goal: under 1 s), the time from a key to the next request (goal: under 100 ms), the longest tasks of the
- * tabs (goal: none over 100 ms), nodes, requests per second, and how long decisions of the service take meanwhile.
+ * tabs (goal: none over 100 ms), nodes, requests per second (goal: 1, besides the one that a key needs), and how long decisions of the service take meanwhile.
  * BENCH_STORE names a folder that keeps the filled store for the next run. BENCH_ACTIONS and BENCH_PENDING change its size.
  */
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -222,8 +222,11 @@ try {
   print("longest task of each tab, ms", tasks.map((all) => Math.max(0, ...all).toFixed(0)).join(", "));
   print("tasks over 50 ms / over 100 ms", `${tasks.flat().length} / ${tasks.flat().filter((ms) => ms > 100).length}`);
   report("longest task", Math.max(0, ...tasks.flat()), GOAL_TASK_MS, "ms");
-  const rates = tabs.map(({ sent }, i) => (sent.length - (sentBefore[i] ?? 0)) / seconds);
-  report("most requests of a tab", Math.max(...rates), 1, "per second");
+  const counts = tabs.map(({ sent }, i) => sent.length - (sentBefore[i] ?? 0));
+  const [withKeys = 0, ...others] = counts;
+  report("most requests of a tab without keys", Math.max(...others) / seconds, 1, "per second");
+  // A key reads the request that it opens.
+  report("the tab with keys, besides one per key", (withKeys - keys.length) / seconds, 1, "per second");
   const nodes = await Promise.all(tabs.map(({ page }) => page.evaluate(() => document.querySelectorAll("*").length)));
   report("most nodes of a tab", Math.max(...nodes), 2000, "nodes");
 } finally {

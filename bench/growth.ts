@@ -54,22 +54,49 @@ function withActions(small: number, large: number, pending: (isLarge: boolean) =
   };
 }
 
-/** Places and lifts stops, which remain in the ledger. */
-async function placeStops({ url, key }: Server, count: number): Promise<void> {
-  const post = async (path: string, body: object): Promise<{ id: string }> => {
-    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-    const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
-    if (!response.ok) throw new Error(`${path} was answered with ${response.status} ${await response.text()}`);
-    return (await response.json()) as { id: string };
-  };
+/** Sends `count` bodies by POST, 16 at a time. Calls `then` with each response. */
+async function postAll(
+  server: Server,
+  path: string,
+  count: number,
+  body: (n: number) => object,
+  then: (created: { id: string }) => Promise<unknown> = () => Promise.resolve(),
+): Promise<void> {
   await Promise.all(
     Array.from({ length: 16 }, async (_, worker) => {
-      for (let n = worker; n < count; n += 16) {
-        const { id } = await post("/v1/stop", { tool: `tool-${n}`, reason: "benchmark" });
-        await post(`/v1/stop/${id}/lift`, {});
-      }
+      for (let n = worker; n < count; n += 16) await then(await post(server, path, body(n)));
     }),
   );
+}
+
+async function post({ url, key }: Server, path: string, body: object): Promise<{ id: string }> {
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(`${path} was answered with ${response.status} ${await response.text()}`);
+  return (await response.json()) as { id: string };
+}
+
+/** Grants for many operations of one tool, 20 each, which is the most for one operation. None covers the request. */
+const GRANTS: Shape = {
+  work: { path: "/v1/actions", body: JSON.stringify({ ...granted(0), params: { order: "other" } }) },
+  prepare(data) {
+    const rule = "effect: require_approval\n    approval: { grants: { count: 100, for: 8h } }";
+    writeFileSync(
+      join(prepareData(data), "granted.yaml"),
+      `policy: granted\nrules:\n  - name: asks\n    tool: granted\n    ${rule}\n`,
+    );
+  },
+  change: (server, isLarge) =>
+    postAll(server, "/v1/grants", isLarge ? 1_000 : 20, (n) => ({
+      ...granted(Math.floor(n / 20)),
+      for: "8h",
+      count: 10,
+      scope: `params.order == "o-${n}"`,
+    })),
+};
+
+function granted(n: number): { agent_id: string; tool: string; operation: string } {
+  return { agent_id: "support-bot", tool: "granted", operation: `operation-${n}` };
 }
 
 const SHAPES: Readonly<Record<string, Shape>> = {
@@ -81,7 +108,25 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   "10,000 stops in the past": {
     work: ASKED,
     prepare: (data) => void prepareData(data),
-    change: (server, isLarge) => placeStops(server, isLarge ? LARGE : SMALL),
+    change: (server, isLarge) =>
+      postAll(
+        server,
+        "/v1/stop",
+        isLarge ? LARGE : SMALL,
+        (n) => ({ tool: `tool-${n}`, reason: "benchmark" }),
+        ({ id }) => post(server, `/v1/stop/${id}/lift`, {}),
+      ),
+  },
+  "1,000 open grants of an agent": GRANTS,
+  "1,000 users in 50 groups": {
+    work: ASKED,
+    prepare: (data) => void prepareData(data),
+    change: (server, isLarge) =>
+      postAll(server, "/v1/users", isLarge ? 1_000 : SMALL, (n) => ({
+        name: `User ${n}`,
+        roles: ["approver"],
+        groups: [`group-${n % 50}`],
+      })),
   },
 };
 const NAMES = process.env["BENCH_SHAPES"]?.split(";") ?? Object.keys(SHAPES);
@@ -100,7 +145,12 @@ async function measureShape(name: string, { work, prepare, change }: Shape): Pro
       const data = join(folder, isLarge ? "large" : "small");
       mkdirSync(data);
       await prepare(data, isLarge);
-      const server = await start("service", data, { ASSENT_ADMIN_KEY: ADMIN }, { policies: policiesOf(data) });
+      const server = await start(
+        "service",
+        data,
+        { ASSENT_ADMIN_KEY: ADMIN, ASSENT_PUBLIC_URL: "http://localhost" },
+        { policies: policiesOf(data) },
+      );
       servers.push(server);
       await change?.(server, isLarge);
     }

@@ -10,8 +10,8 @@ import { findVotingBlock, type PendingApprover } from "./voting-capacity.ts";
 
 /** Number of actions whose text is searched before decisions run. */
 const SLICE = 200;
-/** Number of actions that are tested in memory before decisions run. */
-const TESTED = 1000;
+/** Number of actions in memory that are read before decisions run. */
+const IN_MEMORY = 1000;
 
 export const RISKS = ["low", "medium", "high", "critical"] as const;
 
@@ -104,13 +104,22 @@ export async function findMatchingActions(
   const found = await searchActions(host, credential, filter, selected, isBounded);
   const canApprove = filter.view === "mine" ? createApproverTest(host, approver, moment) : () => true;
   const matches: PendingAction[] = [];
-  for (let from = 0; from < found.length; from += TESTED) {
-    await host.waitForReadSlot(credential.key.id);
-    matches.push(...found.slice(from, from + TESTED).filter(canApprove));
-  }
+  for await (const slice of inSlices(host, credential, found)) matches.push(...slice.filter(canApprove));
   if ((filter.sort ?? "deadline") !== "deadline")
     matches.sort((a, b) => compareSortKeys(sortKey(filter, a), sortKey(filter, b)));
   return { matches, isComplete };
+}
+
+/** Yields the actions in slices. Decisions run between two slices. */
+export async function* inSlices(
+  host: CoreHost,
+  { key }: Credential,
+  actions: readonly PendingAction[],
+): AsyncIterable<readonly PendingAction[]> {
+  for (let from = 0; from < actions.length; from += IN_MEMORY) {
+    await host.waitForReadSlot(key.id);
+    yield actions.slice(from, from + IN_MEMORY);
+  }
 }
 
 type ActionTest = (action: PendingAction) => boolean;

@@ -31,11 +31,11 @@ export interface PendingGroup extends Pick<PendingAction, "tool" | "operation" |
 }
 
 /**
- * Collects actions into groups.
+ * Collects actions into groups, keyed by id.
  * @param actions in the order of the list, which is also the order of the groups by their first actions
+ * @param groups the groups of earlier actions
  */
-export function collectGroups(actions: readonly PendingAction[]): PendingGroup[] {
-  const groups = new Map<string, PendingGroup>();
+export function collectGroups(actions: readonly PendingAction[], groups: Map<string, PendingGroup>): void {
   for (const action of actions) {
     const group = groups.get(action.group) ?? createGroup(action);
     groups.set(action.group, group);
@@ -45,7 +45,6 @@ export function collectGroups(actions: readonly PendingAction[]): PendingGroup[]
     group.expires_at = Math.min(group.expires_at, action.expires_at ?? Infinity);
     for (let i = 0; i < action.values.length; i++) group.values[i]?.add(action.values[i] as string);
   }
-  return [...groups.values()];
 }
 
 function createGroup({ id, group, tool, operation, policy, rule, hasPreview, values }: PendingAction): PendingGroup {

@@ -29,6 +29,7 @@ import {
   compareSortKeys,
   findMatchingActions,
   formatSortKey,
+  inSlices,
   needsFullScan,
   parseSortKey,
   PendingFilter,
@@ -155,7 +156,9 @@ export function pendingGroupsRoute(host: CoreHost, readPending: PendingIndex, ta
     responses: { 200: { description: "The groups.", schema: Groups } },
     async handle({ query, credential }) {
       const { matches, isComplete } = await findMatchingActions(host, readPending, credential, query);
-      const groups = collectGroups(matches);
+      const byId = new Map<string, PendingGroup>();
+      for await (const slice of inSlices(host, credential, matches)) collectGroups(slice, byId);
+      const groups = [...byId.values()];
       return {
         status: 200,
         json: {

@@ -4,6 +4,7 @@
  * request or group that belongs further up is held back until the person clicks a button.
  */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Api } from "../core/api-types.ts";
 import { request, watchReachability } from "../core/api.ts";
 import { isOwnVote } from "./vote-availability.ts";
 import { followQueue } from "./follow-queue.ts";
@@ -53,6 +54,8 @@ export interface Queue extends QueueState {
 interface QueueReads {
   reread(id: string, signal?: AbortSignal): Promise<void>;
   load(signal?: AbortSignal, isQuiet?: boolean): Promise<void>;
+  /** Reads what the list lacks for a changed query. Opening a group does not count all groups again. */
+  loadQuery(): Promise<void>;
   readNext(): Promise<void>;
 }
 
@@ -91,9 +94,21 @@ function createQueueReads(
     }
   }
 
+  async function loadQuery(): Promise<void> {
+    const { state, query } = newest();
+    const { group: _, ...view } = query;
+    if (state.groupsQuery === null || !isSameQuery(state.groupsQuery, view)) return load();
+    try {
+      await loadPage();
+    } catch (error) {
+      setState((old) => ({ ...old, error }));
+    }
+  }
+
   async function loadGroups(signal?: AbortSignal): Promise<void> {
     const { group: _, ...asked } = newest().query;
-    const counted = await request("GET /v1/approvals/groups", { query: asked, signal });
+    const counted =
+      (await takePreloaded(asked)) ?? (await request("GET /v1/approvals/groups", { query: asked, signal }));
     const { group, ...latest } = newest().query;
     // The person changed the query during the read. A separate read loads the groups for the new query.
     if (isSameQuery(latest, asked)) setState((old) => storeGroups(old, asked, counted, group ?? null, isOwnVote));
@@ -124,7 +139,27 @@ function createQueueReads(
     }
   }
 
-  return { reread, load, readNext };
+  return { reread, load, loadQuery, readNext };
+}
+
+interface Preloaded {
+  query: ListQuery;
+  /** Null if the read failed. The inbox then reads again and reports the error. */
+  counted: Promise<Api["GET /v1/approvals/groups"]["response"] | null>;
+}
+let preloaded: Preloaded | null = null;
+
+/** Requests the groups before the console knows whether the credential can open the inbox. */
+export function preloadGroups(asked: ListQuery): void {
+  const { group: _, ...query } = asked;
+  preloaded = { query, counted: request("GET /v1/approvals/groups", { query }).catch(() => null) };
+}
+
+/** Returns the preloaded groups once, because later reads must be current; null if there are none for the query. */
+async function takePreloaded(query: ListQuery) {
+  const found = preloaded;
+  preloaded = null;
+  return found !== null && isSameQuery(found.query, query) ? found.counted : null;
 }
 
 /** @param open id of the open request, whose token and votes are also read */
@@ -146,7 +181,7 @@ export function useQueue(open: string | null, asked: ListQuery): Queue {
   const query: ListQuery = group === null ? view : { ...view, group: group.id };
   const newest = useRef<Newest>({ state, query, open });
   newest.current = { state, query, open };
-  const { reread, load, readNext } = useMemo(() => createQueueReads(() => newest.current, setState), []);
+  const { reread, load, loadQuery, readNext } = useMemo(() => createQueueReads(() => newest.current, setState), []);
 
   // Not after painting, so that the list is requested as early as possible.
   useLayoutEffect(
@@ -162,7 +197,7 @@ export function useQueue(open: string | null, asked: ListQuery): Queue {
   );
   const isFirst = useRef(true);
   useEffect(() => {
-    if (!isFirst.current) void load();
+    if (!isFirst.current) void loadQuery();
     isFirst.current = false;
   }, [JSON.stringify(query)]);
   // Removes a settled request the second time that the person opens another request. Until then its row shows the
