@@ -37,11 +37,12 @@ export interface PendingGroup extends Pick<PendingAction, "tool" | "operation" |
  */
 export function collectGroups(actions: readonly PendingAction[], groups: Map<string, PendingGroup>): void {
   for (const action of actions) {
-    const group = groups.get(action.group) ?? createGroup(action);
-    groups.set(action.group, group);
+    let group = groups.get(action.group);
+    if (group === undefined) groups.set(action.group, (group = createGroup(action)));
     group.count += 1;
     if (group.agents.size < MAX_AGENTS) group.agents.add(action.agent_id);
-    if (rankOf(action.risk_level) > rankOf(group.risk_level)) group.risk_level = action.risk_level;
+    if (action.risk_level !== group.risk_level && rankOf(action.risk_level) > rankOf(group.risk_level))
+      group.risk_level = action.risk_level;
     group.expires_at = Math.min(group.expires_at, action.expires_at ?? Infinity);
     for (let i = 0; i < action.values.length; i++) group.values[i]?.add(action.values[i] as string);
   }

@@ -215,12 +215,18 @@ function createReader(
     groups.set(key, group);
     const { voting, hasApproval } = known?.get(row.id) ?? (await readVoting(host, row));
     if (voting !== null && !texts.has(voting)) texts.set(voting, voting);
-    const { names, parts, shownFirst } = group;
-    const { id, agent_id, risk_level, decision_seq, expires_at, submitted_by, quorum } = row;
+    const { parts, shownFirst } = group;
+    const { id, agent_id, tool, operation, policy, rule, risk_level } = row;
+    const { decision_seq, expires_at, submitted_by, quorum } = row;
+    // Without a spread, all these objects have one hidden class, so that V8 reads them several times as fast.
     return {
-      ...names,
       id,
+      group: group.id,
       agent_id,
+      tool,
+      operation,
+      policy,
+      rule,
       risk_level,
       decision_seq,
       expires_at,
@@ -235,10 +241,9 @@ function createReader(
 }
 
 function readGroup(set: CompiledPolicySet, row: ActionRow, key: string) {
-  const { tool, operation, policy, rule } = row;
   const { preview: parts, shown_first: shownFirst } = findPresentation(set, row);
   // An agent may choose the operation, so the id is long enough that no two names with the same id can be found.
-  return { names: { tool, operation, policy, rule, group: sha256Hex(utf8(key)).slice(0, 32) }, parts, shownFirst };
+  return { id: sha256Hex(utf8(key)).slice(0, 32), parts, shownFirst };
 }
 
 function readValues(
