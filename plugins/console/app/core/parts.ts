@@ -32,8 +32,6 @@ export interface PageEntry {
   forms?: readonly { title: string; path: string; scope: string }[];
   /** Imports the page's module, which the browser loads only once. */
   load(): Promise<ComponentType<{ id: string | null; query: URLSearchParams }>>;
-  /** Requests the page's data while the console starts, before it knows whether the credential can open the page. */
-  preload?(query: URLSearchParams): Promise<void>;
 }
 
 /** A command, which is at the end of the menu and in the command palette. It opens a dialog. */

@@ -14,7 +14,7 @@ import { findHeldVote, heldVotes, MAX_HELD, reportVotes, undoVotes, type HeldVot
 import { type Line, RequestList } from "./list.tsx";
 import { countHeld, GroupPane } from "./overview.tsx";
 import { RequestPane } from "./request-pane.tsx";
-import { preloadGroups, useQueue, type Queue } from "./queue.ts";
+import { useQueue, type Queue } from "./queue.ts";
 import { findGroup, type Group, hasFilter, isNarrowed, type ListQuery, type QueueItem } from "./queue-state.ts";
 import { findVoteAvailability } from "./vote-availability.ts";
 import { TEXTS } from "./strings.ts";
@@ -25,12 +25,6 @@ import type { VoteBarHandle } from "./vote-bar.tsx";
 const MIN_LEFT = 5;
 /** Number of undecided requests of the open group that the list shows at first, so that other groups stay in view. */
 const FIRST_ROWS = 12;
-
-/** Requests the groups for the address, as for a person who can vote, because the scopes are not known yet. */
-export function preloadInbox(search: URLSearchParams): void {
-  const query = readQueueQuery(search);
-  preloadGroups(search.has("view") ? query : { view: "mine", ...query });
-}
 
 export function Approvals({ id, query: search }: { id: string | null; query: URLSearchParams }) {
   const query = readQueueQuery(search);

@@ -4,7 +4,6 @@
  * request or group that belongs further up is held back until the person clicks a button.
  */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Api } from "../core/api-types.ts";
 import { request, watchReachability } from "../core/api.ts";
 import { isOwnVote } from "./vote-availability.ts";
 import { followQueue } from "./follow-queue.ts";
@@ -140,26 +139,6 @@ function createQueueReads(
   }
 
   return { reread, load, loadQuery, readNext };
-}
-
-interface Preloaded {
-  query: ListQuery;
-  /** Null if the read failed. The inbox then reads again and reports the error. */
-  counted: Promise<Api["GET /v1/approvals/groups"]["response"] | null>;
-}
-let preloaded: Preloaded | null = null;
-
-/** Requests the groups before the console knows whether the credential can open the inbox. */
-export function preloadGroups(asked: ListQuery): void {
-  const { group: _, ...query } = asked;
-  preloaded = { query, counted: request("GET /v1/approvals/groups", { query }).catch(() => null) };
-}
-
-/** Returns the preloaded groups once, because later reads must be current; null if there are none for the query. */
-async function takePreloaded(query: ListQuery) {
-  const found = preloaded;
-  preloaded = null;
-  return found !== null && isSameQuery(found.query, query) ? found.counted : null;
 }
 
 /** @param open id of the open request, whose token and votes are also read */

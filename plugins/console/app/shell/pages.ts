@@ -11,7 +11,6 @@ export const OWN_PART: ConsolePart = {
       section: "Work",
       order: 10,
       load: () => import("../inbox/approvals.tsx").then((module) => module.Approvals),
-      preload: (query) => import("../inbox/approvals.tsx").then((module) => module.preloadInbox(query)),
       scopes: READ_ACTIONS,
     },
     {

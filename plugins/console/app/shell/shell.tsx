@@ -86,7 +86,7 @@ function Console({ failed }: { failed: readonly string[] }) {
     error,
     reload,
   } = useLoad(async (signal) => {
-    startPage(currentRoute());
+    importPage(currentRoute().name);
     return currentMe() ?? loadMe(signal);
   }, []);
   const [command, setCommand] = useState<Command | null>(null);
@@ -330,11 +330,12 @@ function Current({ route, main }: { route: Route; main: RefObject<HTMLElement | 
   return <View key={route.name} id={route.id} query={route.query} />;
 }
 
-/** Starts to import a page and its data, before it is known whether the credential can open it. `Current` reports errors. */
-function startPage({ name, query }: Route): void {
-  const page = listPages().find((each) => name === "" || each.name === name);
-  page?.load().catch(() => undefined);
-  page?.preload?.(query).catch(() => undefined);
+/** Starts to import a page, before it is known whether the credential can open it. `Current` reports errors. */
+function importPage(name: string): void {
+  listPages()
+    .find((page) => name === "" || page.name === name)
+    ?.load()
+    .catch(() => undefined);
 }
 
 async function loadPage(page: PageEntry) {
