@@ -106,8 +106,7 @@ function createQueueReads(
 
   async function loadGroups(signal?: AbortSignal): Promise<void> {
     const { group: _, ...asked } = newest().query;
-    const counted =
-      (await takePreloaded(asked)) ?? (await request("GET /v1/approvals/groups", { query: asked, signal }));
+    const counted = await request("GET /v1/approvals/groups", { query: asked, signal });
     const { group, ...latest } = newest().query;
     // The person changed the query during the read. A separate read loads the groups for the new query.
     if (isSameQuery(latest, asked)) setState((old) => storeGroups(old, asked, counted, group ?? null, isOwnVote));
