@@ -127,11 +127,16 @@ export function findActivatedSet({
   return { digest, created_at: parseEntryTime(at), source: canonicalText(source) };
 }
 
-/** Returns the names of the policies that differ from the ledger, or are missing in the store. */
+/**
+ * Returns the names of the policies that differ from the ledger, or are missing in the store. Ignores times that no entry
+ * contains, because the next change writes them as the ledger has them.
+ */
 export function findAlteredPolicies(rows: readonly PolicyColumns[], recorded: RecordedPolicies): string[] {
   const altered = rows.filter((row) => {
     const policy = recorded.get(row.id);
-    return policy === undefined || findDifferingColumns(policy.row, row).length > 0;
+    if (policy === undefined) return true;
+    const { created_at: _, updated_at: __, ...columns } = policy.row;
+    return findDifferingColumns(columns, row).length > 0;
   });
   const ids = new Set(rows.map(({ id }) => id));
   const missing = [...recorded.values()].flatMap(({ row }) => (ids.has(row.id) ? [] : row));

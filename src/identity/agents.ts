@@ -127,10 +127,15 @@ async function readMetadata(reader: Pick<StorageReader, "agent">, agent: Registe
   return JSON.parse(row.metadata) as JsonObject;
 }
 
-/** Throws STORE_ALTERED unless the row of an agent matches its entries. */
+/**
+ * Throws STORE_ALTERED unless the row of an agent matches its entries. Ignores columns that no entry contains, because
+ * the next change writes them as the ledger has them.
+ */
 export function assertAgentUnaltered(states: AgentStates, row: AgentRow): void {
   const agent = find(states, row.id);
-  const altered = agent === null ? ["id"] : findDifferingColumns(agent, digestMetadata(row));
+  if (agent === null) throw alteredRefusal(row.id, ["id"]);
+  const { registered_seq: _, created_by: __, created_at: ___, updated_at: ____, ...columns } = agent;
+  const altered = findDifferingColumns(columns, digestMetadata(row));
   if (altered.length > 0) throw alteredRefusal(row.id, altered);
 }
 

@@ -143,8 +143,8 @@ test(
       const span = { ...place, since: 0, limit: 10 };
       await ledger.transact(async (tx) => {
         tx.record(entry(1));
-        await tx.insertPastAction({ ...place, at: Date.now(), action_id: row.id, until });
         await (tx as JobTransaction).insertAction(row);
+        await tx.insertPastAction({ ...place, at: Date.now(), action_id: row.id, until });
       });
       assert.equal((await ledger.transact((tx) => tx.pastActions(span))).length, 1);
       const [, found] = await Promise.all([

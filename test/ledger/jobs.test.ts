@@ -4,11 +4,15 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
-import { ENTRY_TYPES } from "../../src/domain/entries.ts";
+import { ENTRY_TYPES, type PolicySetEntry } from "../../src/domain/entries.ts";
+import { emptyPolicySet } from "../../src/domain/policy/compile/compile.ts";
+import { newPolicy, recordedPolicyState, toPolicyChange } from "../../src/domain/recorded-policies.ts";
+import { toRfc3339 } from "../../src/domain/time.ts";
 import { createAgentService } from "../../src/identity/agents.ts";
 import { Directory } from "../../src/identity/directory.ts";
 import { type OpenLedger } from "../../src/ledger/index.ts";
 import { States } from "../../src/ledger/states.ts";
+import { memoryStorage } from "../../src/testing/index.ts";
 import { agentRow } from "../../src/testing/suite/rows.ts";
 import { storeFolder } from "../faults/children/spawn.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
@@ -145,4 +149,43 @@ test("a job that never ends fails alone, as does a job that waits for a later ba
   }
   await ledger.close();
   await storage.close();
+});
+
+test("a failed write of a policy, which its job does not await, makes only that job fail", async () => {
+  const storage = memoryStorage();
+  await storage.open();
+  const ledger = await openLedgerOn(storage, {
+    states: () => States.initial([recordedPolicyState]),
+    // As the service does it, the next job reads the set that the entry activated.
+    async policies(tx, digest) {
+      if (digest !== null) await tx.policySet(digest);
+      return { digest, compiled: emptyPolicySet(), source: null };
+    },
+  });
+  storage.faults.failNext("tx.insertPolicyVersion", "not-persisted", { kind: "invalid" });
+  const text = { definition: "{}", yaml: null };
+  const policy = { ...newPolicy("p1", "one"), latest_version: 1, active_version: 1 };
+  const settled = await Promise.allSettled([
+    ledger.transact(async (tx) => {
+      const change: PolicySetEntry = {
+        type: "policy_set",
+        v: 1,
+        at: toRfc3339(tx.now),
+        previous: null,
+        policy_set: "ab".repeat(32),
+        policy_count: 1,
+        policies: [{ policy: "one", version: 1 }],
+        source: { kind: "api" },
+        changes: [toPolicyChange(policy, text)],
+        by: null,
+      };
+      tx.recordPolicies(change, new Map([["p1", text]]), "{}");
+    }),
+    ledger.transact(async () => "answered"),
+  ]);
+  assert.deepEqual(
+    settled.map(({ status }) => status),
+    ["rejected", "fulfilled"],
+  );
+  await ledger.close();
 });

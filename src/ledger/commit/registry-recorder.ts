@@ -59,6 +59,8 @@ export function createRegistryRecorder({
       return row;
     },
     recordPolicies(entry, texts, document) {
+      if (new Set(entry.changes.map(({ id }) => id)).size < entry.changes.length)
+        throw new TypeError("an entry changes each policy once");
       const earlier = state(recordedPolicyState);
       record(entry);
       for (const { id, version, digest } of entry.changes) {

@@ -43,8 +43,17 @@ export async function runJobs(batch: JobBatch, jobs: readonly QueuedJob[], late:
   const awaitWrites = async (): Promise<void> => {
     for (const expected of expecting) await assertChanged(expected, late);
   };
+  /** A view reads behind the writes of earlier jobs, so the failed or hanging write of one makes it fail, too. */
+  const makeView = async (): Promise<LedgerTransaction> => {
+    try {
+      return await Promise.race([batch.makeView(), late]);
+    } catch (error) {
+      await awaitWrites();
+      throw error;
+    }
+  };
   for (const pending of jobs) {
-    const view = batch.currentView() ?? (await batch.makeView());
+    const view = batch.currentView() ?? (await makeView());
     const unrecorded = batch.watchHead();
     const before = batch.expected.length;
     const expect = (): void => {
