@@ -128,8 +128,8 @@ export function findActivatedSet({
 }
 
 /**
- * Returns the names of the policies that differ from the ledger, or are missing in the store. Ignores times that no entry
- * contains, because the next change writes them as the ledger has them.
+ * Returns the names of the policies that differ from the ledger, or are missing in the store. Ignores the times of the
+ * first and the latest change: a change takes them from the ledger instead of the row.
  */
 export function findAlteredPolicies(rows: readonly PolicyColumns[], recorded: RecordedPolicies): string[] {
   const altered = rows.filter((row) => {

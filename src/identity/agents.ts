@@ -128,8 +128,8 @@ async function readMetadata(reader: Pick<StorageReader, "agent">, agent: Registe
 }
 
 /**
- * Throws STORE_ALTERED unless the row of an agent matches its entries. Ignores columns that no entry contains, because
- * the next change writes them as the ledger has them.
+ * Throws STORE_ALTERED unless the row of an agent matches its entries. Ignores times, author and position: a change takes
+ * them from the ledger instead of the row.
  */
 export function assertAgentUnaltered(states: AgentStates, row: AgentRow): void {
   const agent = find(states, row.id);

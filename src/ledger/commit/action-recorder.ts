@@ -9,7 +9,7 @@ import { changedColumns, decidedColumns, voidsVotes, votedColumns } from "../../
 import type { ChangeEntry, DecisionEntry, ErasingEntry } from "../../domain/entries.ts";
 import { parseEntryTime } from "../../domain/time.ts";
 
-/** Changes rows of actions whose columns are known. */
+/** Changes actions of which the caller has the row. */
 export interface ActionChanger {
   /** Resolves to false if the guard does not match. */
   changeAction(row: ActionRow, guard: ActionGuard, change: ActionChange): Promise<boolean>;

@@ -54,7 +54,7 @@ async function describeRows(rows: readonly Action[]): Promise<unknown[][]> {
   return rows.map((row) => COLUMNS.map((column) => (column === "votes" ? describeVotes(row, names) : row[column])));
 }
 
-/** Returns the votes of people. Without any, returns what machine reviewers decided. */
+/** Returns the votes of people; if there are none, the decisions of machine reviewers. */
 function describeVotes(row: Action, names: ReadonlyMap<string, string>): string {
   const { approvals, decision, rejection, denied_by, status } = row;
   if (approvals.length > 0) return approvals.map((vote) => describeVote(vote, names)).join("; ");
